@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from paydesk import cli
 def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `paydesk …` in `folder`; of the PAYDESK_* environment only `variables` are set."""
     out, err = io.StringIO(), io.StringIO()
+    # A command may send the log records of libraries to its own log.
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name in filter(lambda name: name.startswith("PAYDESK_"), tuple(os.environ)):
             patch.delenv(name)
@@ -30,4 +34,6 @@ def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) ->
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)
+        finally:
+            root.handlers[:], root.level = handlers, level
     return subprocess.CompletedProcess(["paydesk", *arguments], code, out.getvalue(), err.getvalue())
