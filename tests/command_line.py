@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import subprocess
 import sys
@@ -12,16 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from kept_logging import kept_logging
 from paydesk import cli
 
 
 def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `paydesk …` in `folder`; of the PAYDESK_* environment only `variables` are set."""
     out, err = io.StringIO(), io.StringIO()
-    # A command may send the log records of libraries to its own log.
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+    with kept_logging(), pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name in filter(lambda name: name.startswith("PAYDESK_"), tuple(os.environ)):
             patch.delenv(name)
         for name, value in {"NO_COLOR": "1", "COLUMNS": "120", **variables}.items():
@@ -34,6 +31,4 @@ def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) ->
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)
-        finally:
-            root.handlers[:], root.level = handlers, level
     return subprocess.CompletedProcess(["paydesk", *arguments], code, out.getvalue(), err.getvalue())

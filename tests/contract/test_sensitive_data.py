@@ -15,6 +15,7 @@ from aiohttp import web
 
 from declared import applications, devices, operators, pages, public, tokens
 from faulty_database import FaultyDatabase
+from kept_logging import kept_logging
 from paydesk import logs
 from paydesk.api import OPERATIONS
 from paydesk.core.clock import MovableClock
@@ -84,8 +85,9 @@ async def _logged(database: Database, stream: io.StringIO) -> AsyncIterator[tupl
     """A service with its workers and a seller of its own, whose log goes into the stream as JSON."""
     faulty, clock = FaultyDatabase(database), MovableClock()
     async with running(faulty, settings=SETTINGS, development=True, clock=clock) as service:
-        logs.configure("json", stream)
-        yield replace(service, scene=replace(service.scene, clock=clock)), faulty
+        with kept_logging():
+            logs.configure("json", stream)
+            yield replace(service, scene=replace(service.scene, clock=clock)), faulty
 
 
 async def _elsewhere(service: Service, canaries: Canaries) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from kept_logging import kept_logging
 from paydesk import logs
 from paydesk.core.errors import NOT_FOUND, NOT_READY, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.redaction import redacted
@@ -95,13 +96,8 @@ def test_other_types_are_masked() -> None:
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
     """Yield a stream for the logs of a test; restore the logging configuration afterwards."""
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level)
-    yield io.StringIO()
-    structlog.reset_defaults()
-    request_log.configure(enabled=True, json_stream=None)
-    root.handlers[:], root.level = before
-    logging.getLogger("uvicorn.access").disabled = False
+    with kept_logging():
+        yield io.StringIO()
 
 
 def test_log_line_is_json_without_a_terminal(stream: io.StringIO) -> None:

@@ -42,6 +42,11 @@ def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None 
     _Target.common = {} if process is None else {"process": process}
 
 
+def configured() -> dict[str, Any]:
+    """Return the arguments of `configure` that lead to the present configuration."""
+    return {"enabled": _Target.enabled, "json_stream": _Target.json_stream, "process": None, **_Target.common}
+
+
 def write(
     method: str,
     path: str,

@@ -1,0 +1,26 @@
+"""What a command changes about logs is undone afterwards."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from paydesk.http import request_log
+
+
+@contextmanager
+def kept_logging() -> Iterator[None]:
+    """Log again as before at the end: a service that runs in the same process may be logging, or be listened to."""
+    root, access = logging.getLogger(), logging.getLogger("uvicorn.access")
+    handlers, level, silent = root.handlers[:], root.level, access.disabled
+    structured = structlog.get_config()
+    target = request_log.configured()
+    try:
+        yield
+    finally:
+        structlog.configure(**structured)
+        request_log.configure(**target)
+        root.handlers[:], root.level, access.disabled = handlers, level, silent
