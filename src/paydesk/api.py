@@ -14,6 +14,8 @@ from paydesk.orders.operations import OPERATIONS as ORDERS
 from paydesk.payments.operations import OPERATIONS as PAYMENTS
 from paydesk.sandbox.operations import OPERATIONS as SANDBOX
 from paydesk.sandbox.operations import SIMULATION
+from paydesk.sandbox.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
+from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL_TERMINAL_PAGE
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
 
 _DESCRIBED: tuple[Operation, ...] = (
@@ -27,6 +29,8 @@ _DESCRIBED: tuple[Operation, ...] = (
     *DEVICE,
     *OPERATORS,
     *SANDBOX,
+    *VIRTUAL_TERMINALS,
+    *VIRTUAL_TERMINAL_PAGE,
     *HEALTH,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -55,7 +55,11 @@ class Caller:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A handler's answer: a status, and a body that msgspec can encode (None: no body)."""
+    """A handler's answer: a status, and a body that msgspec can encode (None: no body).
+
+    With `stream` it has no body: its parts are sent as they come, until the client disconnects. The generator ends on
+    its own when the node stops (`Signals.stopping`).
+    """
 
     status: int
     body: Any = None
@@ -63,6 +67,7 @@ class Answer(msgspec.Struct, frozen=True):
     media_type: str = "application/json"
     refusal: Refusal | None = None
     """The refusal behind a page that shows a form again: declared and logged as any other."""
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 Handled = Answer | Refusal

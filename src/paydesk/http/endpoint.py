@@ -21,7 +21,18 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.http import error_responses, request_log
-from paydesk.http.reply import Receive, Reply, Scope, Send, answered, refused, replayed, request_id, send_reply
+from paydesk.http.reply import (
+    Receive,
+    Reply,
+    Scope,
+    Send,
+    answered,
+    refused,
+    replayed,
+    request_id,
+    send_reply,
+    send_stream,
+)
 from paydesk.http.request import Disconnected, PathRules, Request
 from paydesk.http.surfaces import POLICIES, Authenticate
 from paydesk.http.three_phase import ThreePhaseRunner
@@ -60,7 +71,7 @@ class Endpoint:
             self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
         self._references_checked = shared.settings.card_numbers_refused_in_references
-        self._loopback_only = operation.development and self._authenticate is None
+        self._loopback_only = operation.development and operation.surface == "public"
 
     @cached_property
     def _declared(self) -> frozenset[ErrorKind]:
@@ -94,7 +105,10 @@ class Endpoint:
             every = INVALID_CLIENT_EVERY_SECONDS
             await asyncio.sleep(every - (time.perf_counter() - started) % every)
         reached("before_answer")
-        await send_reply(scope, send, reply, identity)
+        if reply.stream is None:
+            await send_reply(scope, send, reply, identity)
+        else:
+            await send_stream(receive, send, reply, reply.stream, identity)
         request_log.write(
             request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,12 +41,14 @@ class Reply(msgspec.Struct):
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = "application/json"
     refusal: Refusal | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
+    """The parts of a streamed body, instead of `body`."""
 
 
 def answered(answer: Answer, policy: SurfacePolicy) -> Reply:
     """Return the reply for a handler's answer."""
     headers = (*answer.headers, *policy.headers) if policy.headers else answer.headers
-    return Reply(answer.status, _encoded(answer), headers, answer.media_type, answer.refusal)
+    return Reply(answer.status, _encoded(answer), headers, answer.media_type, answer.refusal, answer.stream)
 
 
 def refused(refusal: Refusal, policy: SurfacePolicy, headers: Mapping[str, str] = _NO_HEADERS) -> Reply:
@@ -86,6 +89,36 @@ def request_id(sent: str | None, *, checked: bool = False) -> str:
     if sent is None or not REQUEST_ID.fullmatch(sent) or (checked and card_numbers.carried_by_reference(sent)):
         return ids.uuid()
     return sent
+
+
+async def send_stream(
+    receive: Receive, send: Send, reply: Reply, stream: AsyncGenerator[bytes, None], request_id: str
+) -> None:
+    """Send the parts of a streamed reply until it ends or the client disconnects. The request has been read."""
+    headers = [("x-request-id", request_id), ("content-type", reply.media_type), *reply.headers]
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
+    disconnected = asyncio.ensure_future(_disconnected(receive))
+    try:
+        while True:
+            part = asyncio.ensure_future(anext(stream, None))
+            await asyncio.wait((part, disconnected), return_when=asyncio.FIRST_COMPLETED)
+            if not part.done():
+                part.cancel()
+                await asyncio.gather(part, return_exceptions=True)
+                return
+            content = part.result()
+            await send({"type": "http.response.body", "body": content or b"", "more_body": content is not None})
+            if content is None or disconnected.done():
+                return
+    finally:
+        disconnected.cancel()
+        await stream.aclose()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:

@@ -16,8 +16,10 @@ import structlog
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
+from paydesk.sandbox.terminals.screen import Display, Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.terminals.schemas import Kind
 
@@ -42,6 +44,7 @@ class Fleet:
         self._journals: dict[str, Journal] = {}
         """Those of the terminals that were started, stopped ones included."""
         self._numbers: dict[str, int] = {}
+        self._displays: dict[str, Display] = {}
         self._http: aiohttp.ClientSession | None = None
         self._terminals: dict[str, Terminal] = {}
 
@@ -98,6 +101,19 @@ class Fleet:
         except TimeoutError:
             _log.warning("virtual_terminal_unconnected", terminal_id=terminal_id)
 
+    def display(self, terminal_id: str) -> Display:
+        """Return what the terminal shows. Raises `KeyError` for a terminal that is not of this process."""
+        return self._displays[terminal_id]
+
+    async def act(self, terminal_id: str, action: Action) -> Screen:
+        """Do at the terminal what a person would do, and return the screen after it.
+
+        Raises `ActionNotPossible` if the screen does not take the action, `ValueError` for an unknown card or an
+        invalid script, and `KeyError` for a terminal that is not of this process.
+        """
+        display = self.display(terminal_id)
+        raise ActionNotPossible(display.screen, f"the screen {display.screen.name} does not take {action.name}")
+
     async def set_script(self, terminal_id: str, script: str) -> None:
         """Change the terminal's script from its next order on.
 
@@ -109,6 +125,7 @@ class Fleet:
         """Stop the terminal, if it was started, and delete its journal."""
         await self._end(terminal_id)
         self._journals.pop(terminal_id, None)
+        self._displays.pop(terminal_id, None)
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
@@ -142,6 +159,7 @@ class Fleet:
         seed = None if self._seed is None else f"{self._seed}:{number}"
         terminal = Terminal(client, journal, self._pace, seed=seed, counts=self.counts)
         self._journals[journal.terminal_id] = journal
+        self._displays.setdefault(journal.terminal_id, Display())
         self._terminals[journal.terminal_id] = terminal
         terminal.start()
         return terminal

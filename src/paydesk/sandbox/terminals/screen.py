@@ -1,0 +1,147 @@
+"""What a virtual terminal shows to the people in front of it: its screen, its paper, and the messages it exchanged.
+
+The engine changes a `Display`; the page and the API of virtual terminals read it. It is kept in memory across restarts
+of the terminal, not of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Literal
+
+import msgspec
+
+ScreenName = Literal[
+    "pairing",
+    "idle",
+    "amount",
+    "tip",
+    "installments",
+    "present_card",
+    "pin",
+    "authorizing",
+    "approved",
+    "declined",
+    "remove_card",
+    "unknown",
+    "printing",
+    "canceled",
+    "expired",
+    "offline",
+    "off",
+    "rebooting",
+    "standalone",
+]
+MESSAGES_MAX = 50
+RECEIPT_CHARACTERS = 32
+"""The width of a receipt's lines."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """The two copies of a receipt: lines of at most `RECEIPT_CHARACTERS` characters."""
+
+    seller: list[str]
+    buyer: list[str]
+
+
+class Screen(msgspec.Struct, frozen=True):
+    """A screen. `lines` is its text, line by line, complete for a person who sees nothing else."""
+
+    name: ScreenName
+    lines: tuple[str, ...] = ()
+    order_id: str | None = None
+    status_detail: str | None = None
+    receipt: Receipt | None = None
+    amount: str = ""
+    currency: str = ""
+    choices: tuple[int, ...] = ()
+    """Percentages on `tip`, where 0 is no tip; numbers on `installments`."""
+    digits: int = 0
+    """The number of PIN digits entered on `pin`; the digits themselves are nowhere."""
+    card: str = ""
+    """The name of the test card that was presented (`simulator/cards.py`)."""
+    entry: Literal["", "tap", "insert", "swipe", "phone", "scan"] = ""
+    """How it was presented. An inserted card stays in the terminal until `remove_card`."""
+    ends_ms: int | None = None
+    """When the screen ends by itself, by the machine's clock in milliseconds, if that is known."""
+    actions: tuple[str, ...] = ()
+    """The names of the actions that it takes (`actions.py`), without those that every screen takes."""
+
+
+class Paper(msgspec.Struct, frozen=True):
+    """What the terminal printed last: a receipt, or the content of a print action."""
+
+    number: int
+    """Counts what this terminal printed, from 1."""
+    receipt: Receipt | None = None
+    text: str = ""
+    """The content of a custom print, with its tags."""
+    image: bytes = b""
+    """A PNG or a JPEG."""
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """A message between the terminal and the service, as the page lists it."""
+
+    number: int
+    sent: bool
+    """Whether the terminal sent it; otherwise it received it."""
+    text: str
+    """A short line such as `progress authorizing` or `order`, without card data or PIN."""
+    at_ms: int
+
+
+class Display:
+    """What one virtual terminal shows. `revision` counts its changes, from 1; watchers wait for the next."""
+
+    def __init__(self) -> None:
+        self.revision = 1
+        self.screen = Screen("off", ("Switched off",))
+        self.paper: Paper | None = None
+        self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
+        """The newest last."""
+        self.is_online = False
+        """Whether the terminal has a session and its network is up."""
+        self._exchanged = 0
+        self._changed = asyncio.Event()
+
+    def show(self, screen: Screen) -> None:
+        """Show another screen."""
+        self.screen = screen
+        self.notify()
+
+    def print(self, *, receipt: Receipt | None = None, text: str = "", image: bytes = b"") -> None:
+        """Print a receipt or the content of a print action."""
+        number = 1 if self.paper is None else self.paper.number + 1
+        self.paper = Paper(number, receipt, text, image)
+        self.notify()
+
+    def exchanged(self, text: str, *, sent: bool) -> None:
+        """List a message."""
+        self._exchanged += 1
+        self.messages.append(Exchanged(self._exchanged, sent, text, time.time_ns() // 1_000_000))
+        self.notify()
+
+    def set_online(self, *, is_online: bool) -> None:
+        """Set whether the terminal is connected."""
+        if is_online != self.is_online:
+            self.is_online = is_online
+            self.notify()
+
+    def notify(self) -> None:
+        """Count a change, and wake the watchers."""
+        self.revision += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def changed(self, revision: int, seconds: float) -> bool:
+        """Wait until the display has changed since that revision; return False if it has not after `seconds`."""
+        if self.revision != revision:
+            return True
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
