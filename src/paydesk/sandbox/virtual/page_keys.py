@@ -1,4 +1,4 @@
-"""The address of a virtual terminal's page. Its key is derived under the server key, so a restart does not change it."""
+"""The address of a virtual terminal's page. Its key is derived under the server key: it survives a restart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEX_DIGITS = 32
 
 
 def page_url(base_url: str, keys: Keys, terminal_id: str) -> str:
-    """Return the address of the terminal's page, with its key. Whoever knows it can use the terminal."""
+    """Return the address of the terminal's page. Its key lets its holder use the terminal."""
     return f"{base_url}{PATH}{terminal_id}?key={_key(keys, keys.active, terminal_id)}"
 
 
