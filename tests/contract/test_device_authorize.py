@@ -147,7 +147,8 @@ async def test_an_authorization_that_was_not_sent_is_tried_again(shop: Shop) -> 
 
 async def test_an_authorization_that_was_never_sent_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once after the last attempt: nothing was charged, so no inquiry is needed."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 2.0)
+    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.8)
     shop.acquirer.answers.extend([SHUT] * 100)
     lease_id = await at_terminal(shop.device)
     assert outcome_of(await authorize(shop.device, lease_id)) == ("declined", "processing_error", "failed")
