@@ -1,7 +1,7 @@
 """Writes `sbom.cdx.json`, the CycloneDX bill of materials of the run-time dependencies; `--check` compares it.
 
-Names, versions and hashes come from `requirements.lock`, licences from the installed packages. If this system does not
-install a package, its licence in the file is kept.
+Names, versions and hashes of Python packages come from `requirements.lock`, licences from the installed packages. If
+this system does not install a package, its licence in the file is kept. Scripts of the pages come from `vendored.toml`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LOCK, SBOM = ROOT / "requirements.lock", ROOT / "sbom.cdx.json"
+VENDORED = ROOT / "src" / "paydesk" / "web" / "static" / "vendor" / "vendored.toml"
 SPEC_VERSION = "1.6"
 
 _PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: ; (?P<marker>.+?))? --hash")
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     if arguments == ["--check"] and text != before:
-        print(f"{SBOM.name} does not match {LOCK.name}. Run `make sbom`.", file=sys.stderr)
+        print(f"{SBOM.name} does not match {LOCK.name} and {VENDORED.name}. Run `make sbom`.", file=sys.stderr)
         return 1
     if text != before:
         SBOM.write_text(text, encoding="utf-8")
@@ -64,7 +65,7 @@ def document(lock: str, before: str) -> dict[str, Any]:
         "specVersion": SPEC_VERSION,
         "version": 1,
         "metadata": {"component": _component("application", project["name"], project["version"], project["license"])},
-        "components": list(_components(lock, licences)),
+        "components": [*_components(lock, licences), *_vendored()],
     }
 
 
@@ -82,8 +83,16 @@ def _components(lock: str, licences: dict[str, str]) -> Iterator[dict[str, Any]]
         yield component
 
 
-def _component(kind: str, name: str, version: str, licence: str) -> dict[str, Any]:
-    purl = f"pkg:pypi/{name}@{version}"
+def _vendored() -> Iterator[dict[str, Any]]:
+    """Yield the packages of which the service has copies in its pages, with the hashes of the copied files."""
+    for name, package in tomllib.loads(VENDORED.read_text(encoding="utf-8")).items():
+        component = _component("library", name, package["version"], package["license"], "npm")
+        component["hashes"] = [{"alg": "SHA-256", "content": digest} for digest in sorted(package["sha256"].values())]
+        yield component
+
+
+def _component(kind: str, name: str, version: str, licence: str, registry: str = "pypi") -> dict[str, Any]:
+    purl = f"pkg:{registry}/{name}@{version}"
     field: dict[str, Any] = {"license": {"name" if licence == ANY_OSI else "id": licence}}
     if " " in licence and licence != ANY_OSI:
         field = {"expression": licence}

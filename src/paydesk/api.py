@@ -17,10 +17,12 @@ from paydesk.sandbox.operations import SIMULATION
 from paydesk.sandbox.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL_TERMINAL_PAGE
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
+from paydesk.web import assets
 
 _DESCRIBED: tuple[Operation, ...] = (
     *OAUTH,
     *PAGES,
+    *assets.operations(assets.SHARED),
     *ORDERS,
     *PAYMENTS,
     *SIMULATION,

@@ -11,7 +11,7 @@ from faulty_database import FaultyDatabase
 from page_scene import PASSWORD, Browser, Page, authorization, browser
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Unavailable
-from paydesk.web import html
+from paydesk.web import assets
 from paydesk.web.language import LANGUAGES
 from service import Service, running
 
@@ -119,7 +119,7 @@ async def test_the_authorization_keeps_its_popup(service: Service) -> None:
 async def test_pages_have_no_scripts_and_no_external_addresses(service: Service) -> None:
     """No inline style either; the assets are cached for a year."""
     seller = await browser(service)
-    assets: set[str] = set()
+    found: set[str] = set()
     for page in (await _pages(seller)).values():
         assert page.html.startswith("<!doctype html>")
         for tag, given in page.tags:
@@ -128,13 +128,15 @@ async def test_pages_have_no_scripts_and_no_external_addresses(service: Service)
             for name in ("href", "src", "action"):
                 assert given.get(name, "/x")[0] == "/", given
                 assert given.get(name, "/x")[:2] != "//"
-            if tag in ("img", "link"):
-                assets.add(given.get("href") or given["src"])
-    assert len(assets) == 2
-    for path in assets:
+            if tag in ("img", "link", "use"):
+                found.add((given.get("href") or given["src"]).partition("#")[0])
+    assert {path.partition("?")[0] for path in found} == {
+        f"{assets.PATH}{name}" for name in ("paydesk.css", "pages.css", "icon.svg", "icons.svg")
+    }
+    for path in found:
         asset = await seller.get(path)
         assert asset.status == 200
-        assert asset.headers["content-type"] == html.ASSETS[path.rpartition("/")[2].partition("?")[0]]
+        assert asset.headers["content-type"] == assets.MEDIA_TYPES[f".{path.partition('?')[0].rpartition('.')[2]}"]
         assert "immutable" in asset.headers["cache-control"]
         assert "url(" not in asset.html
 

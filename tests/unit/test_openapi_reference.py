@@ -13,6 +13,7 @@ from test_openapi_document import ROWS
 
 from paydesk.http import reference
 from paydesk.operation import Answer, Call, Operation, ThreePhase
+from paydesk.web import assets
 
 NO_CALL = cast("Call", None)
 
@@ -45,7 +46,7 @@ async def test_the_page_has_no_script_and_loads_nothing_from_other_hosts(rows: S
     html = page.body.decode()
     assert "<script" not in html
     assert "style=" not in html
-    assert re.findall(r'(?:src|href)="(?!/docs/assets/|/openapi\.json|#)[^"]*"', html) == []
+    assert re.findall(r'(?:src|href)="(?!/pages/assets/|/openapi\.json|#)[^"]*"', html) == []
     policy = dict(page.headers)["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -55,7 +56,7 @@ async def test_the_page_has_every_operation_and_error(rows: Sequence[Operation])
     """Each row has its place, its fields, and its errors with what to do."""
     html = (await _answer(rows, "/docs")).body.decode()
     for row in ROWS:
-        assert f'<article id="{row.name}">' in html
+        assert f'<article id="{row.name}" class' in html
         assert all(kind.code in html for kind in row.errors)
     assert "<code>seats[].number</code>" in html
     assert "development only" in html
@@ -64,10 +65,11 @@ async def test_the_page_has_every_operation_and_error(rows: Sequence[Operation])
 async def test_assets_are_immutable_and_versioned_by_content(rows: Sequence[Operation]) -> None:
     """The page asks for each asset by its hash, so an asset may be cached as immutable."""
     html = (await _answer(rows, "/docs")).body.decode()
-    for name in reference.ASSETS:
-        asset = await _answer(rows, f"/docs/assets/{name}")
+    served = (*rows, *assets.operations(assets.SHARED))
+    for name in ("reference.css", "paydesk.css", "icon.svg"):
+        asset = await _answer(served, f"{assets.PATH}{name}")
         assert "immutable" in dict(asset.headers)["cache-control"]
-        assert f"/docs/assets/{name}?v={sha256(asset.body).hexdigest()[:12]}" in html
+        assert f"{assets.PATH}{name}?v={sha256(asset.body).hexdigest()[:12]}" in html
 
 
 def test_operation_texts_are_escaped() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +38,7 @@ def _needed(name: str, seen: set[str]) -> set[str]:
     return seen
 
 
+VENDOR = Path(__file__).parents[2] / "src" / "paydesk" / "web" / "static" / "vendor"
 PACKAGES = sorted(_needed("paydesk", set()) - {"paydesk"})
 
 
@@ -53,3 +56,10 @@ def test_licence_is_permissive(package: str) -> None:
     licence = " ".join(stated + classifiers)
     assert FREE.search(licence) or package in OTHERWISE, licence
     assert not re.search(r"\b(A?L?GPL|MPL|SSPL|BUSL)\b", licence, re.IGNORECASE), licence
+
+
+def test_scripts_of_the_pages_have_permissive_licences() -> None:
+    """The licence of each vendored package is permissive, and its text is beside its files."""
+    for package in tomllib.loads((VENDOR / "vendored.toml").read_text()).values():
+        assert FREE.fullmatch(package["license"])
+        assert "Permission to use" in (VENDOR / package["license_file"]).read_text()

@@ -7,19 +7,21 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = ("scripts/sbom.py", "pyproject.toml", "requirements.lock", "sbom.cdx.json")
+VENDORED = "src/paydesk/web/static/vendor/vendored.toml"
+FILES = ("scripts/sbom.py", "pyproject.toml", "requirements.lock", "sbom.cdx.json", VENDORED)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the files that the script reads."""
     for file in FILES:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
 
@@ -29,16 +31,22 @@ def _sbom(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_lists_every_package_of_the_lock() -> None:
+def test_lists_every_package_of_the_lock_and_every_script_of_the_pages() -> None:
     """With its version, all its hashes, a purl and a licence."""
     lock = (ROOT / "requirements.lock").read_text()
-    components = json.loads((ROOT / "sbom.cdx.json").read_text())["components"]
+    listed = json.loads((ROOT / "sbom.cdx.json").read_text())["components"]
+    components = [one for one in listed if one["purl"].startswith("pkg:pypi/")]
     assert [(one["name"], one["version"]) for one in components] == re.findall(r"(?m)^([a-z0-9-]+)==(\S+)", lock)
     assert sum(len(one["hashes"]) for one in components) == lock.count("--hash=sha256:")
     for one in components:
         assert one["purl"] == one["bom-ref"] == f"pkg:pypi/{one['name']}@{one['version']}"
         (said,) = one["licenses"]
         assert said.get("expression") or said["license"].get("id") or one["name"] == "apsw", one["name"]
+    vendored = tomllib.loads((ROOT / VENDORED).read_text())
+    assert {one["purl"]: one["licenses"] for one in listed if one not in components} == {
+        f"pkg:npm/{name}@{package['version']}": [{"license": {"id": package["license"]}}]
+        for name, package in vendored.items()
+    }
 
 
 def test_same_lock_gives_the_same_file(folder: Path) -> None:
@@ -53,6 +61,8 @@ def test_same_lock_gives_the_same_file(folder: Path) -> None:
     [
         ("requirements.lock", r"\nstarlette==\S+", "\nstarlette==999.0"),
         ("requirements.lock", r"--hash=sha256:.{8}", "--hash=sha256:00000000"),
+        (VENDORED, r'version = "4', 'version = "999'),
+        (VENDORED, r'"htmx.min.js" = ".{8}', '"htmx.min.js" = "00000000'),
         ("sbom.cdx.json", r'"MIT"', '"GPL-3.0-only"'),
         ("sbom.cdx.json", r'"version": "3\.', '"version": "2.'),
     ],

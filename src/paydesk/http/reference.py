@@ -9,8 +9,6 @@ import json
 import re
 from collections.abc import Iterable
 from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,18 +20,14 @@ from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, S
 from paydesk.http.retired import DESCRIBED
 from paydesk.http.surfaces import JSON, POLICIES
 from paydesk.operation import Answer, Call, Handler, Operation
-from paydesk.web import html
+from paydesk.web import assets, html, language
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-ASSETS = {"reference.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
-ASSETS_PATH = "/docs/assets/"
-POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+PACKAGE = "paydesk.http"
 PAGE_HEADERS = (
-    ("content-security-policy", POLICY),
+    ("content-security-policy", f"{html.POLICY}; form-action 'none'"),
     ("x-frame-options", "DENY"),
     ("cross-origin-opener-policy", "same-origin"),
     ("referrer-policy", "no-referrer"),
@@ -65,15 +59,15 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     served = (
         _row("/openapi.json", "openapi", "Get the OpenAPI 3.1 document", show_document),
         _row("/docs", "docs", "Show the API reference", show_page, html.HTML),
-        *(html.asset_operation("public", ASSETS_PATH, name, _content(name), kind) for name, kind in ASSETS.items()),
+        *assets.operations(PACKAGE),
     )
     return served
 
 
 def render(operations: Iterable[Operation]) -> str:
     """Render the reference as one HTML page, without the operations for its assets."""
-    listed = [row for row in operations if not row.path.startswith((ASSETS_PATH, html.ASSETS_PATH))]
-    environment = html.environment("paydesk.http")
+    listed = [row for row in operations if not row.path.startswith(assets.PATH)]
+    environment = html.environment(PACKAGE)
     environment.filters |= {"pretty": _pretty, "marked": _marked}
     groups = [
         (name, text, [row for row in listed if row.surface == name])
@@ -81,6 +75,7 @@ def render(operations: Iterable[Operation]) -> str:
         if any(row.surface == name for row in listed)
     ]
     return environment.get_template("reference.html").render(
+        t=language.texts("en"),
         version=__version__,
         groups=groups,
         retired=DESCRIBED,
@@ -91,7 +86,6 @@ def render(operations: Iterable[Operation]) -> str:
         error_example=openapi.error_example,
         advice=ADVICE,
         idempotency_key=IDEMPOTENCY_KEY,
-        asset_version={name: sha256(_content(name)).hexdigest()[:12] for name in ASSETS},
     )
 
 
@@ -128,7 +122,3 @@ def _row(path: str, name: str, summary: str, handler: Handler, media_type: str =
     return Operation(
         "GET", path, name, summary, "public", handler, transaction="none", is_constant=True, media_type=media_type
     )
-
-
-def _content(name: str) -> bytes:
-    return files("paydesk.http").joinpath("static", name).read_bytes()

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from paydesk.core.errors import Refusal
-from paydesk.operation import Answer, Call, Operation, Surface
+from paydesk.operation import Answer
+from paydesk.web import assets
+from paydesk.web.assets import SHARED
 from paydesk.web.language import Texts, choose, texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
-SHARED = "paydesk.web"
-"""The package with the templates that all pages share."""
 HTML = "text/html; charset=utf-8"
-ASSETS_PATH = "/pages/assets/"
-ASSET_SECONDS = 365 * 24 * 3600
-ASSETS = {"pages.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 AGAIN = "again"
 """The key in a refusal's `extra` of the path at which the error page offers to start again."""
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+SCRIPTS = "; script-src 'self'; connect-src 'self'"
+"""Added to the policy of pages with scripts: files of this service only, no inline script and no `eval`."""
 _HEADERS = (
     ("referrer-policy", "no-referrer"),
     ("cache-control", "no-store"),
@@ -39,16 +37,29 @@ Headers = tuple[tuple[str, str], ...]
 
 @cache
 def environment(package: str = SHARED) -> Environment:
-    """Return the environment that finds the `templates` of `package` and then the shared ones; it escapes values."""
+    """Return the environment that finds the `templates` of `package` and then the shared ones; it escapes values.
+
+    Its templates have `asset(name)`, the URL of an asset, and `icon(name)`, one of the icons of `static/icons.svg`.
+    """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, SHARED))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals |= {"asset": partial(assets.path_of, package), "icon": icon, "scripts": False}
+    return made
+
+
+def icon(name: str) -> Markup:
+    """Return one of the shared icons, hidden from screen readers: the text beside it says the same."""
+    from markupsafe import Markup
+
+    sprite = assets.path_of(SHARED, "icons.svg")
+    return Markup('<svg class="i" aria-hidden="true"><use href="{}#{}"></use></svg>').format(sprite, name)
 
 
 def page(
@@ -60,6 +71,7 @@ def page(
     headers: Headers = (),
     leads_away: bool = False,
     isolated: bool = False,
+    scripts: bool = False,
     **values: Any,
 ) -> Answer:
     """Return a template of `package` filled in.
@@ -69,10 +81,12 @@ def page(
     `isolated`: the page has `Cross-Origin-Opener-Policy: same-origin`. No page or redirect between an application's
     authorization request and its redirect URI may have it: an application that opened a popup could no longer access
     it, and the popup would lose its `window.opener`.
+    `scripts`: the page loads htmx and the scripts of its block `scripts`.
     """
-    body = environment(package).get_template(template).render(t=words, asset=asset_path, **values)
+    body = environment(package).get_template(template).render(t=words, scripts=scripts, **values)
+    policy = POLICY + (SCRIPTS if scripts else "") + ("" if leads_away else "; form-action 'self'")
     own = (
-        ("content-security-policy", POLICY if leads_away else f"{POLICY}; form-action 'self'"),
+        ("content-security-policy", policy),
         ("content-language", words.language),
         ("vary", "accept-language, cookie"),
         *_HEADERS,
@@ -103,40 +117,3 @@ def error_page(refusal: Refusal, headers: Mapping[str, str]) -> Answer:
         again=values.get(AGAIN),
         refusal=refusal,
     )
-
-
-@cache
-def asset_path(name: str) -> str:
-    """Return the URL of an asset, which changes with its content."""
-    return f"{ASSETS_PATH}{name}?v={sha256(asset(name)).hexdigest()[:12]}"
-
-
-def asset_operation(surface: Surface, path: str, name: str, content: bytes, media_type: str) -> Operation:
-    """Return the operation that serves an asset below `path`, cached by browsers for a year."""
-    headers = (
-        ("cache-control", f"public, max-age={ASSET_SECONDS}, immutable"),
-        ("x-content-type-options", "nosniff"),
-    )
-    answer = Answer(200, content, headers, media_type)
-
-    async def show(_: Call) -> Answer:
-        return answer
-
-    return Operation(
-        "GET",
-        f"{path}{name}",
-        f"{path.split('/')[1]}_{name.replace('.', '_')}",
-        f"Asset of the pages: {name}",
-        surface,
-        show,
-        transaction="none",
-        is_constant=True,
-        media_type=media_type,
-    )
-
-
-@cache
-def asset(name: str) -> bytes:
-    """Return the content of one of the `ASSETS`; the icon is shared with the reference."""
-    package = "paydesk.http" if name == "icon.svg" else "paydesk.web"
-    return files(package).joinpath("static", name).read_bytes()

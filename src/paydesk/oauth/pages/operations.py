@@ -107,8 +107,4 @@ OPERATIONS: tuple[Operation, ...] = (
         Withdrawal,
         (SESSION_ENDED, FORM_OUTDATED),
     ),
-    *(
-        html.asset_operation("page", html.ASSETS_PATH, name, html.asset(name), kind)
-        for name, kind in html.ASSETS.items()
-    ),
 )
