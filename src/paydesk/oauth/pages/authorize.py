@@ -31,7 +31,7 @@ async def show(call: Call) -> Answer:
     if fault is not None:
         answer = {"error": fault.error, "error_description": fault.description}
         return _redirect(asked.redirect_uri, asked.state, settings.issuer, **answer)
-    request = SellerRequest.of(call)
+    request = SellerRequest(call)
     session = await request.session(call.database)
     call.logged_seller_id = request.seller_id
     if session is None:
@@ -66,7 +66,7 @@ async def show(call: Call) -> Answer:
 
 async def decide(call: Call) -> Answer:
     """Record the seller's decision, once, and redirect to the application with a code or `access_denied`."""
-    request, form, settings = SellerRequest.of(call), call.body, call.settings
+    request, form, settings = SellerRequest(call), call.body, call.settings
     assert isinstance(form, Consent)
     request.check_origin()
 

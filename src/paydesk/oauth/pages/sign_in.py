@@ -21,7 +21,6 @@ from paydesk.oauth.errors import (
 )
 from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.seller_request import (
-    ANONYMOUS,
     APPLICATIONS_PATH,
     SESSION,
     SellerRequest,
@@ -32,6 +31,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database
 from paydesk.web import html
+from paydesk.web.forms import ANONYMOUS
 
 HOUR_MS = 3_600_000
 SIGN_IN, SIGN_OUT = "sign-in", "sign-out"
@@ -75,7 +75,7 @@ def form(
 
 async def show(call: Call) -> Answer:
     """`GET /sign-in`: the form, for a seller who reloads the page of a refused sign-in."""
-    request = SellerRequest.of(call)
+    request = SellerRequest(call)
     session = await request.session(call.database)
     call.logged_seller_id = request.seller_id
     return form(request, APPLICATIONS_PATH) if session is None else html.redirect(APPLICATIONS_PATH)
@@ -83,7 +83,7 @@ async def show(call: Call) -> Answer:
 
 async def sign_in(call: Call) -> Answer:
     """`POST /sign-in`: begin a session. An unknown e-mail address and a wrong password are refused alike."""
-    request, sent = SellerRequest.of(call), call.body
+    request, sent = SellerRequest(call), call.body
     assert isinstance(sent, SignIn)
     request.check_origin()
     return_to, email = safe_return_to(sent.return_to), sent.email.strip().lower()
@@ -151,7 +151,7 @@ def _alert(address: str, seller: Seller | None) -> OperatorEvent:
 
 async def sign_out(call: Call) -> Answer:
     """`POST /sign-out`: end the session, or all sessions of the seller, and return to the page it came from."""
-    request, sent = SellerRequest.of(call), call.body
+    request, sent = SellerRequest(call), call.body
     assert isinstance(sent, SignOut)
     request.check_origin()
     cookie, return_to = request.session_cookie, safe_return_to(sent.return_to)
