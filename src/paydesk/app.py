@@ -40,6 +40,7 @@ from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.web.live import Streams
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
@@ -77,6 +78,7 @@ def create_shared(
         acquirers=acquirers_of(settings, database, clock),
         readiness=Readiness(database, keys, clock),
         reporter=Reporter(bounded),
+        streams=Streams(database.signals),
     )
 
 

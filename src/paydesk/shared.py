@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from paydesk.storage.database import Database
     from paydesk.terminals.bearer import DeviceBearers
     from paydesk.terminals.pairing_rates import PairingRates
+    from paydesk.web.live import Streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,5 +59,7 @@ class Shared:
     acquirers: Acquirers
     readiness: Readiness
     reporter: Reporter
+    streams: Streams
+    """The streams of the pages that are open."""
     fleet: Fleet | None = None
     """The virtual terminals of `paydesk dev`."""

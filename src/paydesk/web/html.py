@@ -95,6 +95,12 @@ def page(
     return Answer(status, body, (*own, *headers), HTML)
 
 
+def fragment(body: str, refusal: Refusal | None = None) -> Answer:
+    """Return parts of a page for htmx, with the status of the refusal that they show."""
+    status = 200 if refusal is None else refusal.kind.status
+    return Answer(status, body, _HEADERS, HTML, refusal)
+
+
 def redirect(location: str, headers: Headers = ()) -> Answer:
     """Return a 303, so that the browser doesn't send the form on."""
     quoted = urllib.parse.quote(location, safe=_PRINTABLE)

@@ -1,0 +1,126 @@
+"""The page `/virtual/{terminal_id}`: a virtual terminal that a person uses, live by one stream.
+
+The key in its address is the credential: it is checked before anything else, and it is in every form, so that a page of
+another site can send none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from paydesk.core.errors import Refusal
+from paydesk.operation import Answer, Call
+from paydesk.sandbox.terminals.actions import ActionNotPossible
+from paydesk.sandbox.virtual import page_store, page_view
+from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
+from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS
+from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
+from paydesk.sandbox.virtual.page_forms import ActionForm
+from paydesk.web import html, live
+from paydesk.web.language import texts
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+CHANGING = ("amount", "authorizing", "approved", "declined", "canceled", "expired", "printing", "offline", "rebooting")
+"""Screens that end by themselves: without JavaScript the page reloads."""
+_IMAGE_HEADERS = (
+    ("cache-control", "no-store"),
+    ("content-security-policy", "default-src 'none'; sandbox"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+)
+_MINIMAL = "return=minimal"
+"""The `Prefer` header (RFC 7240) of a page whose stream is open: it shows what changes, so an answer needs no body."""
+
+
+async def show(call: Call) -> Answer:
+    """Show the page."""
+    return await page(call, check_key(call, call.query.get("key", "")))
+
+
+async def events(call: Call) -> Answer:
+    """Stream what changes on the page. Raises `too_many_streams`."""
+    access = check_key(call, call.query.get("key", ""))
+
+    def render() -> Mapping[str, Markup] | None:
+        return page_view.parts(access) if access.is_current else None
+
+    return call.shared.streams.answer(
+        access.terminal_id, access.display, render, call.headers.get(live.LAST_EVENT_ID, "")
+    )
+
+
+async def act(call: Call) -> Answer:
+    """Do at the terminal what the person does on the page."""
+    form: ActionForm = call.body
+    access = check_form(call, form.key)
+    try:
+        await access.fleet.act(access.terminal_id, form.as_action())
+    except (ActionNotPossible, ValueError) as error:
+        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=str(error)))
+    return done(call, access)
+
+
+async def show_image(call: Call) -> Answer:
+    """Return the image that the terminal printed."""
+    access = check_key(call, call.query.get("key", ""))
+    paper = access.display.paper
+    if paper is None or not paper.image or str(paper.number) != call.path:
+        raise not_found("no such print")
+    media_type = "image/png" if paper.image.startswith(b"\x89PNG") else "image/jpeg"
+    return Answer(200, paper.image, _IMAGE_HEADERS, media_type)
+
+
+def done(call: Call, access: Access) -> Answer:
+    """Answer an action: with the live parts, with nothing if the stream brings them, or without htmx with the page."""
+    if "hx-request" not in call.headers:
+        return html.redirect(access.address)
+    if _MINIMAL in call.headers.get("prefer", ""):
+        return Answer(204)
+    return html.fragment(live.partials(page_view.parts(access)))
+
+
+async def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
+    """Answer an action that is not possible, with the reason in the place of the hint."""
+    message = refusal.public_message
+    if "hx-request" not in call.headers:
+        return await page(call, access, message, refusal)
+    return html.fragment(live.partials(page_view.refused(message)), refusal)
+
+
+async def page(call: Call, access: Access, message: str = "", refusal: Refusal | None = None) -> Answer:
+    """Return the page, with the reason of a refusal in the place of the hint."""
+    place = await call.database.read(lambda tx: page_store.find_place(tx, access.terminal_id))
+    if place is None:
+        raise not_found("the terminal was removed")
+    parts = page_view.parts(access)
+    script = access.script
+    shown = html.page(
+        "page.html",
+        texts("en"),
+        package=page_view.PACKAGE,
+        status=200 if refusal is None else refusal.kind.status,
+        scripts=True,
+        isolated=True,
+        place=place,
+        terminal_id=access.terminal_id,
+        key=access.key,
+        parts=parts,
+        hint=page_view.refused(message)["hint"] if message else parts["hint"],
+        state=live.state_of(parts),
+        tray=TRAY,
+        ways=WAYS,
+        script=script,
+        scripts_offered=SCRIPTS if script in dict(SCRIPTS) else ((script, script), *SCRIPTS),
+        amount="2490" if place.currency in ("CLP", "COP") else "24.90",
+        is_changing=access.display.screen.name in CHANGING,
+        address=access.address,
+        actions=f"{access.path}/actions",
+        orders=f"{access.path}/orders",
+        events=access.events,
+    )
+    return msgspec.structs.replace(shown, refusal=refusal)

@@ -1,0 +1,87 @@
+"""Who may use the page of a virtual terminal: the holder of the key in its address.
+
+A wrong key and an unknown terminal are the same error after the same work, so that neither can be found by trying.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
+from paydesk.core.secrets import digest
+from paydesk.oauth.pages.seller_request import SellerRequest
+from paydesk.operation import Call, Caller
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.screen import Display
+from paydesk.sandbox.virtual import page_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Access to the page of one terminal of this process."""
+
+    fleet: Fleet
+    display: Display
+    terminal_id: str
+    key: str = field(repr=False)
+
+    @property
+    def path(self) -> str:
+        """The path of the page."""
+        return f"{page_keys.PATH}{quote(self.terminal_id, safe='')}"
+
+    @property
+    def address(self) -> str:
+        """The path of the page with its key."""
+        return f"{self.path}?key={self.key}"
+
+    @property
+    def events(self) -> str:
+        """The path of the page's stream with its key."""
+        return f"{self.path}/events?key={self.key}"
+
+    @property
+    def script(self) -> str:
+        """The script that plays the terminal."""
+        return self.fleet.script(self.terminal_id)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the terminal has not been removed since."""
+        return self.terminal_id in self.fleet.terminals()
+
+    def image(self, number: int) -> str:
+        """The path of the image of a print, with the key."""
+        return f"{self.path}/paper/{number}?key={self.key}"
+
+
+def check_form(call: Call, key: str) -> Access:
+    """Return the access of a form's sender. Raises `forbidden` for a form of another site, and as `check_key`."""
+    access = check_key(call, key)
+    SellerRequest.of(call).check_origin()
+    return access
+
+
+def check_key(call: Call, key: str) -> Access:
+    """Return the access of the key's holder, counted as a request.
+
+    Raises `not_found`, and `too_many_requests` for an address that tries keys, or a page that sends too much.
+    """
+    terminal_id, shared = call.paths[0], call.shared
+    if not page_keys.is_valid(call.keys, terminal_id, key):
+        guess = UNAUTHORIZED.with_reason("wrong key of a page")
+        counted = shared.bearer_rates.failed(guess, key or None, call.address)
+        raise not_found("wrong key") if counted is guess else counted
+    if shared.bearer_rates.check_application is not None:
+        shared.bearer_rates.check_application(Caller(0, token_digest=digest(key)))
+    try:
+        assert shared.fleet is not None, "development has virtual terminals"
+        return Access(shared.fleet, shared.fleet.display(terminal_id), terminal_id, key)
+    except KeyError:
+        raise not_found("no terminal of this process") from None
+
+
+def not_found(reason: str) -> Refusal:
+    """Return the refusal of an address that leads to no page."""
+    return NOT_FOUND.with_reason(reason)
