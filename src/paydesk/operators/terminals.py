@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from paydesk.core.errors import ErrorKind
+from paydesk import audit
+from paydesk.core.errors import SELLER_NOT_FOUND, ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
-from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators import lists
+from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.orders import store as orders
 from paydesk.storage.database import Row, Transaction
