@@ -24,6 +24,8 @@ from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
+from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
+from paydesk.sandbox.virtual.schemas import VirtualTerminal
 
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
@@ -185,12 +187,12 @@ OPERATIONS = (
         "terminals",
         terminals.create,
         schemas.TerminalRequest,
-        terminals.NewTerminal,
+        VirtualTerminal,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
-        errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
+        errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
     ),
     *TERMINAL_CHANGES,
     listing("subscriptions", subscriptions.PAGES),

@@ -66,11 +66,13 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal") -> None:
+    async def add(
+        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: int | None = None
+    ) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
-        `ValueError` for an invalid script or id.
+        `seed` makes the faults of its network the same in each run. Returns after its first hello, at most after 5 s;
+        then it continues to connect in the background. Raises `ValueError` for an invalid script or id.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
@@ -83,6 +85,7 @@ class Fleet:
             journal = Journal(path, terminal_id, token, normalized, kind=kind)
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
+        journal.seed = seed
         await journal.save()
         await self._settle(self._run(journal), terminal_id)
 
@@ -125,7 +128,10 @@ class Fleet:
         """Stop the terminal, if it was started, and delete its journal."""
         await self._end(terminal_id)
         self._journals.pop(terminal_id, None)
-        self._displays.pop(terminal_id, None)
+        display = self._displays.pop(terminal_id, None)
+        if display is not None:
+            # Its watchers find the terminal gone.
+            display.notify()
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
@@ -157,6 +163,8 @@ class Fleet:
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
         seed = None if self._seed is None else f"{self._seed}:{number}"
+        if journal.seed is not None:
+            seed = str(journal.seed)
         terminal = Terminal(client, journal, self._pace, seed=seed, counts=self.counts)
         self._journals[journal.terminal_id] = journal
         self._displays.setdefault(journal.terminal_id, Display())
