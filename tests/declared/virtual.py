@@ -29,7 +29,7 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     return replace(attempt, body=bodies.get(operation.name, {}))
 
 
-TABLE = Table("virtual", _good, needs_more=("act_on_virtual_terminal",))
+TABLE = Table("virtual", _good)
 
 
 @TABLE.way("forbidden")

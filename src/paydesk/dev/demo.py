@@ -15,6 +15,7 @@ from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
@@ -30,8 +31,8 @@ SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
 STORE = "Demo store"
 POS_COUNT = 3
 SCRIPT = "approve"
-COUNTER_POS, MANUAL = "DEMOCOUNTER", "manual"
-"""The point of sale of the terminal that a person or a test plays, and its script."""
+COUNTER_POS = "DEMOCOUNTER"
+"""The point of sale of the terminal that a person or a test plays."""
 NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
 CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
 

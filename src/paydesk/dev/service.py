@@ -17,11 +17,12 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.dev.credentials import CredentialsFile, NewPassword, spare_password
-from paydesk.dev.demo import EMAIL, MANUAL, SCRIPT, Demo, find_or_create
+from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage import mark

@@ -14,6 +14,7 @@ from paydesk.core.response import Response, Time, time_or_none
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import playlists, scripts
 from paydesk.sandbox.terminals.actions import Action, ActionName, Key
+from paydesk.sandbox.terminals.dialogue import PIN_DIGITS_MAX, PIN_DIGITS_MIN
 from paydesk.sandbox.terminals.screen import Screen, ScreenName
 from paydesk.terminals.schemas import OperatingMode, SettableMode
 
@@ -50,7 +51,7 @@ class NewTerminalRequest(Model):
         None, description="For operators only. Default: the first seller."
     )
     script: Script = Field(
-        "manual", description="`manual` waits for a person or a test; any other script plays by itself."
+        scripts.MANUAL, description="`manual` waits for a person or a test; any other script plays by itself."
     )
     operating_mode: SettableMode = "PDV"
     seed: Annotated[int, Field(ge=0, le=SEED_MAX)] | None = Field(
@@ -99,7 +100,7 @@ _Card = Annotated[
     rule(f"must be one of {', '.join(CARDS)}", CARDS.__contains__),
     Field(json_schema_extra={"enum": list(CARDS)}, examples=["visa_approved"]),
 ]
-_Digits = Annotated[str, Field(pattern="^[0-9]{4,12}$", examples=["1234"])]
+_Digits = Annotated[str, Field(pattern=f"^[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}$", examples=["1234"])]
 
 
 def _field(description: str, *, repr: bool = True) -> Any:  # noqa: A002 - as pydantic has it
