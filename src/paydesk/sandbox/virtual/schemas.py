@@ -13,8 +13,7 @@ from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.response import Response, Time, time_or_none
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import playlists, scripts
-from paydesk.sandbox.terminals.actions import Action, ActionName, Key
-from paydesk.sandbox.terminals.dialogue import PIN_DIGITS_MAX, PIN_DIGITS_MIN
+from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
 from paydesk.sandbox.terminals.screen import Screen, ScreenName
 from paydesk.terminals.schemas import OperatingMode, SettableMode
 
