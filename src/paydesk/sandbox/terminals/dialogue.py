@@ -13,14 +13,13 @@ from typing import Any, Literal
 
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import presented
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionNotPossible
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.screens import CARD_ACTIONS, TRIES_MAX, OrderScreens
 
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
-PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
 _PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
 
 Ending = Literal["canceled", "blocked", "presented"]
