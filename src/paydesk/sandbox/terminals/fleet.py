@@ -97,7 +97,7 @@ class Fleet:
 
     def script(self, terminal_id: str) -> str:
         """Return the terminal's script. Raises `KeyError` for a terminal that is not of this process."""
-        return self._journals[terminal_id].script
+        return self._handhelds[terminal_id].journal.script
 
     async def act(self, terminal_id: str, action: Action) -> Screen:
         """Do at the terminal what a person would do, and return the screen after it.

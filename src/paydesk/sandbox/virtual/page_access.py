@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth.pages.seller_request import SellerRequest
 from paydesk.operation import Call, Caller
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.screen import Display
 from paydesk.sandbox.virtual import page_keys
+from paydesk.web.forms import BrowserRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Access:
 def check_form(call: Call, key: str) -> Access:
     """Return the access of a form's sender. Raises `forbidden` for a form of another site, and as `check_key`."""
     access = check_key(call, key)
-    SellerRequest.of(call).check_origin()
+    BrowserRequest(call).check_origin()
     return access
 
 
