@@ -139,7 +139,7 @@ class Endpoint:
             request.check_body_headers(policy.media_types)
         now_ms = shared.clock.now_ms() if self._needs_time else 0
         if operation.development:
-            request.check_development(loopback_only=self._loopback_only)
+            request.check_development(loopback_only=self._loopback_only, of_page=operation.surface == "page")
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS
         key = ""
         if operation.idempotent:

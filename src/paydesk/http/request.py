@@ -130,10 +130,13 @@ class Request:
             )
         return body.check_content_type(self.headers.get("content-type"), accepted)
 
-    def check_development(self, *, loopback_only: bool) -> None:
-        """Refuse development operations to pages of other origins and, if `loopback_only`, to other machines."""
+    def check_development(self, *, loopback_only: bool, of_page: bool = False) -> None:
+        """Refuse development operations to pages of other origins and, if `loopback_only`, to other machines.
+
+        `of_page`: a page sends its own forms, with `Origin: null` as it has no referrer; its handler checks them.
+        """
         origin = self.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != self.headers.get("host"):
+        if origin is not None and not of_page and origin.partition("://")[2] != self.headers.get("host"):
             raise FORBIDDEN.with_reason("foreign origin", message="Pages of other origins may not use this.")
         if loopback_only and not is_loopback(self.address):
             raise FORBIDDEN.with_reason("not from loopback", message="This is open on loopback only.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.sandbox.terminals.screen import Exchanged, Screen
+from paydesk.sandbox.terminals.screen import Exchanged, Paper, Screen
 from paydesk.sandbox.virtual.looks import CARD_COLOURS, Look, look_of
 from paydesk.sandbox.virtual.paper import Sheet, sheet_of
 from paydesk.web.html import environment
@@ -25,8 +26,19 @@ PARTS = (
 MESSAGES_SHOWN = 30
 COUNTED_SECONDS = 30
 """The time left to present a card is counted from here on."""
-WORDS = {"pairing": "{} left", "present_card": "{} left", "amount": "{} left", "offline": "Trying again in {}"}
+WORDS = {
+    "pairing": "{} left",
+    "present_card": "{} left",
+    "amount": "{} left",
+    "offline": "Next try in {}",
+    "rebooting": "{} left",
+}
 """The screens that count the time to their end, with the words for it."""
+
+
+_WITHOUT_PAPER = ("amount", "tip", "installments", "present_card", "pin", "authorizing", "unknown", "pairing")
+_WITH_RECEIPT = ("approved", "declined", "remove_card")
+_USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
 
 class View(msgspec.Struct, frozen=True):
@@ -36,47 +48,53 @@ class View(msgspec.Struct, frozen=True):
     screen: Screen
     look: Look
     paper: Sheet | None
+    """The last print, if there is one."""
+    is_paper_out: bool
+    """Whether it hangs out of the terminal."""
     messages: list[Line]
     is_online: bool
     script: str
 
     @property
-    def command(self) -> str:
-        """The command that creates an order for this terminal."""
-        return f"paydesk pay 24.90 --terminal {self.terminal_id}"
-
-    @property
-    def clock(self) -> str:
-        """The time on the terminal's screen, until the browser's own clock replaces it."""
-        return "--:--"
-
-    @property
     def lines(self) -> list[tuple[str, str]]:
-        """The lines of the screen with their kinds: the first is its title, unless it is the amount."""
-        shown, amount = [], f"{self.screen.amount} {self.screen.currency}".strip()
-        has_title = False
-        for line in self.screen.lines:
-            if amount and line == amount:
+        """The lines that the screen shows with their kinds: `amount`, `code`, one `title`, `text`.
+
+        Lines that it draws instead, such as choices and the dots of a PIN, are left out.
+        """
+        screen, shown, title = self.screen, list[tuple[str, str]](), ""
+        amount = f"{screen.amount} {screen.currency}"
+        for line in screen.lines:
+            if line == amount:
                 shown.append(("amount", line))
-            elif self.screen.name == "pairing" and "-" in line and line.isupper():
+            elif screen.name == "pairing" and _USER_CODE.fullmatch(line):
                 shown.append(("code", line))
+            elif title and (screen.choices or screen.name == "pin"):
+                continue
+            elif title or (screen.name == "present_card" and line.startswith("with a tip")):
+                shown.append(("text", line))
             else:
-                shown.append(("text" if has_title else "title", line))
-                has_title = True
+                title = line
+                shown.append(("title", line))
         return shown
+
+    @property
+    def said(self) -> str:
+        """What a screen reader says when the screen appears."""
+        if self.screen.name == "pin" and self.screen.digits:
+            return self.screen.lines[-1]
+        return ". ".join(self.screen.lines)
 
     @property
     def inserted(self) -> str:
         """The colour of the card in the slot, or an empty text."""
-        is_in = self.screen.entry == "insert" and self.screen.name in ("pin", "authorizing", "remove_card", "unknown")
-        return CARD_COLOURS.get(self.screen.card, "grey") if is_in else ""
+        return CARD_COLOURS.get(self.screen.card, "grey") if self.screen.entry == "insert" else ""
 
     @property
     def counts_from(self) -> int:
         """The seconds from which on the time left is counted; 0 for a screen that does not count."""
         if self.screen.name not in WORDS:
             return 0
-        return COUNTED_SECONDS if self.screen.name in ("amount", "present_card") else 3600
+        return COUNTED_SECONDS if self.screen.name == "present_card" else 3600
 
     @property
     def count_words(self) -> str:
@@ -87,7 +105,7 @@ class View(msgspec.Struct, frozen=True):
         """Return the words for a tip or a number of installments."""
         if self.screen.name == "tip":
             return f"{value} %" if value else "No tip"
-        return f"{value} payments" if value > 1 else "1 payment"
+        return f"{value} x"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -109,6 +127,7 @@ def parts(access: Access) -> dict[str, Markup]:
         screen=display.screen,
         look=look_of(display.screen),
         paper=sheet_of(paper, access.image(paper.number)) if paper is not None else None,
+        is_paper_out=paper is not None and _is_out(paper, display.screen),
         messages=[_line(message) for message in list(display.messages)[: -MESSAGES_SHOWN - 1 : -1]],
         is_online=display.is_online,
         script=access.script,
@@ -121,6 +140,13 @@ def refused(message: str) -> dict[str, Markup]:
     """Return the parts of the page that show and say why an action was refused."""
     macros = _macros()
     return {"hint": macros.refused(message), "say": macros.said(message)}
+
+
+def _is_out(paper: Paper, screen: Screen) -> bool:
+    """Return whether the print is still in the terminal: the next order finds it taken."""
+    if screen.name in _WITH_RECEIPT:
+        return paper.receipt is not None and paper.receipt == screen.receipt
+    return screen.name not in _WITHOUT_PAPER
 
 
 def _macros() -> Any:

@@ -244,7 +244,7 @@
 
   // Keys. ------------------------------------------------------------------------------------------------------------
 
-  const TYPING = "input:not([type=radio]), textarea, select, [contenteditable]";
+  const TYPING = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
   let keysOn = remembered.get("keys", "on") === "on";
 
   function press(value) {
@@ -325,30 +325,25 @@
 
   // Switches. --------------------------------------------------------------------------------------------------------
 
-  function showSwitches() {
-    one("#sound").setAttribute("aria-pressed", soundOn);
-    one("#sound").textContent = soundOn ? "Sound on" : "Sound off";
-    one("#keys-switch").setAttribute("aria-pressed", keysOn);
-    one("#keys-switch").textContent = keysOn ? "Keys on" : "Keys off";
-  }
-
   document.addEventListener("click", (event) => {
     const action = event.target.closest("[data-do]")?.dataset.do;
-    if (action === "sound") {
-      soundOn = !soundOn;
-      remembered.set("sound", soundOn ? "on" : "off");
-    } else if (action === "keys") {
-      keysOn = !keysOn;
-      remembered.set("keys", keysOn ? "on" : "off");
-    } else if (action === "print") print();
-    else return;
-    showSwitches();
+    if (action === "print") print();
+    if (action !== "sound") return;
+    soundOn = !soundOn;
+    remembered.set("sound", soundOn ? "on" : "off");
+    one("#sound").setAttribute("aria-pressed", soundOn);
+    if (soundOn) sound("approved");
   });
+  one("#keys-switch").addEventListener("change", (event) => {
+    keysOn = event.target.checked;
+    remembered.set("keys", keysOn ? "on" : "off");
+  });
+  one("#sound").setAttribute("aria-pressed", soundOn);
+  one("#keys-switch").checked = keysOn;
 
   for (const scripted of document.querySelectorAll(".scripted")) scripted.hidden = false;
   shown = `${one("#glass").dataset.screen} ${one("#glass").dataset.order}`;
   select(document.getElementById(remembered.get("card", "")) ?? selected());
-  showSwitches();
   tick();
   // htmx reads the page in a timer of its own, which it has set before.
   setTimeout(watch);
