@@ -45,7 +45,7 @@ ADVICE = {
     "gone": "Call the operation that the message names.",
     "idempotency_key_already_used": "Use a new key: this one was used for a different request.",
     "resource_locked": "Retry with the same key in a moment: the first request is still running.",
-    "payload_too_large": "Send at most 64 KiB.",
+    "payload_too_large": "Send a smaller body: `message` has the limit.",
     "unsupported_media_type": "Send `Content-Type: application/json`, in UTF-8 and without `Content-Encoding`.",
     "request_timeout": "Retry with the same key: the request takes effect at most once.",
     "too_many_requests": "Wait for the seconds of `Retry-After`, then retry.",
@@ -56,7 +56,7 @@ ADVICE = {
     "order_not_found": "Check the id, and that the token is for the order's seller and mode, live or test.",
     "forbidden_checking_terminal_owner": "Use a terminal from GET /terminals/v1/list with the same token.",
     "terminal_not_in_pdv_mode": "Set its mode with PATCH /terminals/v1/setup.",
-    "already_queued_order_on_terminal": "Wait for the conflicting order or cancel it, then retry with the same key.",
+    "already_queued_order_on_terminal": "Wait for what holds the terminal, or cancel it, then retry with the same key.",
     "transaction_not_found": "Use the payment's id from the order: PAY, then the order's id without ORD.",
     "order_already_refunded": "No action is needed: the whole amount is refunded.",
     "cannot_refund_order": (
@@ -70,7 +70,9 @@ ADVICE = {
     "order_already_canceled": "No action is needed: the order is canceled.",
     # Terminals
     "terminal_not_found": "Use a terminal from GET /terminals/v1/list with the same token.",
-    "terminal_busy": "Wait for its order to end, or cancel it, then retry.",
+    "terminal_busy": "Wait for its order or print action to end, or cancel it, then retry.",
+    "action_not_found": "Check the id, and that the token is for the action's seller and mode, live or test.",
+    "cannot_cancel_action": "Read `details`: it has the action's status.",
     "authorization_pending": "Poll again after the interval.",
     "slow_down": "Add 5 seconds to the interval, and poll again.",
     "expired_token": "Begin a new pairing with `POST /device/v1/pairings`.",

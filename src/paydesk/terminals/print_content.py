@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from paydesk.core import card_numbers
+
 Kind = Literal["text", "break", "qr", "pdf417"]
 Align = Literal["left", "center"]
 
@@ -72,8 +74,8 @@ def parse(text: str) -> list[Piece]:
 
 
 def printed_text(pieces: Iterable[Piece]) -> str:
-    """Return what is printed, codes included, without tags."""
-    return "".join(" " if piece.kind == "break" else piece.text for piece in pieces)
+    """Return what is printed without tags: a break is a space, and codes are between spaces."""
+    return "".join(piece.text if piece.kind == "text" else f" {piece.text} " for piece in pieces)
 
 
 def _piece(kind: Kind, text: str, open_tags: list[_Tag]) -> Piece:
@@ -89,7 +91,8 @@ def _tag_at(text: str, start: int) -> tuple[_Tag, int]:
         raise InvalidContent(f"the {{ at character {start + 1} begins no tag; the tags are {_listed()}")
     tag = _Tag(text[start + 1 : end], start)
     if tag.name not in TAGS and (tag.name == "/br" or tag.name.removeprefix("/") not in TAGS):
-        raise tag.fault(f"is unknown; the tags are {_listed()}")
+        # Its name is shown, and may be anything that was sent.
+        raise _Tag(card_numbers.masked(tag.name), start).fault(f"is unknown; the tags are {_listed()}")
     return tag, end + 1
 
 
