@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
-PRINT_ACTIONS_KEEP_DAYS = 30
-"""After their end, when their content was deleted."""
 SIMULATOR_KEEP_DAYS = 180
 """Of the simulator ledger: no request about an order reaches the simulated acquirer after that time."""
 
@@ -153,7 +151,10 @@ RULES = (
     Rule(lambda settings: max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN), _keys_of("refund_order")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_action")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_action")),
-    Rule(lambda _: PRINT_ACTIONS_KEEP_DAYS, prune("print_actions", "action_id", "updated_ms", "o.content IS NULL")),
+    Rule(
+        lambda settings: settings.idempotency_keep_days,
+        prune("print_actions", "action_id", "updated_ms", "o.content IS NULL"),
+    ),
     Rule(lambda settings: settings.deliveries_keep_days, _prune_deliveries),
     Rule(lambda settings: settings.events_keep_days, events.prune),
     Rule(lambda _: SIMULATOR_KEEP_DAYS, _prune_simulator),

@@ -138,7 +138,7 @@ async def _unfinished(service: Service, count: int) -> AsyncIterator[list[Wire]]
 
 
 def test_few_large_bodies_are_read_at_once_in_all() -> None:
-    """Whoever sends them; nothing stays of those that ended."""
+    """From any number of callers; nothing stays of those that ended."""
     bodies = LargeBodies()
     with contextlib.ExitStack() as stack:
         for number in range(BODIES_MAX):
