@@ -52,7 +52,7 @@ class WatchedAcquirer:
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     charged: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
+    async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, or give the next of `answers`."""
         self.charges.append(payment)
         self.blobs.append(blob)

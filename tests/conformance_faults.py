@@ -17,7 +17,6 @@ from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceU
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.reporter import Reporter
-from paydesk.sandbox.terminals.scripts import Script
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -25,12 +24,12 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def charges_without_permit(patch: pytest.MonkeyPatch) -> None:
     """It asks for the permit and charges whatever the answer is."""
 
-    async def authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
+    async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
         await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, AUTHORIZING))
-        await _charge(device, entry, script)
+        await _charge(device, entry, presented)
         return True
 
-    patch.setattr(payment, "_authorize", authorize)
+    patch.setattr(payment, "authorize", authorize)
 
 
 def new_result_id_each_time(patch: pytest.MonkeyPatch) -> None:
@@ -58,7 +57,7 @@ def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
     """It charges an order after the verdict `hold`."""
 
     async def hold(self: Any, entry: Entry) -> None:
-        await _charge(self._device, entry, scripts.parse("approve"))
+        await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
         self._reporter.add(entry.lease_id)
 
     patch.setattr(terminal.Terminal, "_hold", hold)
@@ -126,8 +125,7 @@ def takes_a_lost_charge_for_none(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeviceClient, "authorize", authorize_once)
 
 
-async def _charge(device: Device, entry: Entry, script: Script) -> None:
-    presented = script.presented(entry.order)
+async def _charge(device: Device, entry: Entry, presented: dict[str, Any]) -> None:
     request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **presented}
     reply = await device.client.authorize(request)
     result = payment.result_of(entry.order, presented, reply.body)

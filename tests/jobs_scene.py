@@ -40,7 +40,7 @@ class FakeAcquirer:
         """Set the next outcomes of reversals."""
         self.reversals = deque(outcomes)
 
-    async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
+    async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """No worker may ever charge."""
         raise AssertionError((payment, card, blob))
 

@@ -7,7 +7,8 @@ import pytest
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import scripts
-from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, paid_amount, result_of
+from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, result_of
+from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.scripts import Script
 
 

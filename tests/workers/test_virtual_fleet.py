@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService
-from paydesk.sandbox.terminals import fleet as fleets
+from paydesk.sandbox.terminals import handheld
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
@@ -79,7 +79,7 @@ async def test_add_returns_although_the_service_is_unreachable(
     fleet: Fleet, tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The terminal goes on trying in the background."""
-    monkeypatch.setattr(fleets, "HELLO_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(handheld, "HELLO_SECONDS_MAX", 0.05)
     unconnected = Fleet(f"http://127.0.0.1:{unused_tcp_port}", tmp_path / "unconnected", QUICK)
     await unconnected.start()
     await unconnected.add("T__1", "PDT-1", "approve")

@@ -89,7 +89,7 @@ InquiryResult = Approved | Declined | NotFound | Unknown | NotSent
 class Acquirer(Protocol):
     """One acquirer. Every call ends within its own deadline and returns its result; it raises nothing."""
 
-    async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
+    async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge the payment, once per `payment.payment_id` however often it is called."""
 
     async def inquire(self, payment: Payment) -> InquiryResult:

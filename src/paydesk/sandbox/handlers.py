@@ -83,14 +83,15 @@ async def authorize(call: Call) -> Handled:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
     payment = _payment(call, request)
-    card = Card(
-        request.payment_method.id,
-        request.payment_method.type,
-        request.card.first_digits,
-        request.card.last_digits,
-        request.card.entry_mode or "",
-    )
-    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
+    return Answer(200, _answer(payment, await acquirer.authorize(payment, _card(request))))
+
+
+def _card(request: AcquirerRequest) -> Card | None:
+    """Return the card, None for a wallet."""
+    method, card = request.payment_method, request.card
+    if card is None:
+        return None
+    return Card(method.id, method.type, card.first_digits, card.last_digits, card.entry_mode or "")
 
 
 def _payment(call: Call, request: AcquirerRequest) -> Payment:

@@ -55,7 +55,8 @@ class AcquirerRequest(Model):
     payment_id: Annotated[str, Field(pattern=f"^PAY{ULID_PATTERN}$", examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
     amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])]
     payment_method: PaymentMethod
-    card: Card
+    card: Card | None = None
+    """Left out of a payment by wallet."""
 
 
 SIMULATED_DETAILS: dict[str, tuple[str, ...]] = {

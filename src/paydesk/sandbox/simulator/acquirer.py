@@ -75,7 +75,7 @@ class Simulator:
         self._database, self._clock, self._live = database, clock, int(live)
         self._script, self._seed, self._sleep = script, seed, sleep
 
-    async def authorize(self, payment: Payment, card: Card, *, blob: bytes = b"") -> Outcome:
+    async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
         del blob
 

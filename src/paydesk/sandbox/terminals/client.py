@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import msgspec
@@ -17,6 +17,7 @@ from paydesk import __version__
 from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals.journal import Entry
+from paydesk.sandbox.terminals.link import Link
 from paydesk.sandbox.terminals.network import FlakyNetwork, MessageLost
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Pace:
     poll_seconds: int = 25
     backoff_seconds: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 60)
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    between_tries: Callable[[float], Awaitable[object]] | None = None
+    """Waits before the next try of a call; by default as `sleep` does."""
+    authorizing_seconds: float = 0.6
+    """How long a person sees at least that the payment is being authorized."""
+    reboot_seconds: float = 6
 
     def pause(self, failures: int) -> float:
         """Return the seconds to wait after that many earlier failures in a row; the last value repeats."""
@@ -49,7 +55,7 @@ class Pace:
 
     async def back_off(self, failures: int) -> None:
         """Wait for that pause."""
-        await self.sleep(self.pause(failures))
+        await (self.between_tries or self.sleep)(self.pause(failures))
 
     async def retry(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
         """Repeat the call until the service answers."""
@@ -60,6 +66,13 @@ class Pace:
             except ServiceUnavailable:
                 await self.back_off(failures)
                 failures += 1
+
+
+class MessageList(Protocol):
+    """Where the messages of a terminal are listed."""
+
+    def exchanged(self, text: str, *, sent: bool) -> None:
+        """List a message."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -73,6 +86,7 @@ class Welcome(msgspec.Struct, frozen=True):
     """The answer to a hello. Unknown fields are ignored, here and in messages."""
 
     operating_mode: str = ""
+    seller_name: str = ""
     leases: list[Verdict] = []
 
 
@@ -99,6 +113,9 @@ class DeviceClient:
     def __init__(self, http: aiohttp.ClientSession, base_url: str, device_token: Secret) -> None:
         self._http, self._base_url, self._token = http, base_url.rstrip("/"), device_token
         self.boot_id = str(uuid4())
+        self.link = Link()
+        self.messages: MessageList | None = None
+        """Where its messages are listed, if anywhere."""
         self.network: FlakyNetwork | None = None
         """What loses, doubles, delays and reorders messages, if anything does."""
         self._service_time: tuple[datetime, float] | None = None
@@ -106,11 +123,14 @@ class DeviceClient:
     async def hello(self, entries: Iterable[Entry]) -> Welcome:
         """Start or restart the session; return the service's verdict on each lease in the journal."""
         body = {"app_version": __version__, "journal": [_lease_state(entry) for entry in entries]}
+        self._sends("hello")
         reply = _successful("hello", await self._in_session("POST", "/hello", body))
         try:
-            return msgspec.json.decode(reply.raw, type=Welcome)
+            welcome = msgspec.json.decode(reply.raw, type=Welcome)
         except msgspec.DecodeError as error:
             raise ServiceUnavailable(f"the answer to hello is invalid: {error}") from None
+        self._receives(f"welcome, mode {welcome.operating_mode}")
+        return welcome
 
     async def next(self, wait_seconds: int) -> Message | None:
         """Wait for the next message. Return None if none came in time, or one of an unknown type."""
@@ -119,25 +139,50 @@ class DeviceClient:
         if reply.status == 204:
             return None
         try:
-            return msgspec.json.decode(_successful("next", reply).raw, type=Message)
+            message = msgspec.json.decode(_successful("next", reply).raw, type=Message)
         except msgspec.DecodeError:
             return None
+        self._receives(f"mode {message.operating_mode}" if message.type == "mode" else message.type)
+        return message
 
     async def acknowledge(self, lease_id: str) -> Reply:
         """Acknowledge that the order has arrived and is displayed."""
-        return await self._in_session("POST", f"/leases/{lease_id}/ack", {})
+        self._sends("ack")
+        reply = await self._in_session("POST", f"/leases/{lease_id}/ack", {})
+        if self.link.takes_acknowledgement():
+            raise ServiceUnavailable("the answer to the acknowledgement was lost")
+        self._refused(reply)
+        return reply
 
     async def progress(self, lease_id: str, seq: int, step: str) -> Reply:
         """Report a step of the payment; `authorizing` requests the authorization permit."""
-        return await self._in_session("POST", f"/leases/{lease_id}/progress", {"seq": seq, "step": step})
+        self._sends(f"progress {step}")
+        reply = await self._in_session("POST", f"/leases/{lease_id}/progress", {"seq": seq, "step": step})
+        if reply.body.get("go") is True:
+            self._receives(f"go: true, until {str(reply.body.get('until', ''))[14:19]}")
+        self._refused(reply)
+        return reply
+
+    async def order_of(self, lease_id: str) -> dict[str, Any]:
+        """Return the lease's order: its status and detail; empty if it was taken from the terminal.
+
+        It repeats the terminal's first step, which changes nothing and is answered with the order.
+        """
+        reply = await self._in_session("POST", f"/leases/{lease_id}/progress", {"seq": 0, "step": "card_requested"})
+        order = reply.body.get("order")
+        return order if isinstance(order, dict) else {}
 
     async def answer_cancel(self, lease_id: str, *, done: bool) -> Reply:
         """Report whether the terminal released the order."""
+        self._sends(f"cancel-result done: {'true' if done else 'false'}")
         return await self._in_session("POST", f"/leases/{lease_id}/cancel-result", {"done": done})
 
     async def report(self, lease_id: str, result_id: str, result: dict[str, Any]) -> Reply:
         """Send a result. The service accepts it from an earlier session and under a revoked token too."""
-        return await self._call("PUT", f"/leases/{lease_id}/results/{result_id}", result)
+        self._sends(f"result {result.get('outcome', '')}")
+        reply = await self._call("PUT", f"/leases/{lease_id}/results/{result_id}", result)
+        self._refused(reply)
+        return reply
 
     async def authorize(self, request: dict[str, Any]) -> Reply:
         """Request the authorization from the simulated acquirer, under the payment's id."""
@@ -147,13 +192,36 @@ class DeviceClient:
         """Have the service request the authorization, as terminals of kind `service` do."""
         return await self._in_session("POST", f"/leases/{lease_id}/authorize", request, AUTHORIZE_SECONDS_MAX)
 
-    def is_before(self, until: str) -> bool:
-        """Whether the instant lies in the future by the service's clock, as estimated from its answers."""
-        end = _instant(until)
-        if self._service_time is None or end is None:
-            return False
+    def now(self) -> datetime | None:
+        """Return the time by the service's clock, as estimated from its answers; None before the first."""
+        if self._service_time is None:
+            return None
         service_time, sent = self._service_time
-        return service_time + timedelta(seconds=time.monotonic() - sent) < end
+        return service_time + timedelta(seconds=time.monotonic() - sent)
+
+    def is_before(self, until: str) -> bool:
+        """Whether the instant lies in the future by the service's clock."""
+        now, end = self.now(), _instant(until)
+        return now is not None and end is not None and now < end
+
+    def seconds_until(self, instant: str) -> float | None:
+        """Return the seconds until the instant by the service's clock, None if either is unknown."""
+        now, end = self.now(), _instant(instant)
+        return None if now is None or end is None else (end - now).total_seconds()
+
+    def _sends(self, text: str) -> None:
+        """List a message that is sent, if the network carries it."""
+        if self.messages is not None and self.link.is_up:
+            self.messages.exchanged(text, sent=True)
+
+    def _receives(self, text: str) -> None:
+        if self.messages is not None:
+            self.messages.exchanged(text, sent=False)
+
+    def _refused(self, reply: Reply) -> None:
+        """List the answer if it is an error."""
+        if reply.status >= 400:
+            self._receives(f"{reply.status} {reply.code}")
 
     async def _in_session(
         self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float = CALL_SECONDS_MAX
@@ -195,14 +263,17 @@ class DeviceClient:
         content = None if body is None else msgspec.json.encode(body)
         headers = {"Authorization": f"Bearer {self._token.reveal()}", "Content-Type": "application/json"}
         try:
-            async with self._http.request(
-                method,
-                self._base_url + path,
-                data=content,
-                headers=headers,
-                timeout=ClientTimeout(total=seconds_max),
-                allow_redirects=False,
-            ) as answer:
+            async with (
+                self.link.carrying(),
+                self._http.request(
+                    method,
+                    self._base_url + path,
+                    data=content,
+                    headers=headers,
+                    timeout=ClientTimeout(total=seconds_max),
+                    allow_redirects=False,
+                ) as answer,
+            ):
                 raw = await answer.read()
                 return Reply(answer.status, raw, _object_of(raw))
         except (TimeoutError, ClientError, OSError) as error:

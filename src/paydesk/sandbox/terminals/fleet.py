@@ -11,24 +11,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.actions import Action
 from paydesk.sandbox.terminals.client import DeviceClient, Pace
+from paydesk.sandbox.terminals.handheld import Handheld
 from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
+from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screen import Display, Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
-
-HELLO_SECONDS_MAX = 5.0
-
-_log = structlog.get_logger("virtual.fleet")
 
 
 class Fleet:
@@ -41,12 +37,9 @@ class Fleet:
     def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None, seed: int | None = None) -> None:
         self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
-        self._journals: dict[str, Journal] = {}
-        """Those of the terminals that were started, stopped ones included."""
+        self._handhelds: dict[str, Handheld] = {}
         self._numbers: dict[str, int] = {}
-        self._displays: dict[str, Display] = {}
         self._http: aiohttp.ClientSession | None = None
-        self._terminals: dict[str, Terminal] = {}
 
     async def start(self) -> None:
         """Start every terminal that has a journal in the folder, whether or not the service is reachable."""
@@ -74,9 +67,11 @@ class Fleet:
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
-        await self._end(terminal_id)
+        known = self._handhelds.get(terminal_id)
+        if known is not None:
+            await known.stop()
         if path is None:
-            previous = self._journals.get(terminal_id)
+            previous = known.journal if known is not None else None
             journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)
         else:
             previous = await asyncio.to_thread(journals.read, path)
@@ -84,26 +79,21 @@ class Fleet:
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
         await journal.save()
-        await self._settle(self._run(journal), terminal_id)
+        await self._run(journal, known.panel if known is not None else None).settle()
 
     async def reboot(self, terminal_id: str) -> None:
         """Stop the terminal at once, wherever it is, and start it again from its journal.
 
         Returns after its hello, as `add` does. Raises `KeyError` for an unknown terminal.
         """
-        journal = self._journals[terminal_id]
-        await self._end(terminal_id)
-        await self._settle(self._run(journal), terminal_id)
-
-    async def _settle(self, terminal: Terminal, terminal_id: str) -> None:
-        try:
-            await asyncio.wait_for(terminal.settled.wait(), HELLO_SECONDS_MAX)
-        except TimeoutError:
-            _log.warning("virtual_terminal_unconnected", terminal_id=terminal_id)
+        handheld = self._handhelds[terminal_id]
+        await handheld.stop()
+        handheld.start()
+        await handheld.settle()
 
     def display(self, terminal_id: str) -> Display:
         """Return what the terminal shows. Raises `KeyError` for a terminal that is not of this process."""
-        return self._displays[terminal_id]
+        return self._handhelds[terminal_id].panel.display
 
     async def act(self, terminal_id: str, action: Action) -> Screen:
         """Do at the terminal what a person would do, and return the screen after it.
@@ -111,60 +101,60 @@ class Fleet:
         Raises `ActionNotPossible` if the screen does not take the action, `ValueError` for an unknown card or an
         invalid script, and `KeyError` for a terminal that is not of this process.
         """
-        display = self.display(terminal_id)
-        raise ActionNotPossible(display.screen, f"the screen {display.screen.name} does not take {action.name}")
+        return await self._handhelds[terminal_id].act(action)
 
     async def set_script(self, terminal_id: str, script: str) -> None:
         """Change the terminal's script from its next order on.
 
         Raises `ValueError` for an unknown script, `KeyError` for an unknown terminal.
         """
-        await self._terminals[terminal_id].set_script(script)
+        await self._handhelds[terminal_id].set_script(script)
 
     async def remove(self, terminal_id: str) -> None:
-        """Stop the terminal, if it was started, and delete its journal."""
-        await self._end(terminal_id)
-        self._journals.pop(terminal_id, None)
-        self._displays.pop(terminal_id, None)
+        """Stop the terminal, if it is one of this process, and delete its journal."""
+        handheld = self._handhelds.pop(terminal_id, None)
+        if handheld is not None:
+            await handheld.stop()
+            handheld.panel.switch_off()
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
-        await asyncio.gather(*(terminal.stop() for terminal in self._terminals.values()))
-        self._terminals.clear()
+        await asyncio.gather(*(handheld.stop() for handheld in self._handhelds.values()))
+        self._handhelds.clear()
         if self._http is not None:
             await self._http.close()
             self._http = None
 
     def terminals(self) -> tuple[str, ...]:
-        """Return the ids of the started terminals."""
-        return tuple(self._terminals)
+        """Return the ids of the terminals, switched on or off."""
+        return tuple(self._handhelds)
 
     @property
     def connected(self) -> int:
         """How many terminals have a session."""
-        return sum(terminal.is_connected for terminal in self._terminals.values())
+        return sum(terminal.is_connected for terminal in self._running())
 
     @property
     def paying(self) -> int:
         """How many terminals have an order in progress."""
-        return sum(terminal.is_paying for terminal in self._terminals.values())
+        return sum(terminal.is_paying for terminal in self._running())
 
-    def _run(self, journal: Journal) -> Terminal:
+    def _running(self) -> list[Terminal]:
+        return [handheld.terminal for handheld in self._handhelds.values() if handheld.terminal is not None]
+
+    def _run(self, journal: Journal, panel: Panel | None = None) -> Handheld:
+        """Switch the terminal on, with the panel that it had before, if there is one."""
+        handheld = Handheld(journal, panel or Panel(journal.kind), self._pace, self._start)
+        self._handhelds[journal.terminal_id] = handheld
+        handheld.start()
+        return handheld
+
+    def _start(self, journal: Journal, panel: Panel) -> Terminal:
         assert self._http is not None, "a fleet is started before a terminal is added"
         client = DeviceClient(self._http, self._base_url, journal.device_token)
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
         seed = None if self._seed is None else f"{self._seed}:{number}"
-        terminal = Terminal(client, journal, self._pace, seed=seed, counts=self.counts)
-        self._journals[journal.terminal_id] = journal
-        self._displays.setdefault(journal.terminal_id, Display())
-        self._terminals[journal.terminal_id] = terminal
-        terminal.start()
-        return terminal
-
-    async def _end(self, terminal_id: str) -> None:
-        terminal = self._terminals.pop(terminal_id, None)
-        if terminal is not None:
-            await terminal.stop()
+        return Terminal(client, journal, self._pace, seed=seed, counts=self.counts, panel=panel)

@@ -38,6 +38,10 @@ class Entry(msgspec.Struct, frozen=True):
     """The presented card, written before the acquirer is called."""
     number: int = 0
     """The number of the order, counted from 0: its place in the playlist."""
+    chosen: dict[str, Any] | None = None
+    """What a person presented, written with the request for the permit."""
+    expires_date: str = ""
+    """When the order expires, by the service's clock."""
 
     @property
     def sent(self) -> bool:

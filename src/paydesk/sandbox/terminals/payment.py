@@ -8,6 +8,7 @@ after a crash before it, the permit is requested again.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +18,12 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.sandbox.terminals import receipts
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.presented import paid_amount
+from paydesk.sandbox.terminals.screen import Receipt
 from paydesk.sandbox.terminals.scripts import Script
 
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
@@ -28,6 +32,8 @@ NEVER_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 """The result when the terminal had the permit and did not call the acquirer."""
 UNKNOWN = {"outcome": "unknown"}
 """The result when the terminal called the acquirer and got no answer."""
+RESUMED_SEQ = 1_000
+"""The number of the step that requests the permit again after a restart."""
 ENCRYPTED_DATA = "dmlydHVhbCBjYXJk"
 """Stands for the encrypted card data of a terminal of kind `service`."""
 
@@ -42,6 +48,12 @@ class Device:
     journal: Journal
     pace: Pace
     lock: asyncio.Lock
+    panel: Panel
+
+    def expires_ms(self, entry: Entry) -> int | None:
+        """Return when the order expires by the machine's clock, None if that is unknown."""
+        seconds = self.client.seconds_until(entry.expires_date)
+        return None if seconds is None else int((time.time() + seconds) * 1000)
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:
@@ -54,21 +66,57 @@ async def play(device: Device, entry: Entry, script: Script) -> bool:
         await conclude(device, entry, NEVER_CHARGED)
         return True
     if not is_resumed:
-        if not await _acknowledge(device, entry):
+        if not await acknowledge(device, entry):
             return False
         entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
     skipped = script.steps.index(AUTHORIZING) if is_resumed else 0
     for seq, step in enumerate(script.steps[skipped:], skipped + 1):
+        _show_step(device, entry, step)
         if step != AUTHORIZING:
             await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
-        elif not await _authorize(device, entry, script, seq):
+        elif not await authorize(device, entry, script.presented(entry.order), seq):
             return False
         await device.pace.sleep(script.pause_seconds)
     if script.name == "hold":
         await asyncio.Event().wait()
     if script.name == "cancel":
         await conclude(device, entry, CANCELED)
+    show_outcome(device, entry.lease_id)
     return True
+
+
+async def resume_permit(device: Device, entry: Entry, chosen: dict[str, Any]) -> bool:
+    """Request the permit again for what a person presented before a restart, and charge it."""
+    if not await authorize(device, entry, chosen, RESUMED_SEQ):
+        return False
+    show_outcome(device, entry.lease_id)
+    return True
+
+
+def show_outcome(device: Device, lease_id: str) -> None:
+    """Show the result in the journal."""
+    entry = device.journal.entries.get(lease_id)
+    if entry is not None and entry.result is not None and device.panel.order is not None:
+        device.panel.end(device.panel.order.outcome(entry.result, receipt_of(device, entry)))
+
+
+def receipt_of(device: Device, entry: Entry) -> Receipt | None:
+    """Return the receipt of the result, if there is one."""
+    return receipts.of_result(entry, device.panel.seller_name, device.journal.terminal_id, device.client.now())
+
+
+def _show_step(device: Device, entry: Entry, step: str) -> None:
+    """Show what a terminal shows while a script plays the step; `authorize` shows its own screen."""
+    screens = device.panel.order
+    if screens is None:
+        return
+    if step == "card_requested":
+        device.panel.show(screens.present_card(device.expires_ms(entry)))
+    elif step == "pin_requested":
+        screens.entry = "insert"
+        device.panel.show(screens.pin())
+    elif step == "card_removal":
+        screens.entry = ""
 
 
 async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
@@ -83,7 +131,10 @@ async def resume_authorization(device: Device, entry: Entry) -> None:
         await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))
 
 
-async def _acknowledge(device: Device, entry: Entry) -> bool:
+async def acknowledge(device: Device, entry: Entry) -> bool:
+    """Acknowledge the order; return False if it has ended."""
+    if device.panel.order is not None:
+        device.panel.show(device.panel.order.amount())
     async with device.lock:
         await device.journal.put(entry)
         reply = await device.pace.retry(partial(device.client.acknowledge, entry.lease_id))
@@ -93,7 +144,10 @@ async def _acknowledge(device: Device, entry: Entry) -> bool:
         return True
 
 
-async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> bool:
+async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
+    """Request the permit, charge what the buyer presented, and write the result; return False if it is refused."""
+    if device.panel.order is not None:
+        device.panel.show(device.panel.order.authorizing())
     requests = int(entry.step == AUTHORIZING)
 
     def request_permit() -> Awaitable[Reply]:
@@ -115,7 +169,7 @@ async def _authorize(device: Device, entry: Entry, script: Script, seq: int) -> 
         if not device.client.is_before(until):
             await _store(device, entry, NEVER_CHARGED)
             return True
-        entry = msgspec.structs.replace(entry, presented=script.presented(entry.order))
+        entry = msgspec.structs.replace(entry, presented=presented)
         await device.journal.put(entry)
         await _store(device, entry, await _call_acquirer(device, entry))
         return True
@@ -147,10 +201,11 @@ def _authorize_call(
     device: Device, entry: Entry, presented: Mapping[str, Any]
 ) -> Callable[[], Coroutine[Any, Any, Reply]]:
     """Return the call that has the payment authorized: by the service for kind `service`, else by the acquirer."""
-    card, method = presented["card"], presented["payment_method"]
     if device.journal.kind != "service":
         about = {"payment_id": entry.order["payment_id"], "amount": paid_amount(entry.order, presented)}
-        return partial(device.client.authorize, {**about, "payment_method": method, "card": card})
+        shown = {name: value for name, value in presented.items() if name != "tip_amount"}
+        return partial(device.client.authorize, {**about, **shown})
+    card = presented["card"]
     request = {
         **presented,
         "entry_mode": card["entry_mode"],
@@ -158,15 +213,6 @@ def _authorize_call(
         "encrypted_data": ENCRYPTED_DATA,
     }
     return partial(device.client.authorize_by_service, entry.lease_id, request)
-
-
-def paid_amount(order: Mapping[str, Any], presented: Mapping[str, Any]) -> str:
-    """Return the order's amount and the tip, as the order spells its amount if there is no tip."""
-    if "tip_amount" not in presented:
-        return str(order["amount"])
-    decimals = CURRENCIES[order["currency"]].decimals
-    amounts = minor_units(order["amount"], decimals), minor_units(presented["tip_amount"], decimals)
-    return decimal_string(sum(amount or 0 for amount in amounts), decimals)
 
 
 def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,4 +249,5 @@ async def _release(device: Device, entry: Entry, step: str, reply: Reply) -> boo
         code=reply.code,
     )
     await device.journal.forget(entry.lease_id)
+    device.panel.drop(entry.order.get("id"))
     return False

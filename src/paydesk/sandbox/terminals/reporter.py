@@ -22,13 +22,21 @@ class Reporter:
     """Sends the results of a journal, and deletes each from it once the service has recorded it.
 
     `start` runs a report in the background. To cancel one loses nothing at any point. `counts` has the recorded results
-    by outcome.
+    by outcome. `recorded` is called with each, and whether a receipt is to be printed.
     """
 
     def __init__(
-        self, client: DeviceClient, journal: Journal, pace: Pace, start: Start, counts: Counter[str] | None = None
+        self,
+        client: DeviceClient,
+        journal: Journal,
+        pace: Pace,
+        start: Start,
+        counts: Counter[str] | None = None,
+        *,
+        recorded: Callable[[Entry, bool], None] = lambda _entry, _prints: None,
     ) -> None:
         self._counts: Counter[str] = Counter() if counts is None else counts
+        self._recorded = recorded
         self._client, self._journal, self._pace, self._start = client, journal, pace, start
         self._reports: dict[str, asyncio.Task[None]] = {}
         """The running reports, by lease."""
@@ -76,7 +84,9 @@ class Reporter:
             self._warn("report_conflicted", entry, code=reply.code)
         await self._journal.forget(entry.lease_id)
         self._counts[(entry.result or {}).get("outcome", "")] += 1
-        if reply.body.get("print") is True:
+        prints = reply.body.get("print") is True
+        self._recorded(entry, prints)
+        if prints:
             # The order has ended and nothing depends on this step.
             with contextlib.suppress(ServiceUnavailable, SessionEnded):
                 await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")

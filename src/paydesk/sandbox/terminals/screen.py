@@ -105,7 +105,8 @@ class Display:
         self.is_online = False
         """Whether the terminal has a session and its network is up."""
         self._exchanged = 0
-        self._changed = asyncio.Event()
+        self._changed: asyncio.Event | None = None
+        """Made by the first watcher: most displays have none."""
 
     def show(self, screen: Screen) -> None:
         """Show another screen."""
@@ -133,13 +134,16 @@ class Display:
     def notify(self) -> None:
         """Count a change, and wake the watchers."""
         self.revision += 1
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
     async def changed(self, revision: int, seconds: float) -> bool:
         """Wait until the display has changed since that revision; return False if it has not after `seconds`."""
         if self.revision != revision:
             return True
+        if self._changed is None:
+            self._changed = asyncio.Event()
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:

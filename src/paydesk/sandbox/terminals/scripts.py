@@ -1,6 +1,6 @@
 """Scripts: what a virtual terminal does with every order, as a short text such as `decline:card_disabled:0.2s`.
 
-A script is a name, for `decline` a detail, and except for `ignore` and `hold` the seconds until the result.
+A script is a name, for `decline` a detail, and except for `ignore`, `hold` and `manual` the seconds until the result.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import presented
 
 SECONDS_DEFAULT, SECONDS_MAX = 1.5, 30.0
 DETAIL_DEFAULT = "rejected_by_issuer"
 AVAILABLE = (
     "approve, approve:tip=<percent>, decline:<detail>, no_answer, late, cancel (each may end in a speed, as"
-    " approve:0.05s), ignore, hold"
+    " approve:0.05s), ignore, hold, manual"
 )
-APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
+MANUAL = "manual"
+"""The script of a terminal that waits for a person at each step."""
 
 _STEPS: Mapping[str, tuple[str, ...]] = {
     "approve": ("card_requested", "card_presented", "authorizing"),
@@ -30,6 +30,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "cancel": ("card_requested",),
     "ignore": (),
     "hold": ("card_requested",),
+    MANUAL: (),
 }
 
 _SPEED = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)s", re.ASCII)
@@ -66,9 +67,9 @@ class Script:
         """Return the payment method and test card that the buyer presents; the card decides the acquirer's answer."""
         assert "authorizing" in self.steps, f"{self.name} never calls the acquirer"
         if self.name == "decline":
-            return _presented(order, self.detail, "chip")
-        presented = _presented(order, APPROVED if self.name == "approve" else self.name, "contactless")
-        return {**presented, **_tip(order, self.tip_percent)}
+            return presented.by_script(order, self.detail, "chip")
+        name = presented.APPROVED if self.name == "approve" else self.name
+        return presented.by_script(order, name, "contactless", self.tip_percent)
 
 
 def parse(text: str) -> Script:
@@ -94,36 +95,3 @@ def parse(text: str) -> Script:
     if len(further) > 1 or detail not in FAILED_DETAILS:
         raise ValueError(f"unknown detail {':'.join(further)!r}; valid details: {', '.join(FAILED_DETAILS)}")
     return Script(name, detail, seconds)
-
-
-def _presented(order: Mapping[str, Any], name: str, entry_mode: str) -> dict[str, Any]:
-    """Return the test card of that name, as a debit card if the order prefers one.
-
-    The last four digits, which select the acquirer's rules, stay those of the name.
-    """
-    preferred = order.get("payment_method") or {}
-    is_debit = preferred.get("default_type") == "debit_card"
-    if is_debit and name == APPROVED:
-        name = APPROVED_DEBIT
-    brand = CARDS[APPROVED_DEBIT] if is_debit else CARDS[name]
-    return {
-        "payment_method": {
-            "id": brand.brand,
-            "type": brand.type,
-            "installments": preferred.get("default_installments", 1),
-        },
-        "card": {
-            "first_digits": brand.first_digits,
-            "last_digits": CARDS[name].last_digits,
-            "entry_mode": entry_mode,
-        },
-    }
-
-
-def _tip(order: Mapping[str, Any], percent: int) -> dict[str, str]:
-    """Return the tip of that percentage, rounded up to a minor unit, if the terminal offers it."""
-    if percent not in (order.get("tip") or {}).get("percentages", ()):
-        return {}
-    decimals = CURRENCIES[order["currency"]].decimals
-    tip_minor = -(-(minor_units(order["amount"], decimals) or 0) * percent // 100)
-    return {"tip_amount": decimal_string(tip_minor, decimals)}

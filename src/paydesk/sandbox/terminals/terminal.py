@@ -9,19 +9,42 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import structlog
 
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals import manual, playlists
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
-from paydesk.sandbox.terminals.journal import OFFERED, Entry, Journal
+from paydesk.sandbox.terminals.dialogue import Dialogue
+from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry, Journal
 from paydesk.sandbox.terminals.network import FlakyNetwork
-from paydesk.sandbox.terminals.payment import NEVER_CHARGED, Device, conclude, play, resume_authorization
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.payment import (
+    NEVER_CHARGED,
+    Device,
+    acknowledge,
+    conclude,
+    play,
+    receipt_of,
+    resume_authorization,
+    resume_permit,
+    show_outcome,
+)
 from paydesk.sandbox.terminals.playlists import Part
 from paydesk.sandbox.terminals.reporter import Reporter
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.scripts import MANUAL
 
+TAKEN_OVER_SEQ = 100
+"""The steps of a person who takes over from a script are numbered after this."""
+ACKNOWLEDGED_SECONDS_MAX = 3.0
+"""How long an action waits for the acknowledgement of its order."""
+OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
+"""Between the questions for an unknown outcome; the last one repeats."""
 EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 
 
@@ -39,21 +62,33 @@ class Terminal:
         *,
         seed: str | None = None,
         counts: Counter[str] | None = None,
+        panel: Panel | None = None,
     ) -> None:
         self._seed, self._counts = seed, Counter[str]() if counts is None else counts
-        self._client, self._journal, self._pace = client, journal, pace or Pace()
+        self._client, self._journal, self._panel = client, journal, panel or Panel(journal.kind)
+        client.link, client.messages = self._panel.link, self._panel.display
+        pace = pace or Pace()
+        self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
         self._lock = asyncio.Lock()
-        self._device = Device(client, journal, self._pace, self._lock)
-        self._reporter = Reporter(client, journal, self._pace, self._in_background, self._counts)
+        self._device = Device(client, journal, self._pace, self._lock, self._panel)
+        self._reporter = Reporter(
+            client, journal, self._pace, self._in_background, self._counts, recorded=self._recorded
+        )
         self._running: asyncio.Task[None] | None = None
         self._payment: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._dialogue: Dialogue | None = None
         self._lease_id = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
-        self.operating_mode = ""
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
         self.is_connected = False
         self._set_network()
+
+    @property
+    def operating_mode(self) -> str:
+        """The operating mode, empty before the first hello."""
+        return self._panel.operating_mode
 
     @property
     def is_paying(self) -> bool:
@@ -76,6 +111,40 @@ class Terminal:
         await self._journal.set_script(str(playlists.parse(script)))
         self._set_network()
 
+    async def act(self, action: Action) -> Screen:
+        """Take an action about the order. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
+        await self._until_acknowledged()
+        screen = self._panel.screen
+        if action.name not in screen.actions:
+            raise ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")
+        if action.name == "remove_card":
+            self._panel.remove_card()
+        elif self._dialogue is not None:
+            self._dialogue.act(action)
+        else:
+            await self._take_over(action)
+        return self._panel.screen
+
+    async def _until_acknowledged(self) -> None:
+        """Wait until the service has the acknowledgement of the order, for some seconds."""
+        display, deadline = self._panel.display, time.monotonic() + ACKNOWLEDGED_SECONDS_MAX
+        while display.screen.name == "amount" and (left := deadline - time.monotonic()) > 0:
+            await display.changed(display.revision, left)
+        if display.screen.name == "amount":
+            raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")
+
+    async def _take_over(self, action: Action) -> None:
+        """Let the person go on with an order that a script plays."""
+        screen = self._panel.screen
+        async with self._lock:
+            entry = self._journal.entries.get(self._lease_id)
+            if self._panel.screen is not screen or entry is None or entry.step != ACKNOWLEDGED or entry.result:
+                raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
+            dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
+            dialogue.act(action)
+            await self._stop_payment()
+            self._payment = self._in_background(self._converse(entry, dialogue, TAKEN_OVER_SEQ), "payment")
+
     def _set_network(self) -> None:
         probability = playlists.parse(self._journal.script).flaky
         if self._client.network is not None:
@@ -90,6 +159,7 @@ class Terminal:
             await self._sessions()
         except SessionEnded as error:
             self.settled.set()
+            self._panel.disconnected(f"The session has ended: {error}", None)
             self._log.warning("virtual_terminal_stopped", reason=str(error))
             await self._stop_payment()
             # The service accepts results without a session.
@@ -97,6 +167,7 @@ class Terminal:
         finally:
             self.is_connected = False
             await self._stop_payment()
+            await self._stop_following()
             await self._reporter.stop()
             if self._client.network is not None:
                 await self._client.network.close()
@@ -111,6 +182,8 @@ class Terminal:
                     failures = 0
             except ServiceUnavailable as error:
                 self.is_connected = False
+                reason = "The service does not answer" if self._client.link.is_up else "The network is down"
+                self._panel.disconnected(reason, self._pace.pause(failures))
                 self._log.info("service_unavailable", reason=str(error), pause_seconds=self._pace.pause(failures))
                 await self._pace.back_off(failures)
                 failures += 1
@@ -119,7 +192,7 @@ class Terminal:
         # While a payment waits for an answer, the journal is incomplete, so a verdict on it would be outdated.
         async with self._lock:
             welcome = await self._client.hello(self._journal.entries.values())
-        self.operating_mode = welcome.operating_mode
+        self._panel.connected(welcome.operating_mode, welcome.seller_name)
         for verdict in welcome.leases:
             await self._obey(verdict)
         self.is_connected = True
@@ -154,20 +227,20 @@ class Terminal:
     async def _handle(self, message: Message) -> None:
         match message:
             case Message("order", str(lease_id), order=dict(order)):
-                await self._offered(lease_id, order)
+                await self._offered(lease_id, order, message.expires_date or "")
             case Message("cancel", str(lease_id)):
                 done = await self._drop(lease_id)
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
             case Message("expired", str(lease_id)):
-                await self._drop(lease_id)
+                await self._drop(lease_id, is_expired=True)
             case Message("mode", operating_mode=str(operating_mode)):
-                self.operating_mode = operating_mode
+                self._panel.set_mode(operating_mode)
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
 
-    async def _offered(self, lease_id: str, order: dict[str, object]) -> None:
+    async def _offered(self, lease_id: str, order: dict[str, Any], expires_date: str) -> None:
         entry = self._journal.entries.get(lease_id)
         if entry is None:
-            entry = Entry(lease_id, order, number=self._journal.number_of(lease_id))
+            entry = Entry(lease_id, order, number=self._journal.number_of(lease_id), expires_date=expires_date)
         if entry.result is not None:
             self._report(entry)
         elif self._part_of(entry).script.name != "ignore":
@@ -188,18 +261,44 @@ class Terminal:
         self._payment = self._in_background(self._pay(entry), "payment")
 
     async def _pay(self, entry: Entry) -> None:
-        part = self._part_of(entry)
+        script, delay_seconds = self._part_of(entry).script, self._part_of(entry).delay_seconds
+        if entry.step == OFFERED:
+            await self._pace.sleep(delay_seconds)
+        self._panel.begin(entry.order)
         try:
-            if entry.step == OFFERED:
-                await self._pace.sleep(part.delay_seconds)
-            if await play(self._device, entry, part.script):
-                self._reporter.add(entry.lease_id)
+            if entry.step == AUTHORIZING and entry.chosen is not None:
+                has_result = await resume_permit(self._device, entry, entry.chosen)
+            elif script.name == MANUAL and entry.step != AUTHORIZING:
+                if not await acknowledge(self._device, entry):
+                    return
+                entry = self._journal.entries[entry.lease_id]
+                dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
+                dialogue.begin()
+                await self._converse(entry, dialogue)
+                return
+            else:
+                has_result = await play(self._device, entry, script)
         except SessionEnded:
             # The running poll raises the same and ends the session.
             return
+        if has_result:
+            self._reporter.add(entry.lease_id)
+
+    async def _converse(self, entry: Entry, dialogue: Dialogue, seq: int = 0) -> None:
+        """Have a person process the order, whose dialogue has begun."""
+        self._dialogue = dialogue
+        try:
+            if await manual.play(self._device, entry, dialogue, seq):
+                self._reporter.add(entry.lease_id)
+        except SessionEnded:
+            return
+        finally:
+            if self._dialogue is dialogue:
+                self._dialogue = None
 
     async def _hold(self, entry: Entry) -> None:
         """Find the outcome of a payment with a permit and no result in the journal."""
+        self._panel.begin(entry.order)
         if not entry.sent:
             await conclude(self._device, entry, NEVER_CHARGED)
         else:
@@ -208,13 +307,44 @@ class Terminal:
             except SessionEnded:
                 # The running poll raises the same; the entry stays in the journal.
                 return
+        show_outcome(self._device, entry.lease_id)
         self._reporter.add(entry.lease_id)
+
+    def _recorded(self, entry: Entry, prints: bool) -> None:  # noqa: FBT001 - as the reporter calls it
+        """Print the receipt of a recorded result, and find out an unknown outcome."""
+        outcome = (entry.result or {}).get("outcome")
+        if prints or outcome == "declined":
+            receipt = receipt_of(self._device, entry)
+            if receipt is not None:
+                self._panel.print(receipt)
+        if outcome == "unknown":
+            self._following = self._in_background(self._follow(entry), "outcome")
+
+    async def _follow(self, entry: Entry) -> None:
+        """Ask the service for the outcome while the screen says that it is not known."""
+        tries = 0
+        while self._panel.is_unknown(entry.order.get("id")):
+            await self._pace.sleep(OUTCOME_PAUSES_SECONDS[min(tries, len(OUTCOME_PAUSES_SECONDS) - 1)])
+            tries += 1
+            try:
+                order = await self._client.order_of(entry.lease_id)
+            except ServiceUnavailable:
+                continue
+            except SessionEnded:
+                return
+            if order.get("status") != "at_terminal":
+                self._panel.resolve(entry.order.get("id"), order)
+
+    async def _stop_following(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
 
     def _report(self, entry: Entry) -> None:
         if entry.result is not None and not (self._lease_id == entry.lease_id and self.is_paying):
             self._reporter.add(entry.lease_id)
 
-    async def _drop(self, lease_id: str, *, is_over: bool = False) -> bool:
+    async def _drop(self, lease_id: str, *, is_over: bool = False, is_expired: bool = False) -> bool:
         """Stop processing the order and forget it; return False if it may be charged: its result is reported.
 
         `is_over`: the service has the outcome, so the order is kept only if its result must still be reported.
@@ -225,6 +355,8 @@ class Terminal:
                 return False
             if lease_id == self._lease_id:
                 await self._stop_payment()
+        if entry is not None:
+            self._panel.drop(entry.order.get("id"), is_expired=is_expired)
         await self._journal.forget(lease_id)
         return True
 

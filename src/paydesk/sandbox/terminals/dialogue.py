@@ -1,0 +1,161 @@
+"""The dialogue of a terminal with a person about one order, from the tip to the card and its PIN.
+
+It awaits nothing: an action is taken or refused at once, so that of two at the same time one sees the screen after the
+other. The digits of a PIN are counted, never kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import presented
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import CARD_ACTIONS, TRIES_MAX, OrderScreens
+
+WRONG_PIN = "wrong_pin"
+"""The test card whose PIN is always wrong."""
+PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
+_PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
+
+Ending = Literal["canceled", "blocked", "presented"]
+
+
+class Dialogue:
+    """A dialogue about the order on the panel. `ended` is set once it has an `ending`; `steps` are those to report.
+
+    `presented` is what the buyer presented. With `asks` false it begins at the card.
+    """
+
+    def __init__(self, panel: Panel, order: Mapping[str, Any], ends_ms: int | None, *, asks: bool = True) -> None:
+        assert panel.order is not None, "the order is shown"
+        self._panel, self._order, self._ends_ms = panel, order, ends_ms
+        self._screens: OrderScreens = panel.order
+        self._tip_percent, self._wrong, self._digits = 0, 0, 0
+        method = order.get("payment_method") or {}
+        self._installments = int(method.get("default_installments", 1))
+        tips = tuple((order.get("tip") or {}).get("percentages", ())) if asks else ()
+        is_credit = asks and method.get("default_type") == "credit_card" and "default_installments" not in method
+        self._questions: list[Screen] = [
+            *([self._screens.tip(tips)] if tips else []),
+            *([self._screens.installments()] if is_credit else []),
+        ]
+        self.steps: asyncio.Queue[str] = asyncio.Queue()
+        self.ended = asyncio.Event()
+        self.ending: Ending | None = None
+        self.presented: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """Show the first screen that waits for the person."""
+        if self._questions:
+            self._panel.show(self._questions.pop(0))
+            return
+        self.steps.put_nowait("card_requested")
+        tip = presented.by_person(self._order, "", "scan", tip_percent=self._tip_percent).get("tip_amount", "")
+        self._panel.show(self._screens.present_card(self._ends_ms, tip))
+
+    def act(self, action: Action) -> None:
+        """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
+        name = "press_cancel" if action.key == "cancel" and action.name == "press" else action.name
+        if self.ending is not None or name not in self._panel.screen.actions:
+            raise self._refused(f"does not take {action.name}")
+        if name == "press_cancel":
+            self._cancel()
+        elif name == "choose":
+            self._choose(action.value)
+        elif name == "press":
+            self._press(action.key)
+        elif name == "pin":
+            self._enter_pin(action.digits)
+        else:
+            self._present(action)
+
+    def _cancel(self) -> None:
+        self._end("canceled", self._screens.outcome({"outcome": "canceled"}))
+
+    def _choose(self, value: int | None) -> None:
+        screen = self._panel.screen
+        if value not in screen.choices:
+            raise self._refused(f"offers {', '.join(map(str, screen.choices))}")
+        if screen.name == "tip":
+            self._tip_percent = value
+        else:
+            self._installments = value
+        self.begin()
+
+    def _press(self, key: str | None) -> None:
+        screen = self._panel.screen
+        if screen.name in ("tip", "installments") and key is not None and key.isdecimal() and key != "00":
+            self._choose(int(key))
+        elif screen.name != "pin" or key in (None, "00", "."):
+            raise self._refused(f"has no use for the key {key}")
+        elif key == "ok":
+            self._confirm_pin(self._digits)
+        elif key == "clear":
+            self._show_digits(max(self._digits - 1, 0))
+        elif self._digits == PIN_DIGITS_MAX:
+            raise self._refused(f"takes at most {PIN_DIGITS_MAX} digits")
+        else:
+            self._show_digits(self._digits + 1)
+
+    def _present(self, action: Action) -> None:
+        entry = action.name
+        if entry in CARD_ACTIONS and action.card not in CARDS:
+            raise ValueError(f"unknown card {action.card!r}; valid cards: {', '.join(CARDS)}")
+        assert entry in ("tap", "insert", "swipe", "phone", "scan"), "the screen takes it"
+        self._screens.card, self._screens.entry = action.card if entry != "scan" else "", entry
+        self.presented = presented.by_person(self._order, action.card, entry, self._installments, self._tip_percent)
+        self.steps.put_nowait("card_presented")
+        if entry == "insert":
+            self.steps.put_nowait("pin_requested")
+            self._panel.show(self._screens.pin())
+        else:
+            self._authorize()
+
+    def _enter_pin(self, digits: str) -> None:
+        if not _PIN.fullmatch(digits):
+            raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits")
+        self._confirm_pin(len(digits))
+
+    def _confirm_pin(self, count: int) -> None:
+        if count < PIN_DIGITS_MIN:
+            raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits; {count} are entered")
+        self._digits = 0
+        self.steps.put_nowait("pin_entered")
+        if self._screens.card != WRONG_PIN:
+            self._authorize()
+            return
+        self._wrong += 1
+        if self._wrong < TRIES_MAX:
+            self.steps.put_nowait("pin_requested")
+            self._show_digits(0)
+        else:
+            self._end("blocked", self._screens.outcome(self.blocked))
+
+    @property
+    def blocked(self) -> dict[str, Any]:
+        """The result for a card that was blocked after too many wrong PINs: the acquirer is not asked."""
+        return {"outcome": "declined", "status_detail": "max_attempts_exceeded", **self.presented}
+
+    def _show_digits(self, count: int) -> None:
+        self._digits = count
+        self._panel.show(self._screens.pin(count, self._wrong))
+
+    def _authorize(self) -> None:
+        self.ending = "presented"
+        self._panel.show(self._screens.authorizing())
+        self.ended.set()
+
+    def _end(self, ending: Ending, screen: Screen) -> None:
+        self.ending = ending
+        self._panel.end(screen)
+        self.ended.set()
+
+    def _refused(self, reason: str) -> ActionNotPossible:
+        screen = self._panel.screen
+        return ActionNotPossible(screen, f"the screen {screen.name} {reason}")

@@ -1,0 +1,126 @@
+"""A virtual terminal as a person holds it: switched on, off or restarting, with a panel that stays the same."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.client import Pace
+from paydesk.sandbox.terminals.journal import Journal
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.terminal import Terminal
+
+HELLO_SECONDS_MAX, NOTICED_SECONDS_MAX = 5.0, 1.0
+
+_log = structlog.get_logger("virtual.handheld")
+
+
+class Handheld:
+    """One virtual terminal across its restarts. `start` makes a `Terminal` from its journal and panel."""
+
+    def __init__(self, journal: Journal, panel: Panel, pace: Pace, start: Callable[[Journal, Panel], Terminal]) -> None:
+        self.journal, self.panel = journal, panel
+        self._pace, self._start = pace, start
+        self.terminal: Terminal | None = None
+        """The running start, None while it is switched off or restarts."""
+        self._restarting: asyncio.Task[None] | None = None
+        self._power = asyncio.Lock()
+
+    def start(self) -> None:
+        """Switch it on; it connects in the background."""
+        assert self.terminal is None, "it is switched off"
+        self.panel.start(len(self.journal.entries))
+        self.terminal = self._start(self.journal, self.panel)
+        self.terminal.start()
+
+    async def settle(self) -> None:
+        """Wait for its first hello, at most for 5 s."""
+        if self.terminal is None:
+            return
+        try:
+            await asyncio.wait_for(self.terminal.settled.wait(), HELLO_SECONDS_MAX)
+        except TimeoutError:
+            _log.warning("virtual_terminal_unconnected", terminal_id=self.journal.terminal_id)
+
+    async def stop(self) -> None:
+        """Stop it within a second; its journal stays complete."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+            await asyncio.gather(self._restarting, return_exceptions=True)
+            self._restarting = None
+        terminal, self.terminal = self.terminal, None
+        if terminal is not None:
+            await terminal.stop()
+        self.panel.close()
+
+    async def act(self, action: Action) -> Screen:
+        """Take an action of a person, and return the screen after it.
+
+        Raises `ActionNotPossible`, and `ValueError` for an unknown card or an invalid script.
+        """
+        match action.name:
+            case "power_off" | "power_on" | "reboot":
+                async with self._power:
+                    await self._switch(action)
+            case "go_offline":
+                self.panel.link.cut(action.seconds)
+                await self._until_online(is_online=False)
+            case "go_online":
+                self.panel.link.restore()
+                await self._until_online(is_online=True)
+            case "lose_acknowledgement":
+                self.panel.link.lose_acknowledgement()
+            case "set_script":
+                await self.set_script(action.script)
+            case _:
+                if self.terminal is None:
+                    raise self._refused(action)
+                return await self.terminal.act(action)
+        return self.panel.screen
+
+    async def _until_online(self, *, is_online: bool) -> None:
+        """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
+        display, deadline = self.panel.display, time.monotonic() + NOTICED_SECONDS_MAX
+        while (
+            self.terminal is not None and display.is_online != is_online and (left := deadline - time.monotonic()) > 0
+        ):
+            await display.changed(display.revision, left)
+
+    async def set_script(self, script: str) -> None:
+        """Change the script from the next order on. Raises `ValueError` for an unknown one."""
+        if self.terminal is not None:
+            await self.terminal.set_script(script)
+        else:
+            await self.journal.set_script(str(playlists.parse(script)))
+
+    async def _switch(self, action: Action) -> None:
+        if (action.name == "power_on") != (self.panel.screen.name == "off"):
+            raise self._refused(action)
+        if action.name == "power_on":
+            self.start()
+            if self.panel.link.is_up:
+                await self.settle()
+            return
+        if action.name == "reboot" and self.terminal is None:
+            raise self._refused(action)
+        await self.stop()
+        if action.name == "power_off":
+            self.panel.switch_off()
+        else:
+            self.panel.start(len(self.journal.entries), self._pace.reboot_seconds)
+            self._restarting = asyncio.create_task(self._restart(), name=f"restart of {self.journal.terminal_id}")
+
+    async def _restart(self) -> None:
+        await self._pace.sleep(self._pace.reboot_seconds)
+        self._restarting = None
+        self.start()
+
+    def _refused(self, action: Action) -> ActionNotPossible:
+        screen = self.panel.screen
+        return ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")

@@ -1,0 +1,48 @@
+"""One order with a person: it waits for the dialogue, reports its steps, and has the payment authorized."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+
+import msgspec
+
+from paydesk.sandbox.terminals.dialogue import Dialogue
+from paydesk.sandbox.terminals.journal import Entry
+from paydesk.sandbox.terminals.payment import CANCELED, Device, authorize, conclude, show_outcome
+
+
+async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -> bool:
+    """Process the acknowledged order; return whether the journal has a result. Steps are numbered after `seq`."""
+    reporting = asyncio.create_task(_report_steps(device, entry, dialogue, seq), name="steps of a dialogue")
+    try:
+        await dialogue.ended.wait()
+        began = time.monotonic()
+        if dialogue.ending == "presented":
+            # The steps come before the permit.
+            dialogue.steps.put_nowait("")
+            seq = await reporting
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    if dialogue.ending == "canceled":
+        await conclude(device, entry, CANCELED)
+        return True
+    entry = msgspec.structs.replace(entry, chosen=dialogue.presented)
+    if dialogue.ending == "blocked":
+        await conclude(device, entry, dialogue.blocked)
+        return True
+    if not await authorize(device, entry, dialogue.presented, seq):
+        return False
+    await device.pace.sleep(max(0.0, began + device.pace.authorizing_seconds - time.monotonic()))
+    show_outcome(device, entry.lease_id)
+    return True
+
+
+async def _report_steps(device: Device, entry: Entry, dialogue: Dialogue, seq: int) -> int:
+    """Report the steps in their order until an empty one; return the number of the next."""
+    while step := await dialogue.steps.get():
+        seq += 1
+        await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
+    return seq + 1

@@ -1,0 +1,91 @@
+"""Receipts: the two copies of what a virtual terminal prints for a payment or a decline, line by line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from paydesk.sandbox.terminals.journal import Entry
+from paydesk.sandbox.terminals.presented import paid_amount
+from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS, Receipt
+from paydesk.sandbox.terminals.screens import NOTHING_CHARGED, REASONS, described
+
+ENTRIES = {"contactless": "Contactless", "chip": "Chip", "magnetic_stripe": "Magnetic stripe"}
+"""How the card was read, as the receipt says it; a wallet has no card."""
+_RULE = "-" * RECEIPT_CHARACTERS
+
+
+def is_printed(order: Mapping[str, Any]) -> bool:
+    """Return whether the order lets the terminal print."""
+    return order.get("print_on_terminal") != "no_ticket"
+
+
+def of_result(entry: Entry, seller_name: str, terminal_id: str, now: datetime | None) -> Receipt | None:
+    """Return the receipt of a payment, or the slip of a decline by a person's card; None where none is printed."""
+    result = entry.result or {}
+    outcome = result.get("outcome")
+    is_slip = outcome == "declined" and entry.chosen is not None
+    if not is_printed(entry.order) or (outcome != "approved" and not is_slip):
+        return None
+    lines = list(_lines(entry.order, result, seller_name, terminal_id, now))
+    return Receipt([*lines, _centered("SELLER'S COPY")], [*lines, _centered("BUYER'S COPY")])
+
+
+def _lines(
+    order: Mapping[str, Any], result: Mapping[str, Any], seller_name: str, terminal_id: str, now: datetime | None
+) -> Iterator[str]:
+    method, card = result.get("payment_method") or {}, result.get("card")
+    is_approved = result.get("outcome") == "approved"
+    for line in textwrap.wrap(seller_name.upper(), RECEIPT_CHARACTERS):
+        yield _centered(line)
+    yield _RULE
+    if now is not None:
+        local = now.astimezone()
+        yield from _pair(f"{local:%d/%m/%Y}", f"{local:%H:%M:%S}")
+    yield from _pair("Terminal", terminal_id.rpartition("__")[2])
+    yield from _pair("Reference", str(order.get("external_reference", "")))
+    yield from _pair("Ticket", str(order.get("ticket_number") or ""))
+    yield _RULE
+    if method:
+        yield described(method, card).upper()
+        yield ENTRIES.get((card or {}).get("entry_mode", ""), "QR code")
+    yield from _pair("Authorization", result.get("authorization_code") or "")
+    yield from _pair("Payment", result.get("reference_id") or "")
+    yield _RULE
+    currency = order.get("currency", "")
+    total = result.get("paid_amount") or order.get("amount", "")
+    if "tip_amount" in result:
+        yield from _pair(f"Amount {currency}", order["amount"])
+        yield from _pair(f"Tip {currency}", result["tip_amount"])
+        total = paid_amount(order, result)
+    yield from _pair(f"TOTAL {currency}", total)
+    if method.get("installments", 1) > 1:
+        yield from _pair("Installments", str(method["installments"]))
+    yield ""
+    if is_approved:
+        yield _centered("APPROVED")
+        is_verified = (card or {}).get("entry_mode") == "chip"
+        yield _centered("PIN verified" if is_verified else "No signature needed")
+    else:
+        yield _centered("DECLINED")
+        detail = result.get("status_detail", "")
+        for line in textwrap.wrap(REASONS.get(detail, detail), RECEIPT_CHARACTERS):
+            yield _centered(line)
+        yield _centered(NOTHING_CHARGED)
+    yield ""
+
+
+def _pair(left: str, right: str) -> list[str]:
+    """Return the two at the edges of a line, or below each other if they are too long; nothing without the second."""
+    if not right:
+        return []
+    space = RECEIPT_CHARACTERS - len(left) - len(right)
+    if space > 0:
+        return [left + " " * space + right]
+    return [left, *(part.rjust(RECEIPT_CHARACTERS) for part in textwrap.wrap(right, RECEIPT_CHARACTERS))]
+
+
+def _centered(text: str) -> str:
+    return text.center(RECEIPT_CHARACTERS).rstrip()

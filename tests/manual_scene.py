@@ -1,0 +1,108 @@
+"""A virtual terminal with the script `manual` on a running service, and a person who uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from authorize_scene import SET_KIND
+from paydesk.sandbox.terminals.actions import Action, ActionName
+from paydesk.sandbox.terminals.client import Pace
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.screen import Display, Screen
+from paydesk.storage.database import Database
+from service import Service, Terminal, running
+
+QUICK = Pace(backoff_seconds=(0.02, 0.05, 0.1), authorizing_seconds=0, reboot_seconds=0)
+LEDGER = "SELECT payment_id, amount_minor, outcome FROM simulator_payments ORDER BY created_ms"
+
+
+@dataclass
+class Counter:
+    """A counter with one virtual terminal, and the seller's till."""
+
+    service: Service
+    fleet: Fleet
+    terminal: Terminal
+
+    @property
+    def display(self) -> Display:
+        """What the terminal shows."""
+        return self.fleet.display(self.terminal.id)
+
+    @property
+    def screen(self) -> Screen:
+        """The screen of the terminal."""
+        return self.display.screen
+
+    async def order(self, **fields: Any) -> str:
+        """Create an order; return its id once the terminal shows it."""
+        reply = await self.service.create(self.terminal, **fields)
+        assert reply.status == 201, reply
+        order_id: str = reply.body["id"]
+        await self.until(lambda screen: screen.order_id == order_id and screen.name != "amount")
+        return order_id
+
+    async def act(self, name: ActionName, **fields: Any) -> Screen:
+        """Do at the terminal what a person does."""
+        return await self.fleet.act(self.terminal.id, Action(name, **fields))
+
+    async def shows(self, name: str) -> Screen:
+        """Wait for the screen of that name."""
+        return await self.until(lambda screen: screen.name == name)
+
+    async def until(self, is_met: Callable[[Screen], bool], seconds_max: float = 8) -> Screen:
+        """Wait for a screen."""
+        try:
+            async with asyncio.timeout(seconds_max):
+                while not is_met(self.screen):
+                    await self.display.changed(self.display.revision, seconds_max)
+        except TimeoutError:
+            raise AssertionError(f"the terminal shows {self.screen}") from None
+        return self.screen
+
+    async def ended(self, order_id: str, status: str, seconds_max: float = 8) -> dict[str, Any]:
+        """Wait until the order has the status; return its payment."""
+        try:
+            async with asyncio.timeout(seconds_max):
+                while (order := await self.service.get(order_id))["status"] != status:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"the order is {order}") from None
+        payment: dict[str, Any] = order["transactions"]["payments"][0]
+        return payment
+
+    async def ledger(self) -> list[tuple[Any, ...]]:
+        """Return the payments at the acquirer: id, amount in minor units and outcome."""
+        found = await self.service.database.read(lambda tx: tx.all(LEDGER))
+        return [tuple(row) for row in found]
+
+
+@contextlib.asynccontextmanager
+async def counter(
+    database: Database,
+    folder: Path,
+    script: str = "manual",
+    *,
+    tips: tuple[int, ...] = (),
+    pace: Pace = QUICK,
+    **options: Any,
+) -> AsyncIterator[Counter]:
+    """Run a service with one virtual terminal, which has said hello."""
+    async with running(database, development=True, **options) as service:
+        terminal = await service.terminal()
+        if tips:
+            percentages = ",".join(map(str, tips))
+            sql, arguments = SET_KIND, (service.seller_id, terminal.id, "terminal", percentages)
+            await database.write(lambda tx: tx.run(sql, *arguments))
+        fleet = Fleet(service.base_url, folder / "terminals", pace)
+        await fleet.start()
+        try:
+            await fleet.add(terminal.id, terminal.token, script)
+            yield Counter(service, fleet, terminal)
+        finally:
+            await fleet.stop()
