@@ -25,7 +25,7 @@ NEXT_STEPS = """
 That was a complete payment: an order, a terminal that accepted it, and the webhooks.
 Paydesk runs until Ctrl-C. Where to go next:
 
-  {base_url}/docs            the API reference
+{playable}  {base_url}/docs            the API reference
   {base_url}/demo/inbox      the received webhooks
   {credentials}   tokens, terminals and secrets
   .venv/bin/paydesk pay 12.50           another payment; --help lists all commands
@@ -34,6 +34,13 @@ Paydesk runs until Ctrl-C. Where to go next:
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
 The log of every request follows. It is also in {log}.
+"""
+PLAYABLE = """\
+  A card terminal that you play yourself: open it, and put an order on it with
+  .venv/bin/paydesk pay 24.90 --terminal {id}
+
+  {page_url}
+
 """
 SELLER = """
 A seller signs in to authorize an application. Try it as {email} with the password in the
@@ -100,7 +107,13 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: T
             _pay(credentials)
             base_url = line.removeprefix(READY).strip()
             seller = _seller(credentials)
-            print(NEXT_STEPS.format(base_url=base_url, credentials=credentials, log=log, seller=seller), flush=True)
+            playable = _playable(credentials)
+            print(
+                NEXT_STEPS.format(
+                    base_url=base_url, credentials=credentials, log=log, seller=seller, playable=playable
+                ),
+                flush=True,
+            )
             lines.seek(0, os.SEEK_END)
             _follow(service, lines)
 
@@ -109,6 +122,13 @@ def _pay(credentials: Path) -> None:
     payment = subprocess.run([PAYDESK, "pay", "24.90", "--credentials", credentials], check=False)
     if payment.returncode:
         print("The payment failed. The service keeps running.", file=sys.stderr)
+
+
+def _playable(credentials: Path) -> str:
+    """Return the hint about the virtual terminal that a person plays, or an empty string if there is none."""
+    terminals = json.loads(credentials.read_text())["terminals"]
+    found = next((terminal for terminal in terminals if terminal["script"] == "manual"), None)
+    return PLAYABLE.format(**found) if found is not None else ""
 
 
 def _seller(credentials: Path) -> str:

@@ -63,7 +63,7 @@ class Dev:
         """Return its address."""
         assert self._ready.wait(READY_SECONDS_MAX), "".join(self.errors)
         assert self.lines, "".join(self.errors)
-        return self.lines[-1].removeprefix("paydesk ready ").strip()
+        return self.lines[0].removeprefix("paydesk ready ").strip()
 
     def end(self) -> float:
         """Send SIGTERM; return how many seconds it took to end."""

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self, Unpack
 
 import aiohttp
@@ -26,6 +27,7 @@ from paydesk.http import server
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
@@ -75,6 +77,8 @@ class Service:
     session: aiohttp.ClientSession
     access_token: str
     live_access_token: str
+    fleet: Fleet | None = None
+    """The virtual terminals of the service."""
     undeclared: list[Any] = field(default_factory=list)
 
     @property
@@ -235,11 +239,14 @@ async def running(
     connections_max: int = 200,
     keys: Keys = KEYS,
     is_public: bool = False,
+    has_fleet: bool = False,
+    journals: Path | None = None,
     **chosen: Unpack[Chosen],
 ) -> AsyncIterator[Service]:
     """Run a service on the database until the block ends; with `is_public` it knows its own address.
 
-    Only what `settings` says itself is throttled. `chosen`: shared objects that the test has made itself.
+    Only what `settings` says itself is throttled. `has_fleet`: it runs virtual terminals, with their journals in the
+    folder `journals` or in memory. `chosen`: shared objects that the test has made itself.
     """
     clock = clock or SystemClock()
     settings = settings or Settings()
@@ -249,7 +256,8 @@ async def running(
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
     shared = make_shared(database, settings, clock, keys=keys, development=development, **chosen)
-    app, settings = build_app(shared, surfaces), shared.settings
+    fleet = Fleet(base_url, journals) if has_fleet else shared.fleet
+    app, settings = build_app(replace(shared, fleet=fleet), surfaces), shared.settings
     ready, stop = asyncio.Event(), asyncio.Event()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
@@ -258,6 +266,8 @@ async def running(
         )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()
+    if has_fleet and fleet is not None:
+        await fleet.start()
     connector = aiohttp.TCPConnector(limit=connections_max)
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -270,11 +280,16 @@ async def running(
                     session,
                     await access_token(scene, clock.now_ms(), live=False),
                     await access_token(scene, clock.now_ms(), live=True),
+                    fleet,
                 )
             defects = [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
             assert not defects, defects
     finally:
         stop.set()
+        if has_fleet and fleet is not None:
+            # Ends the polls, as the workers do.
+            database.signals.stop()
+            await fleet.stop()
         await asyncio.gather(*parts)
 
 

@@ -46,7 +46,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Routed first, in this order, because routes are matched one after the other."""
 
-EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "page", "public")
+EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "virtual", "page", "public")
 
 
 def create_shared(

@@ -50,7 +50,10 @@ def test_credentials_file_is_complete_and_private(folder: Path) -> None:
     assert set(found["seller"]) == {"user_id", "email", "password"}
     assert found["test"]["access_token"].startswith(f"TEST-{found['client_id']}-")
     assert found["live"]["access_token"].startswith(f"APP_USR-{found['client_id']}-")
-    assert [(one["operating_mode"], one["script"]) for one in found["terminals"]] == [("PDV", "approve")] * 3
+    scripts = ["approve", "approve", "approve", "manual"]
+    assert [(one["operating_mode"], one["script"]) for one in found["terminals"]] == [("PDV", name) for name in scripts]
+    for one in found["terminals"]:
+        assert re.fullmatch(rf"{re.escape(base_url)}/virtual/{one['id']}\?key=1-[0-9a-f]{{32}}", one["page_url"])
     assert found["webhook"]["secret"].startswith("whsec_")
     assert found["webhook"]["url"] == found["webhook"]["inbox_url"] == f"{base_url}/demo/inbox"
     assert re.fullmatch("PDO-[0-9a-f]{40}", found["operator"]["token"])
@@ -90,13 +93,17 @@ def test_refused_payment_prints_the_message_of_the_service(folder: Path) -> None
 def test_virtual_terminal_is_available_at_once(folder: Path) -> None:
     """It has a new point of sale, and applications see it."""
     made = answer("terminals", "create", "--virtual", "--script", "ignore", folder=folder)
-    assert set(made) == {"id", "operating_mode", "script", "seller_id", "store_id", "pos_id"}
+    assert set(made) == {
+        *("id", "terminal_id", "operating_mode", "script", "seller_id", "store_id", "pos_id", "page_url"),
+    }
     assert (made["operating_mode"], made["script"]) == ("PDV", "ignore")
     found = credentials(folder)
     url = f"{found['base_url']}/terminals/v1/list?pos_id={made['pos_id']}"
     _, listed = request("GET", url, found["test"]["access_token"])
     assert [one["id"] for one in listed["data"]["terminals"]] == [made["id"]]
-    assert made["id"] in {one["id"] for one in answer("terminals", "list", folder=folder)}
+    (terminal,) = [one for one in answer("terminals", "list", folder=folder) if one["id"] == made["id"]]
+    assert terminal["page_url"] == made["page_url"]
+    assert made["page_url"] in command("terminals", "list", folder=folder).stdout
 
 
 @pytest.mark.parametrize("script", ["dance", "decline:nothing_like_it"])
@@ -365,7 +372,7 @@ def test_incomplete_list_prints_its_cursor(folder: Path) -> None:
 def test_list_is_tab_separated_without_a_terminal(folder: Path) -> None:
     """One line per row."""
     listed = command("terminals", "list", folder=folder)
-    assert all(len(line.split("\t")) == 11 for line in listed.stdout.splitlines())
+    assert all(len(line.split("\t")) == 12 for line in listed.stdout.splitlines())
 
 
 def test_unknown_operator_token_is_refused(folder: Path) -> None:
@@ -422,7 +429,12 @@ def works(found: dict[str, Any]) -> None:
 def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
     """Return the credentials without the addresses of the service."""
     kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri")}
-    return {**kept, "webhook": found["webhook"]["secret"]}
+    return {**kept, "webhook": found["webhook"]["secret"], "terminals": without_pages(found)}
+
+
+def without_pages(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the terminals, each with the key of its page instead of the address."""
+    return [{**one, "page_url": one["page_url"].rpartition("?")[2]} for one in found["terminals"]]
 
 
 def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -> None:
@@ -432,7 +444,8 @@ def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -
         assert command("pay", "24.90", folder=tmp_path).returncode == 0
         assert running.end() < STOP_SECONDS_MAX
         assert running.process.returncode == 0
-        assert running.lines == [f"paydesk ready {before['base_url']}\n"]
+        page_url = before["terminals"][-1]["page_url"]
+        assert running.lines == [f"paydesk ready {before['base_url']}\n", f"virtual terminal {page_url}\n"]
     assert not any("Traceback" in line for line in running.errors)
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
         after = credentials(tmp_path)
@@ -455,8 +468,8 @@ def test_lost_credentials_file_is_created_again(database_url: str, tmp_path: Pat
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
         after = credentials(tmp_path)
         works(after)
-        for same in ("client_id", "terminals"):
-            assert after[same] == before[same]
+        assert after["client_id"] == before["client_id"]
+        assert without_pages(after) == without_pages(before)
         assert after["seller"]["user_id"] == before["seller"]["user_id"]
         assert after["client_secret"] != before["client_secret"]
         assert after["seller"]["password"] != before["seller"]["password"]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from declared import applications, devices, operators, pages, public, tokens
+from declared import applications, devices, operators, pages, public, tokens, virtual
 from declared.attempt import Attempt, Table
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
@@ -25,7 +25,7 @@ from service import Reply, Service, running
 
 pytestmark = pytest.mark.sqlite_alone
 
-TABLES = [module.TABLE for module in (applications, tokens, devices, operators, pages, public)]
+TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, public)]
 SETTINGS = Settings(
     body_timeout_seconds=1,
     bearer_failures_per_minute=FAILURES,
@@ -89,7 +89,9 @@ async def test_each_attempt_succeeds_before_it_is_spoiled(database: Database, ta
 @contextlib.asynccontextmanager
 async def _running(database: Database) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
     faulty, clock = FaultyDatabase(database), MovableClock()
-    async with running(faulty, settings=SETTINGS, workers=False, development=True, clock=clock) as service:
+    async with running(
+        faulty, settings=SETTINGS, workers=False, development=True, clock=clock, has_fleet=True
+    ) as service:
         yield replace(service, scene=replace(service.scene, clock=clock)), faulty
 
 

@@ -1,4 +1,4 @@
-"""The output of `paydesk dev` when it is ready: one line for programs, one more on a terminal."""
+"""The output of `paydesk dev` when it is ready: the line for programs, a virtual terminal, and hints on a terminal."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import contextlib
 import os
 from pathlib import Path
 
-from paydesk.dev.service import Options, greeting
+from paydesk.dev.service import Options, Playable, greeting
 
 OPTIONS = Options("127.0.0.1", 0, Path("data"), Path("data/credentials.json"))
+ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
+PLAYABLE = Playable(ID, f"http://127.0.0.1:8377/virtual/{ID}?key=1-7f")
 
 
-def test_program_gets_only_the_ready_line() -> None:
-    """The line contains the address of the service."""
-    assert greeting(OPTIONS, "http://127.0.0.1:8377") == "paydesk ready http://127.0.0.1:8377"
+def test_the_first_line_is_for_programs() -> None:
+    """It has the address of the service; the second one that of a virtual terminal, if there is one."""
+    ready = "paydesk ready http://127.0.0.1:8377"
+    assert greeting(OPTIONS, "http://127.0.0.1:8377", None) == ready
+    assert greeting(OPTIONS, "http://127.0.0.1:8377", PLAYABLE).splitlines() == [
+        ready,
+        f"virtual terminal {PLAYABLE.page_url}",
+    ]
 
 
-def test_terminal_also_gets_a_hint_about_the_sign_in_page() -> None:
-    """With the e-mail address, the file with the password, and the command that prints the address."""
+def test_a_terminal_also_gets_what_to_try() -> None:
+    """An order for the virtual terminal; the sign-in page with the e-mail address and the file with the password."""
     ours, theirs = os.openpty()
     with os.fdopen(ours), os.fdopen(theirs, "w") as terminal, contextlib.redirect_stdout(terminal):
-        first, second = greeting(OPTIONS, "http://127.0.0.1:8377").splitlines()
-    assert first == "paydesk ready http://127.0.0.1:8377"
-    assert "paydesk authorize-url" in second
-    assert "seller@demo.example" in second
-    assert "data/credentials.json" in second
+        ready, page, order, sign_in = greeting(OPTIONS, "http://127.0.0.1:8377", PLAYABLE).splitlines()
+    assert ready == "paydesk ready http://127.0.0.1:8377"
+    assert page == f"virtual terminal {PLAYABLE.page_url}"
+    assert f"paydesk pay 24.90 --terminal {ID}" in order
+    assert "paydesk authorize-url" in sign_in
+    assert "seller@demo.example" in sign_in
+    assert "data/credentials.json" in sign_in

@@ -95,7 +95,7 @@ LISTS = {
         "List the terminals.",
         (
             *("id", "status", "order", "operating_mode", "last_seen_date"),
-            *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id"),
+            *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
         ),
         ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
         _SELLER,

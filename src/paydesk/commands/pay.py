@@ -36,7 +36,8 @@ MEANINGS = {
 def pay(
     amount: Annotated[str, typer.Argument(help="The amount, such as 24.90.")],
     terminal: Annotated[
-        str | None, typer.Option(metavar="ID", help="The terminal. [default: the first in the credentials]")
+        str | None,
+        typer.Option(metavar="ID", help="The terminal. [default: the first in the credentials that needs no person]"),
     ] = None,
     *,
     credentials: CredentialsFile = None,
@@ -69,10 +70,12 @@ def _create(credentials: Credentials, amount: str, terminal_id: str) -> Any:
 
 
 def _first_terminal(credentials: Credentials) -> str:
+    """Return the id of the first terminal that needs no person."""
     terminals = credentials.document.get("terminals") or []
     if not terminals:
         raise WrongUsage("The credentials name no terminal. Add --terminal.")
-    return str(terminals[0]["id"])
+    by_itself = [terminal for terminal in terminals if terminal.get("script") != "manual"]
+    return str((by_itself or terminals)[0]["id"])
 
 
 def _watch(operator: Service, order_id: str, console: Console) -> Mapping[str, Any]:

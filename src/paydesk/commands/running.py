@@ -40,9 +40,10 @@ def dev(
         ),
     ] = None,
 ) -> None:
-    """Run everything on this machine: service, database, workers, three virtual terminals, a webhook inbox.
+    """Run everything on this machine: service, database, workers, four virtual terminals, a webhook inbox.
 
-    Prints `paydesk ready http://127.0.0.1:8377` when it accepts requests, and writes the credentials file for clients.
+    Prints `paydesk ready http://127.0.0.1:8377` when it accepts requests, then the address of a virtual terminal that
+    you play yourself, and writes the credentials file for clients.
     Ctrl-C stops it; the data is kept for the next start.
     """
     base = load_settings()

@@ -39,6 +39,7 @@ def _check_virtual(*, value: bool) -> None:
     app,
     "create",
     "paydesk terminals create --virtual --script approve",
+    "paydesk terminals create --virtual --script manual    # then open its `page_url` in a browser",
     "paydesk terminals create --virtual --script decline:insufficient_amount --json",
     "paydesk terminals create --virtual --script ignore --seller 1160535239",
 )
@@ -54,7 +55,10 @@ def create_terminal(
         ),
     ] = False,
     script: Annotated[
-        str, typer.Option(help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore` or `hold`.")
+        str,
+        typer.Option(
+            help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore`, `hold`, or `manual`: you play it."
+        ),
     ] = "approve",
     seller: Annotated[
         int | None, typer.Option(metavar="USER_ID", help="The seller. [default: the demo seller]")
@@ -62,7 +66,7 @@ def create_terminal(
     pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="The point of sale. [default: a new one]")] = None,
     mode: Annotated[str | None, typer.Option(help="PDV, STANDALONE or SELF_SERVICE. [default: PDV]")] = None,
 ) -> Answer:
-    """Add a virtual terminal, which takes orders at once."""
+    """Add a virtual terminal, which takes orders at once, and print the address of its page."""
     body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
     return service.post(PATH, body)
 

@@ -87,12 +87,14 @@ INVALID_PATH_PARAM = ErrorKind("invalid_path_param", 400, "The id in the path is
 UNAUTHORIZED = ErrorKind("unauthorized", 401, "invalid access token")
 FORBIDDEN = ErrorKind("forbidden", 403, "The seller or the application is suspended.")
 INSUFFICIENT_SCOPE = ErrorKind("insufficient_scope", 403, "The access token lacks the scope that this operation needs.")
+SELLER_NOT_FOUND = ErrorKind("seller_not_found", 404, "There is no such seller.")
 NOT_FOUND = ErrorKind("not_found", 404, "Unknown path.")
 METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind("request_timeout", 408, "The request did not arrive in time.")
 IDEMPOTENCY_KEY_ALREADY_USED = ErrorKind(
     "idempotency_key_already_used", 409, "This X-Idempotency-Key was used for another request."
 )
+IN_USE = ErrorKind("in_use", 409, "It is in use and can't be deleted or replaced.")
 GONE = ErrorKind("gone", 410, "This operation is retired.")
 PAYLOAD_TOO_LARGE = ErrorKind("payload_too_large", 413, "The body is larger than 64 KiB.")
 URI_TOO_LONG = ErrorKind("uri_too_long", 414, "The URL is longer than 8 KiB.")

@@ -20,6 +20,7 @@ from paydesk.oauth.clients import applications, authentication
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
+from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import signature
@@ -81,7 +82,12 @@ class CredentialsFile:
             "test": test,
             "live": live,
             "terminals": [
-                {"id": terminal.terminal_id, "operating_mode": terminal.operating_mode, "script": terminal.script}
+                {
+                    "id": terminal.terminal_id,
+                    "operating_mode": terminal.operating_mode,
+                    "script": terminal.script,
+                    "page_url": page_url(self.settings.public_url or self.base_url, self.keys, terminal.terminal_id),
+                }
                 for terminal in self.demo.terminals
             ],
             "webhook": {

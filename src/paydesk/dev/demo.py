@@ -1,4 +1,4 @@
-"""The demo data of `paydesk dev`: an application, a seller with a store and three terminals, and a subscription.
+"""The demo data of `paydesk dev`: an application, a seller with a store and four terminals, and a subscription.
 
 It is created in one transaction and found by its names at later starts.
 """
@@ -15,6 +15,7 @@ from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
@@ -30,6 +31,8 @@ SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
 STORE = "Demo store"
 POS_COUNT = 3
 SCRIPT = "approve"
+COUNTER_POS = "DEMOCOUNTER"
+"""The point of sale of the terminal that a person or a test plays."""
 NO_PASSWORD = "!"  # noqa: S105 - no password has this hash
 CALLBACK, INBOX = "/demo/callback", "/demo/inbox"
 
@@ -119,27 +122,43 @@ async def _subscription(
 
 
 async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
-    """Return the virtual terminals of the demo seller, including later ones; create three if there are none."""
-    found = [terminal for terminal in await terminals.of_seller(tx, seller_id) if terminal.is_virtual]
-    if not found:
-        store = await stores.create_store(tx, seller_id, STORE, now_ms)
-        found = [await _terminal(tx, seller_id, store.store_id, number, now_ms) for number in range(1, POS_COUNT + 1)]
-    return tuple(sorted(found, key=lambda terminal: (terminal.created_ms, terminal.terminal_id)))
+    """Return the virtual terminals of the demo seller, later ones included and those played by hand last.
+
+    Creates the one at the counter if none is there, and the three with a script if no other virtual one is left.
+    """
+    counter = await stores.by_external_id(tx, seller_id, COUNTER_POS)
+    found = await _virtual(tx, seller_id)
+    if all(counter is not None and terminal.pos_id == counter.pos_id for terminal in found):
+        for number in range(1, POS_COUNT + 1):
+            await _fill_pos(tx, seller_id, f"DEMOPOS{number}", f"Demo POS {number}", SCRIPT, now_ms)
+    await _fill_pos(tx, seller_id, COUNTER_POS, "Counter", MANUAL, now_ms)
+    terminals_now = await _virtual(tx, seller_id)
+    return tuple(sorted(terminals_now, key=lambda one: (one.script == MANUAL, one.created_ms, one.terminal_id)))
 
 
-async def _terminal(tx: Transaction, seller_id: int, store_id: int, number: int, now_ms: int) -> Terminal:
-    pos = await stores.create_pos(tx, seller_id, store_id, f"DEMOPOS{number}", f"Demo POS {number}", now_ms)
-    assert pos is not None, "the store is new, so its names are free"
-    terminal = await terminals.create(
+async def _virtual(tx: Transaction, seller_id: int) -> list[Terminal]:
+    return [terminal for terminal in await terminals.of_seller(tx, seller_id) if terminal.is_virtual]
+
+
+async def _fill_pos(tx: Transaction, seller_id: int, external_pos_id: str, name: str, script: str, now_ms: int) -> None:
+    """Create a virtual terminal at the point of sale, which is created if needed, unless it has a terminal."""
+    pos = await stores.by_external_id(tx, seller_id, external_pos_id)
+    if pos is None:
+        existing = await stores.stores(tx, seller_id)
+        store = existing[0] if existing else await stores.create_store(tx, seller_id, STORE, now_ms)
+        pos = await stores.create_pos(tx, seller_id, store.store_id, external_pos_id, name, now_ms)
+    assert pos is not None, "the external id is free"
+    if await stores.terminals_on(tx, seller_id, pos.pos_id):
+        return
+    await terminals.create(
         tx,
         seller_id=seller_id,
         pos_id=pos.pos_id,
-        terminal_id=terminals.virtual_id(),
+        # This id comes last in lists: who takes the first terminal gets one that plays by itself.
+        terminal_id=terminals.virtual_id("MANUAL" if script == MANUAL else ""),
         live=False,
         now_ms=now_ms,
         is_virtual=True,
         operating_mode="PDV",
-        script=SCRIPT,
+        script=script,
     )
-    assert terminal is not None, "the id is random and the point of sale is new"
-    return terminal

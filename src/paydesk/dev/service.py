@@ -17,11 +17,13 @@ from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.dev.credentials import CredentialsFile, NewPassword, spare_password
-from paydesk.dev.demo import EMAIL, SCRIPT, find_or_create
+from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.scripts import MANUAL
+from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.database import Database
@@ -91,11 +93,12 @@ async def run(options: Options, settings: Settings) -> None:
                 acquirers=shared.acquirers,
                 gateway=shared.gateway,
             )
+            output = greeting(options, base_url, find_playable(demo, settings, server_keys))
             await node.run_together(
                 stop,
                 server.serve(app, listener, settings, ready.set, stop),
                 run_all(context, stop),
-                _run_terminals(fleet, context, greeting(options, base_url), ready, stop),
+                _run_terminals(fleet, context, output, ready, stop),
             )
 
 
@@ -122,15 +125,35 @@ async def _prepare_password(credentials: Path) -> NewPassword | None:
     return password
 
 
-def greeting(options: Options, base_url: str) -> str:
-    """Return the line that programs wait for; on a terminal, a second line about the sign-in page."""
-    line = f"paydesk ready {base_url}"
-    if not sys.stdout.isatty():
-        return line
-    return (
-        f"{line}\n`paydesk authorize-url` prints the URL where a seller signs in and consents: {EMAIL}, with the"
-        f" password in {options.credentials}"
-    )
+@dataclass(frozen=True, slots=True)
+class Playable:
+    """A virtual terminal that a person plays, and the address of its page."""
+
+    terminal_id: str
+    page_url: str
+
+
+def find_playable(demo: Demo, settings: Settings, keys: Keys) -> Playable | None:
+    """Return the demo seller's first virtual terminal that is played by hand, if it has one."""
+    for terminal in demo.terminals:
+        if terminal.script == MANUAL:
+            return Playable(terminal.terminal_id, page_url(settings.public_url or "", keys, terminal.terminal_id))
+    return None
+
+
+def greeting(options: Options, base_url: str, playable: Playable | None) -> str:
+    """Return the line that programs wait for, the address of a virtual terminal, and on a terminal what to try."""
+    lines = [f"paydesk ready {base_url}"]
+    if playable is not None:
+        lines.append(f"virtual terminal {playable.page_url}")
+    if sys.stdout.isatty():
+        if playable is not None:
+            lines.append(f"`paydesk pay 24.90 --terminal {playable.terminal_id}` puts an order on it")
+        lines.append(
+            f"`paydesk authorize-url` prints the URL where a seller signs in and consents: {EMAIL}, with the password"
+            f" in {options.credentials}"
+        )
+    return "\n".join(lines)
 
 
 async def _run_terminals(

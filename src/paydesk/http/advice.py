@@ -70,6 +70,8 @@ ADVICE = {
     "order_already_canceled": "No action is needed: the order is canceled.",
     # Terminals
     "terminal_not_found": "Use a terminal from GET /terminals/v1/list with the same token.",
+    "action_not_possible": "Read the screen; `details` names it and what it takes.",
+    "too_many_terminals": "Delete a virtual terminal that is no longer used, then create another.",
     "terminal_busy": "Wait for its order to end, or cancel it, then retry.",
     "authorization_pending": "Poll again after the interval.",
     "slow_down": "Add 5 seconds to the interval, and poll again.",

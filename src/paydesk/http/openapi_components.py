@@ -16,6 +16,7 @@ SURFACES: dict[Surface, str] = {
     "application": "Orders and terminals, for an application that acts for a seller.",
     "device": "Operations for card terminals, which open all connections themselves.",
     "operator": "Operations for operators; the command line is a client of them.",
+    "virtual": "Virtual terminals of `paydesk dev`, driven step by step by a test of the seller's application.",
     "public": "Operations without authentication.",
 }
 SECURITY_SCHEMES: dict[Surface, Json] = {
@@ -26,6 +27,11 @@ SECURITY_SCHEMES: dict[Surface, Json] = {
     },
     "device": {"type": "http", "scheme": "bearer", "description": "A terminal's own token, `PDT-…`."},
     "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, `PDO-…`."},
+    "virtual": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A test access token, `TEST-…`, with the required scope, or an operator's token, `PDO-…`.",
+    },
 }
 IDEMPOTENCY_KEY = Query(
     "X-Idempotency-Key",

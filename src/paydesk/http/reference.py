@@ -93,8 +93,8 @@ def curl(operation: Operation) -> str:
     """Return the operation as a curl command, with shell variables for the reader's own values."""
     lines = [f'curl -X {operation.method} "$BASE_URL{openapi.path_template(operation).replace("{", "${")}"']
     if operation.surface in SECURITY_SCHEMES:
-        variable = {"application": "ACCESS_TOKEN", "device": "DEVICE_TOKEN", "operator": "OPERATOR_TOKEN"}
-        lines.append(f'-H "Authorization: Bearer ${variable[operation.surface]}"')
+        variable = {"device": "DEVICE_TOKEN", "operator": "OPERATOR_TOKEN"}.get(operation.surface, "ACCESS_TOKEN")
+        lines.append(f'-H "Authorization: Bearer ${variable}"')
     if operation.idempotent:
         lines.append('-H "X-Idempotency-Key: $(uuidgen)"')
     example = fields.example(operation.body) if operation.body is not None else None

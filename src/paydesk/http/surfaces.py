@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.secrets import digest
 from paydesk.http import body, validation
 from paydesk.oauth.clients import authentication
 from paydesk.oauth.errors import INVALID_REQUEST
@@ -103,6 +104,24 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     return document
 
 
+def _operators_and_test_tokens(shared: Shared) -> Authenticate:
+    """Return the function that authenticates operators, whose roles the handlers check, and test access tokens."""
+
+    async def authenticate(token: str | None, now_ms: int) -> Caller:
+        if token is not None and token.startswith("PDO-"):
+            operator = await shared.operator_bearers.caller(token, now_ms)
+            return replace(operator, scopes=frozenset(("read", "write")), token_digest=digest(token))
+        caller = await shared.bearers.caller(token, now_ms)
+        if caller.live:
+            raise errors.FORBIDDEN.with_reason(
+                "a live token",
+                message="Virtual terminals take test orders only. Use a test access token (TEST-…) of the seller.",
+            )
+        return caller
+
+    return authenticate
+
+
 @dataclass(frozen=True, slots=True)
 class SurfacePolicy:
     """How the endpoints of a surface check requests and format errors."""
@@ -171,6 +190,11 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
     "operator": SurfacePolicy(
         authenticate=lambda shared: shared.operator_bearers.caller,
         may_forbid=lambda operation: operation.method != "GET",
+    ),
+    "virtual": SurfacePolicy(
+        authenticate=_operators_and_test_tokens,
+        check_rate=lambda rates: rates.check_application,
+        may_forbid=lambda _: True,
     ),
     "page": SurfacePolicy(
         media_types=(FORM,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import MINIMUM_PROPERTIES
@@ -13,7 +14,7 @@ from paydesk.oauth.clients.applications import ApplicationSecret
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.storage.database import Row

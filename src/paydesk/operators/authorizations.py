@@ -9,12 +9,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth import authorizations
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.storage.database import Row

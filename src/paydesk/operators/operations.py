@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.core.errors import SELLER_NOT_FOUND
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -23,6 +24,8 @@ from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
 from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
+from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
+from paydesk.sandbox.virtual.schemas import VirtualTerminal
 
 _NUMBER = "^[0-9]{1,18}$"
 _ULID = f"^{ULID_PATTERN}$"
@@ -41,7 +44,7 @@ _SECRET = Resource(
     applications.ApplicationWithSecrets,
     errors.APPLICATION_NOT_FOUND,
 )
-_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, sellers.SellerDocument, errors.SELLER_NOT_FOUND)
+_SELLER = Resource("sellers/{user_id}", "seller", _NUMBER, sellers.SellerDocument, SELLER_NOT_FOUND)
 _OPERATOR = Resource(
     "operators/{operator_id}", "operator", _ULID, operator_accounts.OperatorDocument, errors.OPERATOR_NOT_FOUND
 )
@@ -168,7 +171,7 @@ OPERATIONS = (
         schemas.StoreRequest,
         stores.StoreDocument,
         summary="Add a store",
-        errors=(errors.SELLER_NOT_FOUND,),
+        errors=(SELLER_NOT_FOUND,),
     ),
     listing("pos", stores.POS_PAGES),
     creating(
@@ -184,12 +187,12 @@ OPERATIONS = (
         "terminals",
         terminals.create,
         schemas.TerminalRequest,
-        terminals.NewTerminal,
+        VirtualTerminal,
         summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
-        errors=(errors.SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN),
+        errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
     ),
     *TERMINAL_CHANGES,
     listing("subscriptions", subscriptions.PAGES),
@@ -211,7 +214,7 @@ OPERATIONS = (
         summary="Issue an authorization code",
         description="The code is the one that the seller's consent would have issued.",
         development=True,
-        errors=(errors.APPLICATION_NOT_FOUND, errors.SELLER_NOT_FOUND),
+        errors=(errors.APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
     listing("orders", orders.PAGES),
     _ORDER.reading(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, credentials, store
+from paydesk.operators import credentials, store
 from paydesk.operators.errors import OPERATOR_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.operators.schemas import OperatorRequest, Role

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from paydesk import audit
 from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import audit
 from paydesk.operators.history import Retried, owner_of, times
 from paydesk.operators.lists import BY_SELLER, of_status, pages
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from paydesk.core.errors import PROPERTY_VALUE, Refusal
+from paydesk import audit
+from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, places
-from paydesk.operators.errors import IN_USE, SELLER_NOT_FOUND
+from paydesk.operators import places
 from paydesk.operators.terminal_schemas import PairingApproval
 from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
 from paydesk.storage.database import Transaction, Work

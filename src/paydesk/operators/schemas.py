@@ -14,7 +14,7 @@ from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
-from paydesk.sandbox.terminals import playlists, scripts
+from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import SettableMode
 from paydesk.webhooks.schemas import ACTIONS_OF
 
@@ -49,13 +49,6 @@ def _scopes(text: str) -> str:
         return scopes.canonical(text)
     except scopes.ScopeError:
         raise property_fault(f"must be out of {' '.join(scopes.SCOPES)}, separated by single spaces") from None
-
-
-def _script(text: str) -> str:
-    try:
-        return str(playlists.parse(text))
-    except ValueError:
-        raise property_fault(f"must be one of {scripts.AVAILABLE}") from None
 
 
 # The upper bound is the largest BIGINT.
@@ -111,7 +104,6 @@ Password = Annotated[
         examples=["seven-lanterns-over-a-harbour"],
     ),
 ]
-Script = Annotated[str, AfterValidator(_script), Field(examples=["approve"])]
 ExternalPosId = Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
 Reason = Annotated[
     str,

@@ -6,15 +6,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
+from paydesk import audit
+from paydesk.core.errors import MINIMUM_PROPERTIES, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth import authorizations
 from paydesk.oauth.consent import passwords, sellers, sessions
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
+from paydesk.operators import lists
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
-from paydesk.operators.errors import EMAIL_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.schemas import PasswordRequest, SellerChange, SellerRequest
 from paydesk.storage.database import Transaction
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
 from paydesk.operators.schemas import ReleaseRequest
 from paydesk.orders import status

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk import audit
+from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
-from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, IN_USE, POS_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators import lists
+from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
 from paydesk.operators.stores import PosDocument, StoreDocument
 from paydesk.operators.terminal_schemas import PosChange, StoreChange
 from paydesk.terminals import stores

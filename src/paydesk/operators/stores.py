@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from paydesk import audit
+from paydesk.core.errors import SELLER_NOT_FOUND
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
-from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, SELLER_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, STORE_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.operators.schemas import PosRequest, StoreRequest
 from paydesk.terminals import stores

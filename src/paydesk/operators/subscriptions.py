@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from paydesk import audit
 from paydesk.core.errors import Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.operators.schemas import SubscriptionRequest

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk import audit
+from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, places
-from paydesk.operators.errors import IN_USE, POS_TAKEN
+from paydesk.operators import places
+from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
 from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
 from paydesk.storage.database import Transaction

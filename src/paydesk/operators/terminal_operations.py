@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.operators import (
     errors,
     pairings,
@@ -48,7 +48,7 @@ OPERATIONS = (
         status=204,
         answer=None,
         query=(OF_SELLER,),
-        errors=(PROPERTY_VALUE, errors.IN_USE),
+        errors=(PROPERTY_VALUE, IN_USE),
     ),
     _POS.changing(
         store_changes.change_pos,
@@ -64,7 +64,7 @@ OPERATIONS = (
         status=204,
         answer=None,
         query=(OF_SELLER,),
-        errors=(PROPERTY_VALUE, errors.IN_USE),
+        errors=(PROPERTY_VALUE, IN_USE),
     ),
     _TERMINAL.changing(
         terminal_changes.change,
@@ -82,7 +82,7 @@ OPERATIONS = (
         status=204,
         answer=None,
         transaction="none",
-        errors=(errors.IN_USE,),
+        errors=(IN_USE,),
         description=(
             "Its device token is revoked, its orders stay, and it may still report results of its own orders for 7"
             " days. Any seller can be paired with it afterwards."
@@ -140,10 +140,10 @@ OPERATIONS = (
         ),
         errors=(
             PAIRING_NOT_FOUND,
-            errors.SELLER_NOT_FOUND,
+            SELLER_NOT_FOUND,
             PROPERTY_VALUE,
             TERMINAL_ALREADY_PAIRED,
-            errors.IN_USE,
+            IN_USE,
             errors.STORE_NOT_FOUND,
             errors.POS_NOT_FOUND,
         ),

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
-from paydesk.operators.schemas import Change, ExternalPosId, Id, Name, Script
+from paydesk.operators.schemas import Change, ExternalPosId, Id, Name
+from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 
 TipPercentages = Annotated[

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from paydesk import audit
 from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
-from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import audit, lists
-from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN, SELLER_NOT_FOUND
+from paydesk.operators import lists
+from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
 from paydesk.operators.schemas import TerminalRequest
 from paydesk.orders import store as orders
+from paydesk.sandbox.virtual import page_keys
+from paydesk.sandbox.virtual import store as virtual
+from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import presence, store, stores
 from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
-from paydesk.terminals.stores import Pos
 
 _TERMINAL = [field.name for field in fields(Terminal)]
 
@@ -37,7 +39,7 @@ WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4 ORDER BY t.s
 
 
 class TerminalDocument(Closed, frozen=True):
-    """A terminal; only a virtual one has a script."""
+    """A terminal; only a virtual one has a script, and only one that this process runs a page."""
 
     id: str
     operating_mode: OperatingMode
@@ -50,37 +52,27 @@ class TerminalDocument(Closed, frozen=True):
     status: Presence
     script: str | None = None
     tip_percentages: list[int] | None = None
+    page_url: str | None = None
     last_seen_date: Time | None = None
     current_order: CurrentOrder | None = None
-
-
-class NewTerminal(Closed, frozen=True):
-    """A new virtual terminal."""
-
-    id: str
-    operating_mode: SettableMode
-    script: str
-    seller_id: int
-    store_id: int
-    pos_id: int
 
 
 async def create(call: Call) -> Answer:
     """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
     audit.require_change(call)
 
-    async def work(tx: Transaction) -> tuple[NewTerminal, Secret]:
+    async def work(tx: Transaction) -> tuple[VirtualTerminal, Secret]:
         terminal = await _create(tx, call.body, call.now_ms)
-        answer = NewTerminal.of(terminal, id=terminal.terminal_id)
-        await audit.record(call, tx, "terminals.create", answer.id, after=answer)
-        return answer, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
+        made = VirtualTerminal.of(terminal, id=terminal.terminal_id)
+        # Without the address of its page, which has a key.
+        await audit.record(call, tx, "terminals.create", made.id, after=made)
+        return made, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
 
-    answer, token = await call.database.write(work)
+    made, token = await call.database.write(work)
     fleet = call.shared.fleet
     assert fleet is not None, "only `paydesk dev` has this endpoint"
-    assert answer.script is not None, "a virtual terminal has a script"
-    await fleet.add(answer.id, token.reveal(), answer.script)
-    return Answer(201, answer)
+    await fleet.add(made.id, token.reveal(), made.script)
+    return Answer(201, msgspec.structs.replace(made, page_url=_page_url(call, made.id)))
 
 
 async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
@@ -97,7 +89,7 @@ async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, k
 async def find_all(call: Call) -> Answer:
     """List the terminals by seller and id."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call, LIST, (first, ""), partial(_present, call.shared.labels.of_status), last)
+    return await lists.page(call, LIST, (first, ""), _presenting(call), last)
 
 
 def audited(terminal: Terminal) -> dict[str, Any]:
@@ -119,19 +111,34 @@ async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> Termin
     """Return the terminal as the list shows it."""
     row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
     assert row is not None, "the terminal's row is locked until the commit"
-    return _present(call.shared.labels.of_status, row)
+    return _presenting(call)(row)
 
 
-def _present(label: Callable[[str, str], str], row: Row) -> TerminalDocument:
+def _presenting(call: Call) -> Callable[[Row], TerminalDocument]:
+    """Return the function that makes the document of a row for this caller."""
+    fleet = call.shared.fleet
+    running = frozenset() if fleet is None else frozenset(fleet.terminals())
+    return partial(_present, call, running)
+
+
+def _present(call: Call, running: Collection[str], row: Row) -> TerminalDocument:
     terminal = Terminal(*row[: len(_TERMINAL)])
-    seen = presence.shown(row[len(_TERMINAL) :], label)
+    seen = presence.shown(row[len(_TERMINAL) :], call.shared.labels.of_status)
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
         tip_percentages=_tips(terminal),
+        page_url=_page_url(call, terminal.terminal_id) if terminal.terminal_id in running else None,
         **seen,
     )
+
+
+def _page_url(call: Call, terminal_id: str) -> str | None:
+    """Return the address of a virtual terminal's page; None for the role `support`, because its key lets act."""
+    if call.caller.role == "support":
+        return None
+    return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)
 
 
 def _tips(terminal: Terminal) -> list[int] | None:
@@ -139,49 +146,20 @@ def _tips(terminal: Terminal) -> list[int] | None:
 
 
 async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
-    terminal_id, seller_id = store.virtual_id(), await _seller(tx, body)
-    pos = await _pos(tx, seller_id, body, terminal_id, now_ms)
-    if body.operating_mode == "PDV" and (other := await store.in_pdv(tx, seller_id, pos.pos_id, live=False)):
-        raise POS_TAKEN.with_reason("another terminal in PDV", f"{other[0]} at this point of sale is in mode PDV")
-    terminal = await store.create(
-        tx,
-        seller_id=seller_id,
-        pos_id=pos.pos_id,
-        terminal_id=terminal_id,
-        live=False,
-        now_ms=now_ms,
-        is_virtual=True,
-        operating_mode=body.operating_mode,
-        script=body.script,
-    )
-    if terminal is None:
-        raise POS_NOT_FOUND.with_reason("the point of sale was deleted meanwhile")
-    return terminal
-
-
-async def _seller(tx: Transaction, body: TerminalRequest) -> int:
-    """Return the seller of the request, or the first one. Raises `SELLER_NOT_FOUND`."""
-    if body.seller_id is None:
-        existing = await sellers.find_all(tx)
-        if existing:
-            return existing[0].seller_id
-    elif await sellers.get(tx, body.seller_id) is not None:
-        return body.seller_id
-    raise SELLER_NOT_FOUND.with_reason("unknown seller")
-
-
-async def _pos(tx: Transaction, seller_id: int, body: TerminalRequest, terminal_id: str, now_ms: int) -> Pos:
-    """Return the point of sale of the request, or a new one in the seller's first store, created if needed."""
+    seller_id = await virtual.find_seller(tx, body.seller_id)
     if body.pos_id is not None:
-        pos = await stores.find_pos(tx, seller_id, body.pos_id)
-        if pos is None:
-            raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
-        return pos
-    of_seller = await stores.stores(tx, seller_id) or [await stores.create_store(tx, seller_id, "Store", now_ms)]
-    name = terminal_id.rpartition("_")[2]
-    pos = await stores.create_pos(tx, seller_id, of_seller[0].store_id, f"VIRTUAL-{name}", f"Virtual {name}", now_ms)
-    assert pos is not None, "its name contains the new terminal's id"
-    return pos
+        await _check_pos(tx, seller_id, body.pos_id, body.operating_mode)
+    return await virtual.create(
+        tx, seller_id, pos_id=body.pos_id, script=body.script, operating_mode=body.operating_mode, now_ms=now_ms
+    )
+
+
+async def _check_pos(tx: Transaction, seller_id: int, pos_id: int, mode: SettableMode) -> None:
+    """Lock the point of sale. Raises `POS_NOT_FOUND`, and `POS_TAKEN` for a second terminal in mode PDV."""
+    if await stores.lock_pos(tx, seller_id, pos_id) is None:
+        raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
+    if mode == "PDV" and (other := await store.in_pdv(tx, seller_id, pos_id, live=False)):
+        raise POS_TAKEN.with_reason("another terminal in PDV", f"{other[0]} at this point of sale is in mode PDV")
 
 
 PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))

@@ -101,9 +101,9 @@ REVOKE_DEVICE = """UPDATE device_tokens SET revoked_ms = $3
     WHERE seller_id = $1 AND terminal_id = $2 AND revoked_ms IS NULL"""
 
 
-def virtual_id() -> str:
-    """Return an id for a new virtual terminal: its model and a random serial number."""
-    return f"{VIRTUAL_MODEL}__{secrets.token_hex(6).upper()}"
+def virtual_id(prefix: str = "") -> str:
+    """Return an id for a new virtual terminal: its model and a serial number, random after the prefix."""
+    return f"{VIRTUAL_MODEL}__{prefix}{secrets.token_hex(6).upper()}"
 
 
 async def create(  # noqa: PLR0913  # one parameter per column

@@ -30,6 +30,9 @@ ActionName = Literal[
 Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
 
 
+PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
+
+
 class Action(msgspec.Struct, frozen=True):
     """An action with its fields; those that it has no use for are empty.
 

@@ -13,14 +13,13 @@ from typing import Any, Literal
 
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import presented
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionNotPossible
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.screens import CARD_ACTIONS, TRIES_MAX, OrderScreens
 
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
-PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
 _PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
 
 Ending = Literal["canceled", "blocked", "presented"]
@@ -50,6 +49,11 @@ class Dialogue:
         self.ending: Ending | None = None
         self.presented: dict[str, Any] = {}
 
+    @property
+    def has_no_payment(self) -> bool:
+        """Whether it ended before the permit."""
+        return self.ending in ("canceled", "blocked")
+
     def begin(self) -> None:
         """Show the first screen that waits for the person."""
         if self._questions:
@@ -61,9 +65,9 @@ class Dialogue:
 
     def act(self, action: Action) -> None:
         """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
-        name = "press_cancel" if action.key == "cancel" and action.name == "press" else action.name
+        name = action.name
         if self.ending is not None or name not in self._panel.screen.actions:
-            raise self._refused(f"does not take {action.name}")
+            raise self._refused(f"does not take {name}")
         if name == "press_cancel":
             self._cancel()
         elif name == "choose":

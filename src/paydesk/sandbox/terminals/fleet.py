@@ -59,11 +59,13 @@ class Fleet:
             if journal is not None:
                 self._run(journal)
 
-    async def add(self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal") -> None:
+    async def add(
+        self, terminal_id: str, device_token: str, script: str, *, kind: Kind = "terminal", seed: int | None = None
+    ) -> None:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
-        Returns after its first hello, at most after 5 s; then it continues to connect in the background. Raises
-        `ValueError` for an invalid script or id.
+        `seed` makes the faults of its network the same in each run. Returns after its first hello, at most after 5 s;
+        then it continues to connect in the background. Raises `ValueError` for an invalid script or id.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
@@ -78,6 +80,7 @@ class Fleet:
             journal = Journal(path, terminal_id, token, normalized, kind=kind)
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
+        journal.seed = seed
         await journal.save()
         await self._run(journal, known.panel if known is not None else None).settle()
 
@@ -118,14 +121,13 @@ class Fleet:
         """Stop the terminal, if it is one of this process, and delete its journal."""
         handheld = self._handhelds.pop(terminal_id, None)
         if handheld is not None:
-            await handheld.stop()
-            handheld.panel.switch_off()
+            await handheld.close()
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
-        await asyncio.gather(*(handheld.stop() for handheld in self._handhelds.values()))
+        await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
         self._handhelds.clear()
         if self._http is not None:
             await self._http.close()
@@ -161,4 +163,6 @@ class Fleet:
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
         seed = None if self._seed is None else f"{self._seed}:{number}"
+        if journal.seed is not None:
+            seed = str(journal.seed)
         return Terminal(client, journal, self._pace, seed=seed, counts=self.counts, panel=panel)

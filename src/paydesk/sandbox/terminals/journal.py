@@ -57,6 +57,7 @@ class _File(msgspec.Struct):
     kind: Kind = "terminal"
     orders: int = 0
     latest: str = ""
+    seed: int | None = None
 
 
 class Journal:
@@ -77,6 +78,8 @@ class Journal:
     ) -> None:
         self.kind: Kind = kind
         self.orders, self.latest = 0, ""
+        self.seed: int | None = None
+        """Makes the faults of a flaky network the same in each run."""
         self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self._lock = asyncio.Lock()
@@ -110,7 +113,7 @@ class Journal:
             entries, script = dict(self.entries), script or self.script
             change(entries)
             token, listed = self.device_token.reveal(), list(entries.values())
-            file = _File(self.terminal_id, token, script, listed, self.kind, self.orders, self.latest)
+            file = _File(self.terminal_id, token, script, listed, self.kind, self.orders, self.latest, self.seed)
             writing = asyncio.ensure_future(self._replace(msgspec.json.encode(file)))
             try:
                 await asyncio.shield(writing)
@@ -158,5 +161,5 @@ def read(path: Path) -> Journal | None:
         return None
     token = Secret(file.device_token)
     journal = Journal(path, file.terminal_id, token, file.script, file.entries, kind=file.kind)
-    journal.orders, journal.latest = file.orders, file.latest
+    journal.orders, journal.latest, journal.seed = file.orders, file.latest, file.seed
     return journal

@@ -2,6 +2,123 @@
 
 from __future__ import annotations
 
-from paydesk.operation import Operation
+from functools import partial
 
-OPERATIONS: tuple[Operation, ...] = ()
+from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
+from paydesk.operation import WAIT, Operation
+from paydesk.sandbox.virtual import handlers
+from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
+from paydesk.sandbox.virtual.schemas import (
+    ActionRequest,
+    NewTerminalRequest,
+    ScreenDocument,
+    VirtualTerminal,
+    VirtualTerminals,
+)
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+
+TERMINALS = "/virtual/v1/terminals"
+TERMINAL = f"{TERMINALS}/{{terminal_id}}"
+ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
+
+_TERMINAL = VirtualTerminal(
+    id=ID,
+    terminal_id=ID,
+    seller_id=1160535239,
+    store_id=47792478,
+    pos_id=47792476,
+    operating_mode="PDV",
+    script="manual",
+    page_url=f"http://127.0.0.1:8377/virtual/{ID}?key=1-7f3a21c2afe1bb4d935e8a0c94d1b6f2",
+)
+_APPROVED = ScreenDocument(
+    screen="approved",
+    lines=["Approved", "R$ 24.90"],
+    actions=[],
+    order_id="ORD01J67CQQH5904WDBVZEM4JMEP3",
+    status_detail="accredited",
+    amount="24.90",
+    currency="BRL",
+    card="visa_approved",
+    ends_date="2026-01-31T14:26:47.109Z",
+)
+
+_virtual = partial(Operation, surface="virtual", transaction="none", development=True)
+_of_terminal = partial(_virtual, path_pattern=TERMINAL_ID_PATTERN)
+
+OPERATIONS: tuple[Operation, ...] = (
+    _virtual(
+        method="POST",
+        path=TERMINALS,
+        name="create_virtual_terminal",
+        summary="Create a virtual terminal",
+        description=(
+            "A private terminal at a point of sale of its own, which takes test orders at once. Its script is `manual`"
+            " by default: it acknowledges an order and waits for a person on its page (`page_url`) or for a test"
+            " that sends actions. A seller has at most 200; delete what is no longer used."
+        ),
+        scope="write",
+        handler=handlers.create,
+        status=201,
+        answer=VirtualTerminal,
+        example=_TERMINAL,
+        body=NewTerminalRequest,
+        errors=(SELLER_NOT_FOUND, TOO_MANY_TERMINALS),
+    ),
+    _virtual(
+        method="GET",
+        path=TERMINALS,
+        name="list_virtual_terminals",
+        summary="List the virtual terminals of a seller",
+        scope="read",
+        handler=handlers.find_all,
+        answer=VirtualTerminals,
+        example=VirtualTerminals([_TERMINAL]),
+        query=(handlers.SELLER,),
+        errors=(PROPERTY_VALUE, SELLER_NOT_FOUND),
+    ),
+    _of_terminal(
+        method="GET",
+        path=f"{TERMINAL}/screen",
+        name="get_virtual_screen",
+        summary="Get the screen of a virtual terminal",
+        description=(
+            "With `wait` and `until` the response is sent as soon as the terminal shows that screen. When the time is"
+            " over it has another one: compare `screen`."
+        ),
+        scope="read",
+        handler=handlers.show_screen,
+        answer=ScreenDocument,
+        example=_APPROVED,
+        query=(WAIT, handlers.UNTIL),
+        errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND),
+    ),
+    _of_terminal(
+        method="POST",
+        path=f"{TERMINAL}/actions",
+        name="act_on_virtual_terminal",
+        summary="Act on a virtual terminal",
+        description=(
+            "Does what a person would do: present a test card, type a PIN, press a key, pull the plug. The response has"
+            " the screen after it. An action that the screen does not take changes nothing."
+        ),
+        scope="write",
+        handler=handlers.act,
+        answer=ScreenDocument,
+        example=_APPROVED,
+        body=ActionRequest,
+        errors=(TERMINAL_NOT_FOUND, ACTION_NOT_POSSIBLE),
+    ),
+    _of_terminal(
+        method="DELETE",
+        path=TERMINAL,
+        name="delete_virtual_terminal",
+        summary="Delete a virtual terminal",
+        description="Its point of sale is deleted with it, if it was made for it. Its orders stay.",
+        scope="write",
+        handler=handlers.delete,
+        status=204,
+        errors=(TERMINAL_NOT_FOUND, IN_USE),
+    ),
+)

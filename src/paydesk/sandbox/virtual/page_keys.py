@@ -18,7 +18,7 @@ def page_url(base_url: str, keys: Keys, terminal_id: str) -> str:
 def is_valid(keys: Keys, terminal_id: str, key: str) -> bool:
     """Return whether it is the key of the terminal's page, under any of the server keys."""
     version, _, _ = key.partition("-")
-    if version not in map(str, keys.versions):
+    if version not in map(str, keys.versions) or not key.isascii():
         return False
     return hmac.compare_digest(key.encode(), _key(keys, int(version), terminal_id).encode())
 

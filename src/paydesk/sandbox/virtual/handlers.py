@@ -1,0 +1,199 @@
+"""The handlers of `/virtual/v1`: a seller's test token reaches the seller's terminals, an operator's those of all.
+
+Only terminals that this process runs are found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import get_args
+
+import msgspec
+
+from paydesk import audit
+from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
+from paydesk.operation import WAIT, Answer, Call, Query
+from paydesk.sandbox.terminals.actions import ActionNotPossible
+from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.screen import Screen, ScreenName
+from paydesk.sandbox.virtual import page_keys, store
+from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
+from paydesk.sandbox.virtual.schemas import (
+    ActionRequest,
+    NewTerminalRequest,
+    ScreenDocument,
+    VirtualTerminal,
+    VirtualTerminals,
+)
+from paydesk.storage.database import Transaction
+from paydesk.terminals import registry
+from paydesk.terminals import store as terminals
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.terminals.store import Terminal
+
+SCREENS: tuple[str, ...] = get_args(ScreenName)
+UNTIL = Query("until", {"enum": list(SCREENS)}, "With `wait`: the screen to wait for.")
+SELLER = Query(
+    "seller_id",
+    {"type": "string", "pattern": "^[0-9]{1,15}$"},
+    "For operators only: the seller. Default: the first one.",
+)
+LOOK_AGAIN_SECONDS = 1.0
+"""How soon a request that waits notices that its client has gone or that the node stops."""
+
+
+async def create(call: Call) -> Answer:
+    """Create a virtual terminal at a point of sale of its own; the response is sent after its hello."""
+    audit.require_change(call)
+    fleet, body = _fleet(call), call.body
+    assert isinstance(body, NewTerminalRequest)
+
+    async def work(tx: Transaction) -> tuple[Terminal, str]:
+        seller_id = await _seller(tx, call, body.seller_id, "$.seller_id")
+        terminal = await store.create(
+            tx, seller_id, script=body.script, operating_mode=body.operating_mode, now_ms=call.now_ms
+        )
+        if call.caller.operator_id:
+            await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=document_of(terminal))
+        token = await terminals.mint_token(tx, seller_id, terminal.terminal_id, call.now_ms)
+        return terminal, token.reveal()
+
+    terminal, token = await call.database.write(work)
+    await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
+    return Answer(201, document_of(terminal, _page_url(call, terminal.terminal_id)))
+
+
+async def find_all(call: Call) -> Answer:
+    """List the seller's virtual terminals that this process runs."""
+    given = call.query.get(SELLER.name)
+    seller_id = None if given is None else SELLER.number(call.query)
+
+    async def work(tx: Transaction) -> list[Terminal]:
+        return await store.of_seller(tx, await _seller(tx, call, seller_id, SELLER.name))
+
+    running = set(_fleet(call).terminals())
+    listed = [terminal for terminal in await call.database.read(work) if terminal.terminal_id in running]
+    return Answer(
+        200,
+        VirtualTerminals([document_of(terminal, _page_url(call, terminal.terminal_id)) for terminal in listed]),
+    )
+
+
+async def show_screen(call: Call) -> Answer:
+    """Return the terminal's screen; with `wait`, once it is the screen `until`, or when the time is over."""
+    seconds, until = WAIT.number(call.query) or 0, call.query.get(UNTIL.name)
+    if until is not None and until not in SCREENS:
+        raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(SCREENS)}")
+    if seconds and until is None:
+        raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
+    await _find(call)
+    return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
+
+
+async def act(call: Call) -> Answer:
+    """Do at the terminal what a person would do; return the screen after it."""
+    audit.require_change(call)
+    fleet, body = _fleet(call), call.body
+    assert isinstance(body, ActionRequest)
+    terminal = await _find(call)
+    if body.script is not None:
+        await call.database.write(partial(_set_script, call=call, before=terminal, script=body.script))
+    try:
+        screen = await fleet.act(terminal.terminal_id, body.as_action())
+    except ActionNotPossible as error:
+        taken = ", ".join(error.screen.actions) or "nothing but what every screen takes"
+        raise ACTION_NOT_POSSIBLE.with_reason(
+            f"{body.action} on {error.screen.name}", f"{error}; the screen {error.screen.name} takes {taken}"
+        ) from None
+    except ValueError as error:
+        raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
+    except KeyError:
+        raise _gone(call) from None
+    return Answer(200, ScreenDocument.of_screen(screen))
+
+
+async def delete(call: Call) -> Answer:
+    """Delete a virtual terminal without a live order, and the point of sale that was made for it."""
+    audit.require_change(call)
+    fleet, found = _fleet(call), await _find(call)
+
+    async def work(tx: Transaction) -> None:
+        if not await store.delete(tx, found, call.now_ms):
+            raise _gone(call)
+        if call.caller.operator_id:
+            await audit.record(call, tx, "terminals.delete", found.terminal_id, before=document_of(found))
+
+    await call.database.write(work)
+    await fleet.remove(found.terminal_id)
+    return Answer(204)
+
+
+def document_of(terminal: Terminal, page_url: str | None = None) -> VirtualTerminal:
+    """Return the terminal as the API shows it. The audit trail has it without `page_url`, which has a key."""
+    return VirtualTerminal.of(terminal, id=terminal.terminal_id, page_url=page_url)
+
+
+def _fleet(call: Call) -> Fleet:
+    """Return the virtual terminals of this process. Raises `SERVICE_UNAVAILABLE` while it stops."""
+    if call.database.signals.stopping or call.shared.fleet is None:
+        raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
+    return call.shared.fleet
+
+
+async def _seller(tx: Transaction, call: Call, seller_id: int | None, field: str) -> int:
+    """Return the seller of the access token; for an operator the one given or the first."""
+    if call.caller.operator_id:
+        return await store.find_seller(tx, seller_id)
+    if seller_id is not None:
+        raise PROPERTY_VALUE.with_reason(
+            "seller_id with an access token", f"'{field}' - must be omitted: the access token names the seller"
+        )
+    return call.caller.seller_id
+
+
+async def _find(call: Call) -> Terminal:
+    """Return the virtual terminal of the path. Raises `TERMINAL_NOT_FOUND` unless the caller may see it."""
+    seller_id = None if call.caller.operator_id else call.caller.seller_id
+    terminal = await call.database.read(lambda tx: store.find(tx, seller_id, call.path))
+    if terminal is None or terminal.terminal_id not in _fleet(call).terminals():
+        raise _gone(call)
+    return terminal
+
+
+def _gone(call: Call) -> Refusal:
+    """Return the refusal of a terminal that this process does not run, or no longer runs."""
+    _fleet(call)
+    return TERMINAL_NOT_FOUND.with_reason(
+        "no virtual terminal of this process", message="There is no such virtual terminal in this service."
+    )
+
+
+async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
+    fleet, loop = _fleet(call), asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        try:
+            display = fleet.display(call.path)
+        except KeyError:
+            raise _gone(call) from None
+        left = deadline - loop.time()
+        is_over = left <= 0 or call.database.signals.stopping or (call.disconnected is not None and call.disconnected())
+        if until in (None, display.screen.name) or is_over:
+            return display.screen
+        await display.changed(display.revision, min(left, LOOK_AGAIN_SECONDS))
+
+
+async def _set_script(tx: Transaction, call: Call, before: Terminal, script: str) -> None:
+    await registry.set_script(tx, before.seller_id, before.terminal_id, script)
+    if call.caller.operator_id:
+        old = document_of(before)
+        new = msgspec.structs.replace(old, script=script)
+        await audit.record(call, tx, "terminals.change", before.terminal_id, before=old, after=new)
+
+
+def _page_url(call: Call, terminal_id: str) -> str | None:
+    """Return the address of the terminal's page, or None for a caller that may only read: its key lets act."""
+    if call.caller.role == "support" or "write" not in call.caller.scopes:
+        return None
+    return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)

@@ -1,0 +1,171 @@
+"""Requests and responses of `/virtual/v1`, closed to unknown fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from msgspec import Meta
+from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from paydesk.core.model import Model, property_fault, rule
+from paydesk.core.response import Response, Time, time_or_none
+from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import playlists, scripts
+from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
+from paydesk.sandbox.terminals.screen import Screen, ScreenName
+from paydesk.terminals.schemas import OperatingMode, SettableMode
+
+SEED_MAX = 2**53 - 1
+SECONDS_MAX = 3600.0
+VALUE_MAX = 99
+
+_TAKEN_BY: Mapping[str, tuple[ActionName, ...]] = {
+    "card": ("tap", "insert", "swipe", "phone"),
+    "digits": ("pin",),
+    "value": ("choose",),
+    "key": ("press",),
+    "seconds": ("go_offline",),
+    "script": ("set_script",),
+}
+"""The actions that have a use for each field."""
+_OPTIONAL = "seconds"
+
+
+def _script(text: str) -> str:
+    try:
+        return str(playlists.parse(text))
+    except ValueError:
+        raise property_fault(f"must be one of {scripts.AVAILABLE}") from None
+
+
+Script = Annotated[str, AfterValidator(_script), Field(examples=["approve"])]
+
+
+class NewTerminalRequest(Model):
+    """`POST /virtual/v1/terminals`."""
+
+    seller_id: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = Field(
+        None, description="For operators only. Default: the first seller."
+    )
+    script: Script = Field(
+        scripts.MANUAL, description="`manual` waits for a person or a test; any other script plays by itself."
+    )
+    operating_mode: SettableMode = "PDV"
+    seed: Annotated[int, Field(ge=0, le=SEED_MAX)] | None = Field(
+        None, description="Makes the faults of a `flaky` script the same in each run."
+    )
+
+
+class VirtualTerminal(Response, frozen=True):
+    """A virtual terminal; `id` and `terminal_id` are the same."""
+
+    id: str
+    terminal_id: str
+    seller_id: int
+    store_id: int
+    pos_id: int
+    operating_mode: OperatingMode
+    script: str
+    page_url: (
+        Annotated[str, Meta(description="The address of its page, with a key. Absent for callers that may only read.")]
+        | None
+    ) = None
+
+
+class VirtualTerminals(Response, frozen=True):
+    """The virtual terminals of a seller."""
+
+    data: list[VirtualTerminal]
+
+
+def _fits(value: Any, info: ValidationInfo) -> Any:
+    """Refuse a field that the action has no use for, and require one that it needs."""
+    action, field = info.data.get("action"), info.field_name or ""
+    if action is None:  # Invalid, which is a fault of its own.
+        return value
+    takers = _TAKEN_BY[field]
+    if value is None and action in takers and field != _OPTIONAL:
+        raise PydanticCustomError("missing", "Field required")
+    if value is not None and action not in takers:
+        raise property_fault(f"is only for {', '.join(takers)}")
+    return value
+
+
+_FITS = AfterValidator(_fits)
+_Card = Annotated[
+    str,
+    rule(f"must be one of {', '.join(CARDS)}", CARDS.__contains__),
+    Field(json_schema_extra={"enum": list(CARDS)}, examples=["visa_approved"]),
+]
+_Digits = Annotated[str, Field(pattern=f"^[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}$", examples=["1234"])]
+
+
+def _field(description: str, *, repr: bool = True) -> Any:  # noqa: A002 - as pydantic has it
+    return Field(None, validate_default=True, description=description, repr=repr)
+
+
+class ActionRequest(Model):
+    """`POST /virtual/v1/terminals/{terminal_id}/actions`: the action, and the one field that it takes, if any."""
+
+    action: ActionName = Field(examples=["tap"])
+    card: Annotated[_Card | None, _FITS] = _field("Of `tap`, `insert`, `swipe` and `phone`: the test card.")
+    digits: Annotated[_Digits | None, _FITS] = _field("Of `pin`.", repr=False)
+    value: Annotated[Annotated[int, Field(ge=0, le=VALUE_MAX)] | None, _FITS] = _field(
+        "Of `choose`: one of the screen's `choices`."
+    )
+    key: Annotated[Key | None, _FITS] = _field("Of `press`.")
+    seconds: Annotated[Annotated[float, Field(gt=0, le=SECONDS_MAX)] | None, _FITS] = _field(
+        "Of `go_offline`: it is online again after them. Without them it stays offline until `go_online`."
+    )
+    script: Annotated[Script | None, _FITS] = _field("Of `set_script`: from the next order on.")
+
+    def as_action(self) -> Action:
+        """Return the action for the terminal."""
+        return Action(
+            self.action, self.card or "", self.digits or "", self.value, self.key, self.seconds, self.script or ""
+        )
+
+
+class ReceiptDocument(Response, frozen=True):
+    """The two copies of a receipt, line by line."""
+
+    seller: list[str]
+    buyer: list[str]
+
+
+class ScreenDocument(Response, frozen=True):
+    """What the terminal shows."""
+
+    screen: ScreenName
+    lines: Annotated[list[str], Meta(description="The text of the screen.")]
+    actions: Annotated[list[str], Meta(description="What the screen takes, besides what every screen takes.")]
+    order_id: str | None = None
+    status_detail: str | None = None
+    receipt: ReceiptDocument | None = None
+    amount: str | None = None
+    currency: str | None = None
+    choices: Annotated[list[int], Meta(description="Percentages of a tip, 0 for none; or installments.")] | None = None
+    digits: Annotated[int, Meta(description="How many digits of the PIN were entered.")] | None = None
+    card: str | None = None
+    ends_date: Annotated[Time, Meta(description="When the screen ends by itself.")] | None = None
+
+    @classmethod
+    def of_screen(cls, screen: Screen) -> Self:
+        """Return the document of the screen, without what it does not have."""
+        receipt = screen.receipt
+        return cls(
+            screen=screen.name,
+            lines=list(screen.lines),
+            actions=list(screen.actions),
+            order_id=screen.order_id,
+            status_detail=screen.status_detail,
+            receipt=None if receipt is None else ReceiptDocument(receipt.seller, receipt.buyer),
+            amount=screen.amount or None,
+            currency=screen.currency or None,
+            choices=list(screen.choices) or None,
+            digits=screen.digits if screen.name == "pin" else None,
+            card=screen.card or None,
+            ends_date=time_or_none(screen.ends_ms),
+        )

@@ -1,0 +1,128 @@
+"""Virtual terminals in the database: create one at a point of sale of its own, find it, delete both."""
+
+from __future__ import annotations
+
+from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
+from paydesk.oauth.consent import sellers
+from paydesk.orders import store as orders
+from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
+from paydesk.storage.database import Transaction
+from paydesk.terminals import registry, stores
+from paydesk.terminals import store as terminals
+from paydesk.terminals.schemas import SettableMode
+from paydesk.terminals.store import Terminal
+
+TERMINALS_MAX = 200
+"""Virtual terminals of a seller. Each holds a connection and a journal."""
+
+COUNT = "SELECT COUNT(*) FROM terminals WHERE seller_id = $1 AND is_virtual = 1"
+
+
+async def find_seller(tx: Transaction, seller_id: int | None) -> int:
+    """Return the id of this seller, or of the first one. Raises `SELLER_NOT_FOUND`."""
+    if seller_id is None:
+        existing = await sellers.find_all(tx)
+        if existing:
+            return existing[0].seller_id
+    elif await sellers.get(tx, seller_id) is not None:
+        return seller_id
+    raise SELLER_NOT_FOUND.with_reason("unknown seller")
+
+
+async def create(
+    tx: Transaction,
+    seller_id: int,
+    *,
+    script: str,
+    operating_mode: SettableMode,
+    now_ms: int,
+    pos_id: int | None = None,
+) -> Terminal:
+    """Insert a virtual terminal, at a new point of sale unless the caller has locked one for it.
+
+    Raises `TOO_MANY_TERMINALS`.
+    """
+    terminal_id = terminals.virtual_id()
+    if pos_id is None:
+        pos_id = await _create_pos(tx, seller_id, terminal_id, now_ms)
+    await _refuse_too_many(tx, seller_id)
+    terminal = await terminals.create(
+        tx,
+        seller_id=seller_id,
+        pos_id=pos_id,
+        terminal_id=terminal_id,
+        live=False,
+        now_ms=now_ms,
+        is_virtual=True,
+        operating_mode=operating_mode,
+        script=script,
+    )
+    assert terminal is not None, "the id is random and the point of sale is locked"
+    return terminal
+
+
+async def _create_pos(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> int:
+    """Insert the terminal's own point of sale in the seller's first store, which is created if needed and locked."""
+    existing = await stores.stores(tx, seller_id)
+    store = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
+    name = f"Virtual {_serial(terminal_id)}"
+    pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos_name(terminal_id), name, now_ms)
+    assert pos is not None, "its name contains the new terminal's id"
+    return pos.pos_id
+
+
+async def _refuse_too_many(tx: Transaction, seller_id: int) -> None:
+    """Refuse one more virtual terminal above `TERMINALS_MAX`. Raises `TOO_MANY_TERMINALS`."""
+    row = await tx.one(COUNT, seller_id)
+    if row is not None and row[0] >= TERMINALS_MAX:
+        raise TOO_MANY_TERMINALS.with_reason(
+            "too many virtual terminals",
+            f"the seller has {row[0]} virtual terminals, the most are {TERMINALS_MAX};"
+            " delete one with `DELETE /virtual/v1/terminals/{terminal_id}`",
+        )
+
+
+async def find(tx: Transaction, seller_id: int | None, terminal_id: str) -> Terminal | None:
+    """Return the seller's virtual terminal, or that of any seller; None if there is no such virtual terminal."""
+    owner = await registry.owner_of(tx, terminal_id) if seller_id is None else seller_id
+    terminal = None if owner is None else await terminals.find(tx, owner, terminal_id)
+    return terminal if terminal is not None and terminal.is_virtual else None
+
+
+async def of_seller(tx: Transaction, seller_id: int) -> list[Terminal]:
+    """Return the virtual terminals of the seller."""
+    return [terminal for terminal in await terminals.of_seller(tx, seller_id) if terminal.is_virtual]
+
+
+async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
+    """Delete the terminal and the point of sale that was made for it; return False if it is deleted already.
+
+    Raises `IN_USE` while it has a live order.
+    """
+    seller_id, terminal_id = terminal.seller_id, terminal.terminal_id
+    pos = await stores.lock_pos(tx, seller_id, terminal.pos_id)
+    if await terminals.lock(tx, seller_id, terminal_id) is None:
+        return False
+    order = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    if order is not None:
+        raise IN_USE.with_reason(
+            "a live order",
+            f"{terminal_id} has the live order {order.order_id} ({order.status}); wait for its end, or cancel it with"
+            f" `POST /v1/orders/{order.order_id}/cancel` (at_terminal: with `X-Allow-Cancelable-Status: at_terminal`),"
+            " then delete the terminal",
+        )
+    await registry.delete(tx, seller_id, terminal_id, now_ms)
+    is_own_pos = pos is not None and pos.external_pos_id == own_pos_name(terminal_id)
+    # Another terminal may have been moved there.
+    if is_own_pos and not await stores.terminals_on(tx, seller_id, terminal.pos_id):
+        await stores.delete_pos(tx, seller_id, terminal.pos_id)
+    return True
+
+
+def own_pos_name(terminal_id: str) -> str:
+    """Return the external id of the point of sale that is made for a virtual terminal."""
+    return f"VIRTUAL-{_serial(terminal_id)}"
+
+
+def _serial(terminal_id: str) -> str:
+    return terminal_id.rpartition("_")[2]

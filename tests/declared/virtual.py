@@ -1,0 +1,104 @@
+"""The declared errors of `/virtual/v1`, whose callers have a test access token or an operator's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from accounts import other_seller, with_scope
+from declared.attempt import Attempt, Table
+from faulty_database import FaultyDatabase
+from operator_calls import operator
+from paydesk.operation import Operation
+from paydesk.sandbox.virtual.store import TERMINALS_MAX
+from service import Reply, Service, Terminal
+
+TERMINALS = "/virtual/v1/terminals"
+
+
+async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+    attempt = Attempt(service, database, operation, service.access_token, body={})
+    if "{terminal_id}" in operation.path:
+        created = await service.request("POST", TERMINALS, {"script": "ignore"}, key=None)
+        assert created.status == 201, created
+        attempt = attempt.at(terminal_id=created.body["id"])
+    bodies: dict[str, Any] = {
+        "create_virtual_terminal": {"script": "ignore"},
+        "act_on_virtual_terminal": {"action": "reboot"},
+    }
+    return replace(attempt, body=bodies.get(operation.name, {}))
+
+
+TABLE = Table("virtual", _good)
+
+
+@TABLE.way("forbidden")
+async def _live_token(attempt: Attempt) -> Reply:
+    return await attempt.send(token=attempt.service.live_access_token)
+
+
+@TABLE.way("insufficient_scope")
+async def _other_scope(attempt: Attempt) -> Reply:
+    other = "read" if attempt.operation.scope == "write" else "write"
+    return await attempt.send(token=await with_scope(attempt.service, other))
+
+
+@TABLE.way("list_virtual_terminals/property_value")
+async def _seller_of_a_token(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?seller_id=1").send()
+
+
+@TABLE.way("get_virtual_screen/property_value")
+async def _unknown_screen(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?wait=1&until=paid").send()
+
+
+@TABLE.way("create_virtual_terminal/seller_not_found")
+async def _create_for_unknown_seller(attempt: Attempt) -> Reply:
+    return await attempt.send(token=(await operator(attempt.service)).token, body={"seller_id": 999})
+
+
+@TABLE.way("list_virtual_terminals/seller_not_found")
+async def _list_of_unknown_seller(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?seller_id=999").send(token=(await operator(attempt.service)).token)
+
+
+@TABLE.way("too_many_terminals")
+async def one_more(attempt: Attempt) -> Reply:
+    """Create one more terminal than a seller may have."""
+    await fill(attempt.service)
+    try:
+        return await attempt.send()
+    finally:
+        await attempt.service.scene.run("DELETE FROM terminals WHERE terminal_id LIKE 'FULL__%'")
+
+
+async def fill(service: Service) -> None:
+    """Insert as many virtual terminals of the seller as there may be."""
+    await service.database.write(lambda tx: _fill(tx, service.seller_id))
+
+
+async def _fill(tx: Any, seller_id: int) -> None:
+    for number in range(TERMINALS_MAX):
+        await tx.run(
+            "INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,"
+            " script, session, created_ms) VALUES ($1, $2, 0, 1, 1, 'terminal', 1, 'STANDALONE', 'hold', 0, 0)",
+            seller_id,
+            f"FULL__{number}",
+        )
+
+
+@TABLE.way("terminal_not_found")
+async def _other_sellers_terminal(attempt: Attempt) -> Reply:
+    return await attempt.send(token=(await other_seller(attempt.service)).access_token)
+
+
+@TABLE.way("action_not_possible")
+async def _card_without_an_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"action": "tap", "card": "visa_approved"})
+
+
+@TABLE.way("in_use")
+async def _with_a_live_order(attempt: Attempt) -> Reply:
+    assert (await attempt.service.create(Terminal(attempt.paths["terminal_id"], ""))).status == 201
+    return await attempt.send()
