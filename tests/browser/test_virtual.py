@@ -116,7 +116,11 @@ async def window(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]
             watch(opened, urllib.parse.urlsplit(counter.service.base_url).netloc)
             await opened.page.goto(counter.address)
             if options.get("java_script_enabled", True):
-                await counter.until_streams(len(windows))
+                try:
+                    await counter.until_streams(len(windows))
+                except TimeoutError:
+                    print("DIAG", len(counter.streams), opened.faults, await opened.page.evaluate("[document.hidden, document.readyState, typeof htmx, !!document.querySelector('#stream')?._htmx, !!document.querySelector('#stream')?._htmx?.sse, document.title, performance.getEntriesByType('resource').map(r=>[r.name.slice(-40),r.responseStatus,Math.round(r.startTime),Math.round(r.duration)])]"))
+                    raise
             return opened
 
         yield open_window
