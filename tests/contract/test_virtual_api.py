@@ -350,7 +350,7 @@ async def test_wait_until_a_screen(service: Service) -> None:
 
 
 async def test_a_stopping_service_ends_waits(database: Database) -> None:
-    """At once, with the screen; what comes later is told to repeat, and changes nothing."""
+    """At once, with the screen; later requests get 503, and change nothing."""
     async with playing(database) as service:
         virtual = await create(service)
         path = f"{TERMINALS}/{virtual.id}/screen?wait=40&until=off"
