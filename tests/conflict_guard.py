@@ -40,7 +40,13 @@ BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
     "simulator_requests": (("seller_id", "operation", "request_key"), conflict_keys.simulated_request),
 }
 """For each table the columns by whose values a unit finds a row, and the conflict key that these make."""
-BY_NOUN = {"refunds": "order", "reversals": "order", "codes": "code", "simulator_movements": "simulated_request"}
+BY_NOUN = {
+    "refunds": "order",
+    "reversals": "order",
+    "codes": "code",
+    "simulator_movements": "simulated_request",
+    "print_actions": "terminal",
+}
 """Tables whose rows' statements do not have the values of the key: the unit has to name one of this noun."""
 UNNAMED = {
     "token_families": "conditional UPDATEs that name the generation; two tokens of a family may be presented at once",

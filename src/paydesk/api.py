@@ -12,6 +12,7 @@ from paydesk.operation import Operation
 from paydesk.operators.operations import OPERATIONS as OPERATORS
 from paydesk.orders.operations import OPERATIONS as ORDERS
 from paydesk.payments.operations import OPERATIONS as PAYMENTS
+from paydesk.printing.operations import OPERATIONS as PRINTING
 from paydesk.sandbox.operations import OPERATIONS as SANDBOX
 from paydesk.sandbox.operations import SIMULATION
 from paydesk.sandbox.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
@@ -28,6 +29,7 @@ _DESCRIBED: tuple[Operation, ...] = (
     *SIMULATION,
     *EVENTS,
     *TERMINALS,
+    *PRINTING,
     *DEVICE,
     *OPERATORS,
     *SANDBOX,

@@ -197,6 +197,8 @@ class Operation:
     body: type[BaseModel] | None = None
     raw_body: bool = False
     """Whether the handler gets the body as bytes, limited in size but not parsed."""
+    body_bytes_max: int | None = None
+    """The limit of a body that may be larger than 64 KiB. It is read after all checks that need no body."""
     query: tuple[Query, ...] = ()
     headers: tuple[Query, ...] = ()
     """The operation's own headers, for the docs."""

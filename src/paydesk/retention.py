@@ -149,6 +149,12 @@ RULES = (
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_order")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_order")),
     Rule(lambda settings: max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN), _keys_of("refund_order")),
+    Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_action")),
+    Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_action")),
+    Rule(
+        lambda settings: settings.idempotency_keep_days,
+        prune("print_actions", "action_id", "updated_ms", "o.content IS NULL"),
+    ),
     Rule(lambda settings: settings.deliveries_keep_days, _prune_deliveries),
     Rule(lambda settings: settings.events_keep_days, events.prune),
     Rule(lambda _: SIMULATOR_KEEP_DAYS, _prune_simulator),

@@ -14,6 +14,7 @@ from paydesk.events import relay
 from paydesk.health import clock as health_clock
 from paydesk.orders import expiry
 from paydesk.payments import inquiries, refund_worker, reversals
+from paydesk.printing import expiry as print_expiry
 from paydesk.storage import statistics
 from paydesk.storage.database import Locked, Unavailable
 from paydesk.webhooks import delivery
@@ -28,6 +29,7 @@ WORKERS = (
     Worker("orders.expiry", expiry.EXPIRY.run),
     Worker("orders.unknown_outcome", expiry.UNKNOWN_OUTCOME.run),
     Worker("orders.cancel_timeout", expiry.CANCEL_TIMEOUT.run),
+    Worker("printing.expiry", print_expiry.run),
     Worker("payments.refunds", refund_worker.JOB.run),
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),

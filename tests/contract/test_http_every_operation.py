@@ -20,6 +20,7 @@ pytestmark = pytest.mark.sqlite_alone
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
+UNKNOWN_ACTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,15 @@ async def send(service: Service, operation: Operation, flaws: Flaws) -> Reply:
     if flaws.test_header:
         headers["X-Test-Token"] = "true"
     data = (b"{" if flaws.syntax else json.dumps({"surprise": 1}).encode()) if takes_body(operation) else None
-    path = re.sub(r"\{\w+\}", "ORD1" if flaws.path else UNKNOWN_ORDER, operation.path)
+    path = re.sub(r"\{\w+\}", "ORD1", operation.path) if flaws.path else _path(operation)
     token = "APP_USR-nobodys" if flaws.token else await _token(service, operation, flaws)
     key = None if flaws.key or not operation.idempotent else ""
     return await service.request(operation.method, path, data=data, headers=headers, token=token, key=key)
+
+
+def _path(operation: Operation) -> str:
+    """The path of something unknown."""
+    return operation.path.format_map({"order_id": UNKNOWN_ORDER, "action_id": UNKNOWN_ACTION})
 
 
 async def _token(service: Service, operation: Operation, flaws: Flaws) -> str:
@@ -146,7 +152,7 @@ async def test_the_test_header_beside_each_kind_of_token(service: Service, opera
         assert live.status == 400
         assert "TEST-" in live.body["message"]
     for value in ("true", "TRUE", "false", "1"):
-        path = re.sub(r"\{\w+\}", UNKNOWN_ORDER, operation.path)
+        path = _path(operation)
         data = b'{"surprise": 1}' if takes_body(operation) else None
         reply = await service.request(operation.method, path, data=data, headers={"X-Test-Token": value})
         assert reply.status < 500

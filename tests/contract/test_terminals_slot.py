@@ -177,7 +177,7 @@ async def test_the_command_line_shows_and_releases(service: Service, tmp_path: P
     terminal, person = await service.terminal(), await operator(service, "operator")
     words = "terminals", "release", terminal.id, "--reason", "The terminal is broken."
     assert await typed(person, tmp_path, "terminals", "queue", terminal.id) == (
-        f"{terminal.id} is free: no order holds it.\n"
+        f"{terminal.id} is free: no order and no print action holds it.\n"
     )
     order_id = (await service.create(terminal)).body["id"]
     shown = await typed(person, tmp_path, "terminals", "queue", terminal.id)
@@ -187,7 +187,7 @@ async def test_the_command_line_shows_and_releases(service: Service, tmp_path: P
     listed = await typed(person, tmp_path, "terminals", "list")
     assert listed.split("\t")[:4] == [terminal.id, "offline", f"{order_id} created", "PDV"]
     assert await typed(person, tmp_path, *words) == (
-        f"{order_id} is canceled.\n{terminal.id} is free: no order holds it.\n"
+        f"{order_id} is canceled.\n{terminal.id} is free: no order and no print action holds it.\n"
     )
     assert await typed(person, tmp_path, *words, "--json") == "{}\n"
     device = await service.device(terminal)

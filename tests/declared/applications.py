@@ -12,6 +12,7 @@ from declared.everywhere import with_fault
 from faulty_database import FaultyDatabase
 from paydesk.operation import Operation
 from paydesk.storage.database import Locked
+from print_scene import action_body, print_on
 from refund_scene import DECLINED, UNHEARD, only, paid, part_of, refund
 from service import Reply, Service, order_body
 
@@ -24,10 +25,13 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
         order_id = await paid(service)
         return replace(attempt, body=part_of(order_id, "5.00")).at(order_id=order_id)
     terminal = await service.terminal()
+    if "{action_id}" in operation.path:
+        attempt = attempt.at(action_id=(await print_on(service, terminal)).body["id"])
     if "{order_id}" in operation.path:
         attempt = attempt.at(order_id=(await service.create(terminal)).body["id"])
     bodies: dict[str, Any] = {
         "create_order": order_body(terminal.id),
+        "create_action": action_body(terminal.id),
         "setup_terminals": {"terminals": [{"id": terminal.id, "operating_mode": "STANDALONE"}]},
         "simulate_order": {"status": "canceled"},
     }
@@ -122,7 +126,8 @@ async def _key_of_another_request(attempt: Attempt) -> Reply:
     assert (await attempt.send(key=key)).status == attempt.operation.status
     if attempt.operation.headers:
         return await attempt.send(key=key, headers={attempt.operation.headers[0].name: "at_terminal"})
-    other = {} if attempt.operation.name == "refund_order" else {**attempt.body, "description": "another"}
+    others = {"refund_order": {}, "create_action": {**attempt.body, "external_reference": "another"}}
+    other = others.get(attempt.operation.name, {**attempt.body, "description": "another"})
     return await attempt.send(key=key, body=other)
 
 
@@ -149,6 +154,27 @@ async def _standalone_terminal(attempt: Attempt) -> Reply:
 @TABLE.way("already_queued_order_on_terminal")
 async def _queued(attempt: Attempt) -> Reply:
     assert (await attempt.send()).status == 201
+    return await attempt.send()
+
+
+@TABLE.way("create_action/payload_too_large")
+async def _larger_than_an_image(attempt: Attempt) -> Reply:
+    return await attempt.send_raw("Content-Length: 1100001")
+
+
+@TABLE.way("create_action/terminal_not_in_pdv_mode")
+async def _printer_of_a_standalone_terminal(attempt: Attempt) -> Reply:
+    return await attempt.send(body=action_body((await attempt.service.terminal(mode="STANDALONE")).id))
+
+
+@TABLE.way("action_not_found")
+async def _unknown_action(attempt: Attempt) -> Reply:
+    return await attempt.at(action_id=str(uuid.uuid4())).send()
+
+
+@TABLE.way("cannot_cancel_action")
+async def _canceled_action(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status == 200
     return await attempt.send()
 
 

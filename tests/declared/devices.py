@@ -10,6 +10,7 @@ from authorize_scene import request_of, service_terminal
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.operation import Operation
+from print_scene import print_on
 from service import Device, Reply, Service, order_body
 
 NO_LEASE = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -29,6 +30,13 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
         # The token is not cached yet, so it is looked up in the database.
         return Attempt(service, database, operation, terminal.token, body=PAYMENT)
     device = await service.device(terminal)
+    if operation.name == "device_print_result":
+        action_id = (await print_on(service, terminal)).body["id"]
+        assert (await device.next()).status == 200
+        body = {"boot_id": device.boot_id, "outcome": "printed"}
+        return Attempt(
+            service, database, operation, terminal.token, body=body, paths={"action_id": action_id}, device=device
+        )
     lease_id = (await service.create(terminal)).body["id"][3:]
     if operation.name not in BEFORE_LEASE:
         assert (await device.ack(lease_id)).status == 200
@@ -75,6 +83,11 @@ async def _other_session(attempt: Attempt) -> Reply:
         assert (await attempt.send(body={**attempt.body, "boot_id": str(uuid.uuid4())})).status == 200
         return await attempt.send()
     return await attempt.send(body={**attempt.body, "boot_id": str(uuid.uuid4())})
+
+
+@TABLE.way("action_not_found")
+async def _unknown_action(attempt: Attempt) -> Reply:
+    return await attempt.at(action_id=str(uuid.uuid4())).send()
 
 
 @TABLE.way("lease_not_found")

@@ -21,6 +21,7 @@ from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from pairing_mutants import PAIRING_MUTANTS
+from print_mutants import PRINT_MUTANTS
 from refund_mutants import REFUND_MUTANTS
 from security_mutants import SECURITY_MUTANTS
 from session_mutants import SESSION_MUTANTS
@@ -233,8 +234,8 @@ MUTANTS = (
         "No live order where none are taken",
         "creating an order does not lock its terminal",
         "terminals/store.py",
-        '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"',
-        '"SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2"',
+        'action_id FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"',
+        'action_id FROM terminals WHERE seller_id = $1 AND terminal_id = $2"',
         ORDERS,
         "takes_none and postgres",
     ),
@@ -693,6 +694,7 @@ MUTANTS = (
     *EVENT_MUTANTS,
     *MODEL_MUTANTS,
     *PAIRING_MUTANTS,
+    *PRINT_MUTANTS,
 )
 
 

@@ -405,3 +405,65 @@ async def test_two_live_orders_on_a_terminal_are_found(database: Database) -> No
     assert [str(finding) for finding in await check.check(database, NOW)] == [
         "live_orders_per_terminal: seller 1, PAYDESK_VIRTUAL__1: has 2 live orders"
     ]
+
+
+async def test_print_actions_that_break_an_invariant_are_found(database: Database) -> None:
+    """Two on a terminal, one beside an order, slots that differ from the actions, and a content that was not deleted.
+
+    Constraints prevent some of them; these are dropped.
+    """
+
+    async def action(tx: Transaction, action_id: str, terminal_id: str, status: str, content: str | None = "x") -> None:
+        await tx.run(
+            "INSERT INTO print_actions (seller_id, action_id, application_id, live, terminal_id, external_reference,"
+            " subtype, status, created_ms, updated_ms, expires_ms, content)"
+            " VALUES (1, $1, 7, 0, $2, 'r', 'custom', $3, 0, 0, 0, $4)",
+            action_id,
+            terminal_id,
+            status,
+            content,
+        )
+
+    async def terminal(tx: Transaction, terminal_id: str, action_id: str | None) -> None:
+        await tx.run(
+            "INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,"
+            " session, created_ms, action_id) VALUES (1, $1, 0, 1, 1, 'terminal', 0, 'PDV', 0, 0, $2)",
+            terminal_id,
+            action_id,
+        )
+
+    async def work(tx: Transaction) -> None:
+        await tx.run("DROP INDEX print_actions_open")
+        await terminal(tx, "A__1", "a1")
+        await action(tx, "a1", "A__1", "created")
+        await action(tx, "a2", "A__1", "on_terminal")
+        await terminal(tx, "PAYDESK_VIRTUAL__1", "b")
+        await action(tx, "b", "PAYDESK_VIRTUAL__1", "created")
+        await _order(tx, "ORD1", STEPS[:1])
+        await terminal(tx, "C__1", "c")
+        await action(tx, "c", "C__1", "processed", None)
+
+    await database.write(work)
+    assert [str(finding) for finding in await check.check(database, NOW)] == [
+        "print_actions_per_terminal: seller 1, A__1: has 2 open print actions",
+        "print_action_beside_order: seller 1, PAYDESK_VIRTUAL__1: has the print action b and the live order ORD1",
+        "print_action_without_slot: seller 1, A__1: has the open print action a2, but its row has a1",
+        "slot_without_print_action: seller 1, C__1: has the print action c in its row, which is not open",
+    ]
+
+
+async def test_the_database_keeps_no_content_of_an_ended_print_action(database: Database) -> None:
+    """A constraint refuses it; without the constraint the check finds it."""
+    insert = (
+        "INSERT INTO print_actions (seller_id, action_id, application_id, live, terminal_id, external_reference,"
+        " subtype, status, created_ms, updated_ms, expires_ms, content)"
+        " VALUES (1, 'a', 7, 0, 'T', 'r', 'custom', 'processed', 0, 0, 0, 'x')"
+    )
+    with pytest.raises(Exception, match="print_actions_content"):
+        await database.write(lambda tx: tx.run(insert))
+    if database.name == "postgres":
+        await database.write(lambda tx: tx.run("ALTER TABLE print_actions DROP CONSTRAINT print_actions_content"))
+        await database.write(lambda tx: tx.run(insert))
+        assert [str(finding) for finding in await check.check(database, NOW)] == [
+            "ended_print_action_with_content: seller 1, a: processed, but its content is not deleted"
+        ]

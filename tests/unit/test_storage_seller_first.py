@@ -27,6 +27,8 @@ ALLOWED = {
     "orders.store.AWAITING_OUTCOME": _EVERYBODYS,
     "orders.store.AWAITING_RELEASE": _EVERYBODYS,
     "orders.store.AWAITING_TERMINAL": "finds, of all sellers, terminals with an order to acknowledge or release",
+    "terminals.action_store.OVERDUE": _EVERYBODYS,
+    "terminals.action_store.AWAITING_TERMINAL": "finds, of all sellers, terminals with a print action to fetch",
     "payments.refund_worker.JOB.sellers_due": _EVERYBODYS,
     "payments.refund_worker.JOB.next_due": _EVERYBODYS,
     "payments.inquiries.JOB.sellers_due": _EVERYBODYS,

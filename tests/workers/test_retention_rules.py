@@ -23,6 +23,8 @@ async def _keys(tx: Transaction) -> None:
         ("create_order", 29.9, 30.1),
         ("cancel_order", 29.9, 30.1),
         ("refund_order", 119, 121),
+        ("create_action", 29.9, 30.1),
+        ("cancel_action", 29.9, 30.1),
     ):
         await add_key(tx, f"kept {operation}", kept, operation)
         await add_key(tx, f"gone {operation}", gone, operation)
@@ -65,7 +67,23 @@ async def _consent_requests(tx: Transaction) -> None:
         await insert(tx, "consent_requests", seller_id=SELLER, digest=name.encode(), expires_ms=expires_ms, **said)
 
 
+async def _print_actions(tx: Transaction) -> None:
+    """An open one is never deleted: its terminal's row names it."""
+    for name, days, status in (
+        ("kept", 29.9, "processed"),
+        ("gone", 30.1, "canceled"),
+        ("gone, failed", 90.0, "failed"),
+        ("kept, open", 90.0, "on_terminal"),
+    ):
+        said = {"application_id": 7, "live": 0, "terminal_id": name, "external_reference": "", "subtype": "custom"}
+        times = {"created_ms": 0, "updated_ms": ago(days), "expires_ms": 0}
+        content = "x" if status == "on_terminal" else None
+        keys = {"seller_id": SELLER, "action_id": name}
+        await insert(tx, "print_actions", **keys, **said, **times, status=status, content=content)
+
+
 KINDS = {
+    "print actions": (_print_actions, "print_actions", "action_id"),
     "keys": (_keys, "idempotency_keys", "idempotency_key"),
     "deliveries": (_deliveries, "deliveries", "delivery_id"),
     "attempts": (_deliveries, "attempts", "delivery_id"),

@@ -1,4 +1,4 @@
-"""`paydesk terminals queue` and `release`: which order holds a terminal, and how to free it."""
+"""`paydesk terminals queue` and `release`: which order or print action holds a terminal, and how to free it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT = "The terminal cannot be released now, because the card may be charged."
 
 
 def queue(service: Service, terminal_id: TerminalId, *, as_json: bool) -> None:
-    """Show which order holds a terminal, what it waits for, until when, and how to free the terminal."""
+    """Show what holds a terminal, an order or a print action, what it waits for, until when, and how to free it."""
     answer = service.get(f"/operator/v1/terminals/{segment(terminal_id)}/queue")
     if as_json:
         show(answer, as_json=True)
@@ -38,7 +38,7 @@ def release(
     reason: Annotated[str, typer.Option(help="Why it is released; recorded in the audit trail.")],
     as_json: bool,
 ) -> None:
-    """Cancel the order that holds a terminal. Refused once the terminal may charge the card: exit code 1."""
+    """Cancel what holds a terminal. Refused once the terminal may charge the card: exit code 1."""
     answer = service.post(f"/operator/v1/terminals/{segment(terminal_id)}/release", {"reason": reason})
     if as_json:
         show(answer, as_json=True)
@@ -52,7 +52,7 @@ def _lines(terminal_id: str, answer: Answer) -> list[str]:
     """Return what holds the terminal, and the command that frees it."""
     slot = answer.get("current")
     if slot is None:
-        return [f"{terminal_id} is free: no order holds it."]
+        return [f"{terminal_id} is free: no order and no print action holds it."]
     seen = f", last seen {slot['last_seen_date']}" if "last_seen_date" in slot else ", never seen"
     return [
         f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.",
@@ -64,7 +64,7 @@ def _lines(terminal_id: str, answer: Answer) -> list[str]:
 
 def _advice(waits_for: str) -> str:
     match waits_for:
-        case "acknowledgement" | "payment" | "cancel_answer":
+        case "acknowledgement" | "payment" | "cancel_answer" | "fetch" | "printing":
             return RELEASE
         case "result":
             return WAIT

@@ -10,6 +10,7 @@ from functools import lru_cache
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _SIGN_OF_BYTE = "".join(_CROCKFORD[byte & 31] for byte in range(256)).encode()
 
+UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 ORDER_ID_PATTERN = f"^ORD{ULID_PATTERN}$"
 PAYMENT_ID_PATTERN = f"^PAY{ULID_PATTERN}$"

@@ -69,8 +69,7 @@ class Lifecycle:
 
 
 def in_states(states: Iterable[State]) -> str:
-    """Return the condition that a row is in one of the states: what holds in all of them."""
+    """Return the condition that a row is in one of the states: what holds in all of them, else all of theirs."""
     first, *others = states
     shared = [condition for condition in first.conditions if all(condition in other.conditions for other in others)]
-    assert shared, "an UPDATE without a condition"
-    return " AND ".join(shared)
+    return " AND ".join(shared) if shared else f"({' OR '.join(map(str, (first, *others)))})"

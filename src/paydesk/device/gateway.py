@@ -54,7 +54,7 @@ class Memory:
     session: int = 0
     operating_mode: OperatingMode | None = None
     sent: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By type of message and lease."""
+    """By type of message and lease or print action."""
     poll: Poll | None = None
     """The newest poll on this node, open or answered."""
     offered: tuple[str | None, int] | None = None
@@ -125,7 +125,10 @@ class Gateway:
     def next(
         self, terminal_id: str, session: int, state: PollState, now_ms: int, resend_seconds: float
     ) -> tuple[Message | None, float | None]:
-        """Return the next message and record it as sent; or None, and the seconds until a message is due again."""
+        """Return the next message and record it as sent; or None, and the seconds until a message is due again.
+
+        A `print` message is without its content.
+        """
         memory = self._memory(terminal_id, session)
         if memory.operating_mode != state.operating_mode:
             memory.operating_mode = state.operating_mode
@@ -134,6 +137,8 @@ class Gateway:
         if end is not None:
             return end, None
         message = order_message(state, session, now_ms)
+        if message is None and state.action_id is not None:
+            message = Message("print", action_id=state.action_id)
         if message is None:
             return None, None
         wait_seconds = self._wait_seconds(memory, message, resend_seconds)
@@ -161,9 +166,9 @@ class Gateway:
             return sent + resend_seconds - now
         if sent is None:
             memory.sent = {
-                (kind, lease_id): at
-                for (kind, lease_id), at in memory.sent.items()
-                if kind == "expired" or lease_id == message.lease_id
+                (kind, object_id): at
+                for (kind, object_id), at in memory.sent.items()
+                if kind == "expired" or object_id == key[1]
             }
         memory.sent[key] = now
         return 0

@@ -1,9 +1,9 @@
 """The worker that notifies terminals of waiting orders when a notification from another node may have been lost.
 
-It scans the live orders that terminals have yet to take or release: once a second while notifications from other nodes
-don't arrive, every 10 s otherwise. The cost does not depend on the number of polls; 50,000 terminals that each polled
-the database every 5 s would cost 10,000 statements a second. Mode changes and lease ends are not covered: the next poll
-finds them, after at most 55 s.
+It scans the live orders that terminals have yet to take or release, and the print actions that they have yet to fetch:
+once a second while notifications from other nodes don't arrive, every 10 s otherwise. The cost does not depend on the
+number of polls; 50,000 terminals that each polled the database every 5 s would cost 10,000 statements a second. Mode
+changes and lease ends are not covered: the next poll finds them, after at most 55 s.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from paydesk.orders import store as orders
+from paydesk.terminals import action_store as print_actions
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -23,7 +24,7 @@ SCAN_CONNECTED_SECONDS = 10.0
 """The interval while notifications from other nodes arrive, so that a scan should find nothing."""
 PAUSE_RATIO = 10
 """A scan is followed by a pause at least 10 times as long, so it uses at most a tenth of one connection."""
-STEP_ORDERS_MAX = 500
+STEP_ROWS_MAX = 500
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
@@ -40,12 +41,13 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
 
 
 async def scan(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Notify, on this node, every terminal that has an order to take or to release."""
-    seller_id, terminal_id = 0, ""
-    while not stop.is_set():
-        step = partial(orders.awaiting_terminal, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ORDERS_MAX)
-        found = await context.database.read(step)
-        context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in found)
-        if len(found) < STEP_ORDERS_MAX:
-            return
-        seller_id, terminal_id = found[-1]
+    """Notify, on this node, every terminal that has an order to take or to release, or a print action to fetch."""
+    for awaiting_terminal in (orders.awaiting_terminal, print_actions.awaiting_terminal):
+        seller_id, terminal_id = 0, ""
+        while not stop.is_set():
+            step = partial(awaiting_terminal, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ROWS_MAX)
+            found = await context.database.read(step)
+            context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in found)
+            if len(found) < STEP_ROWS_MAX:
+                break
+            seller_id, terminal_id = found[-1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.device import authorizing, leases, polling, results, sessions
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.device import authorizing, leases, polling, printing, results, sessions
 from paydesk.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
@@ -25,12 +26,15 @@ from paydesk.device.schemas import (
     HelloRequest,
     Message,
     OrderAnswer,
+    PrintResultAnswer,
+    PrintResultRequest,
     ProgressAnswer,
     ProgressRequest,
     ResultAnswer,
     SessionRequest,
 )
 from paydesk.operation import WAIT, Operation, Query
+from paydesk.printing.errors import ACTION_NOT_FOUND
 from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
 
 LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -188,6 +192,22 @@ RESULT = Operation(
     ),
 )
 
+PRINT_RESULT = Operation(
+    method="POST",
+    path="/device/v1/actions/{action_id}/result",
+    name="device_print_result",
+    summary="Report whether a print action was printed",
+    surface="device",
+    handler=printing.report,
+    conflict_keys=printing.terminal_key,
+    body=PrintResultRequest,
+    answer=PrintResultAnswer,
+    example={"action": {"id": "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6", "status": "processed"}},
+    path_pattern=UUID_PATTERN,
+    errors=(STALE_SESSION, ACTION_NOT_FOUND),
+    description="The first report counts. Of an action that was canceled meanwhile, the answer is 200 too.",
+)
+
 OPERATIONS: tuple[Operation, ...] = (
     HELLO,
     NEXT,
@@ -196,4 +216,5 @@ OPERATIONS: tuple[Operation, ...] = (
     AUTHORIZE,
     CANCEL_RESULT,
     RESULT,
+    PRINT_RESULT,
 )

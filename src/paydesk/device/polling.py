@@ -7,9 +7,9 @@ import re
 from functools import partial
 
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED
-from paydesk.device import store
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.device import printing, store
 from paydesk.device.gateway import Gateway, Poll
-from paydesk.device.schemas import UUID_PATTERN
 from paydesk.device.sessions import refuse_revoked, stale
 from paydesk.device.store import PollState
 from paydesk.operation import WAIT, Answer, Call, Handled
@@ -50,6 +50,10 @@ async def _wait(call: Call, gateway: Gateway, poll: Poll, boot_id: str, seconds:
             message, resend_seconds = gateway.next(
                 poll.terminal_id, session, state, call.clock.now_ms(), call.settings.offer_again_seconds
             )
+            if message is not None and message.type == "print":
+                message = await printing.hand_out(call, message)
+                if message is None:
+                    continue
             if message is not None:
                 return Answer(200, message)
             left = deadline - loop.time()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
+from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.device import store
@@ -29,7 +30,7 @@ from paydesk.device.decisions import (
 from paydesk.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
-from paydesk.device.schemas import UUID_PATTERN, ResultAnswer
+from paydesk.device.schemas import ResultAnswer
 from paydesk.device.store import Processing, StoredResult
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status

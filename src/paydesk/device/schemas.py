@@ -7,18 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import NO_CARD_NUMBER, Model, rule
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time
 from paydesk.device.reports import EntryMode, MaskedCard, PaymentMethod
 from paydesk.device.verdicts import Verdict
+from paydesk.terminals.print_action import ActionStatus, Subtype
 from paydesk.terminals.schemas import OperatingMode
 
 JOURNAL_MAX = 100
 ENCRYPTED_BYTES_MAX = 16 * 1024
-
-UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-
 
 BootId = Annotated[str, Field(pattern=UUID_PATTERN, examples=["0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"])]
 
@@ -114,17 +113,40 @@ class HelloAnswer(Response, frozen=True):
 class Message(Response, frozen=True):
     """A message to a terminal."""
 
-    type: Literal["order", "cancel", "expired", "mode"]
+    type: Literal["order", "print", "cancel", "expired", "mode"]
     lease_id: str | None = None
     expires_date: Time | None = None
     time: Time | None = None
     order: dict[str, Any] | None = None
     operating_mode: OperatingMode | None = None
+    action_id: str | None = None
+    subtype: Subtype | None = None
+    content: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
-        """The type and the lease, by which a repeated message is recognized."""
-        return self.type, self.lease_id or ""
+        """The type and the lease or print action, by which a repeated message is recognized."""
+        return self.type, self.lease_id or self.action_id or ""
+
+
+class PrintResultRequest(Model):
+    """`POST /device/v1/actions/{action_id}/result`."""
+
+    boot_id: BootId
+    outcome: Literal["printed", "failed"]
+
+
+class ReportedAction(Response, frozen=True):
+    """A print action as answers to its terminal show it."""
+
+    id: str
+    status: ActionStatus
+
+
+class PrintResultAnswer(Response, frozen=True):
+    """The state of the print action."""
+
+    action: ReportedAction
 
 
 class LeasedOrder(Response, frozen=True):

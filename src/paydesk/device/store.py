@@ -42,6 +42,8 @@ class PollState:
     """The session of the polling `boot_id`; None if it never sent a hello."""
     operating_mode: OperatingMode
     tip_percentages: str | None
+    action_id: str | None
+    """The terminal's open print action."""
     order: Order | None
     """The terminal's live order."""
     lease: Lease | None
@@ -87,11 +89,12 @@ ADVANCE_LEASE = "UPDATE leases SET seq = $3, step = $4 WHERE seller_id = $1 AND 
 
 _ORDER_COLUMNS = ", ".join(f"o.{column}" for column in orders.COLUMNS.split(", "))
 _LEASE_COLUMNS = ", ".join(f"l.{column}" for column in LEASE.split(", "))
-_LEASE_FROM = 5 + len(Order.__struct_fields__)
+_LEASE_FROM = 6 + len(Order.__struct_fields__)
 
 # One statement, because a waiting terminal costs little else.
 POLL = f"""
-SELECT d.revoked_ms, t.session, s.session, t.operating_mode, t.tip_percentages, {_ORDER_COLUMNS}, {_LEASE_COLUMNS}
+SELECT d.revoked_ms, t.session, s.session, t.operating_mode, t.tip_percentages, t.action_id, {_ORDER_COLUMNS},
+       {_LEASE_COLUMNS}
   FROM terminals t
   LEFT JOIN device_tokens d ON d.seller_id = t.seller_id AND d.digest = $3
   LEFT JOIN terminal_sessions s ON s.seller_id = t.seller_id AND s.terminal_id = t.terminal_id AND s.boot_id = $4
@@ -174,10 +177,10 @@ async def poll(
     row = await tx.one(POLL, seller_id, terminal_id, token_digest, boot_id.lower())
     if row is None:
         return None
-    revoked_ms, newest_session, own_session, operating_mode, tip_percentages = row[:5]
-    order = None if row[5] is None else Order(*row[5:_LEASE_FROM])
+    order = None if row[6] is None else Order(*row[6:_LEASE_FROM])
     lease = None if row[_LEASE_FROM] is None else Lease(*row[_LEASE_FROM:])
-    return PollState(revoked_ms, newest_session, own_session, operating_mode, tip_percentages, order, lease)
+    revoked_ms, newest_session, own_session, operating_mode, tip_percentages, action_id = row[:6]
+    return PollState(revoked_ms, newest_session, own_session, operating_mode, tip_percentages, action_id, order, lease)
 
 
 async def find_result(tx: Transaction, order: Order, result_id: str) -> StoredResult | None:

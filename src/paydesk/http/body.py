@@ -64,9 +64,10 @@ def check_content_type(value: str | None, accepted: tuple[str, ...] = ("applicat
     return media_type
 
 
-def too_large() -> Refusal:
+def too_large(bytes_max: int = BODY_BYTES_MAX) -> Refusal:
     """Return the refusal of a body over the size limit."""
-    return PAYLOAD_TOO_LARGE.with_reason(f"body of more than {BODY_BYTES_MAX} bytes")
+    message = None if bytes_max == BODY_BYTES_MAX else f"The body is larger than {bytes_max:,} bytes."
+    return PAYLOAD_TOO_LARGE.with_reason(f"body of more than {bytes_max} bytes", message=message)
 
 
 def parse_json(raw: bytes) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.http import error_responses, request_log
+from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.reply import (
     Receive,
     Reply,
@@ -57,6 +59,8 @@ class Endpoint:
         self._authenticate = policy.authenticate(shared) if policy.authenticate is not None else None
         self._check_rate = policy.check_rate(shared.bearer_rates)
         self._takes_body = error_responses.takes_body(operation)
+        self._reads_at_once = self._takes_body and operation.body_bytes_max is None
+        self._large_bodies = LargeBodies()
         self._read_first = policy.read_first if self._takes_body else None
         self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
@@ -130,12 +134,14 @@ class Endpoint:
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
         """Make the checks in their documented order, then run the operation."""
         operation, policy, shared = self.operation, self.policy, self.shared
-        raw = await request.read(receive) if self._takes_body else b""
+        raw = await request.read(receive) if self._reads_at_once else b""
+        bytes_max = operation.body_bytes_max
+        has_body = bool(raw) if bytes_max is None else request.announces_body(bytes_max)
         if not operation.is_health_check:
             request.check_host(shared.host_names)
         document = self._read_first(request, raw, address, shared) if self._read_first is not None else None
         request.check_headers(policy.read_once, policy.malformed)
-        if raw and document is None:
+        if has_body and document is None:
             request.check_body_headers(policy.media_types)
         now_ms = shared.clock.now_ms() if self._needs_time else 0
         if operation.development:
@@ -147,14 +153,12 @@ class Endpoint:
             key = idempotency.check(sent_key, references_checked=self._references_checked)
         path, paths = self._path.checked(request.scope["path_params"])
         query = self._checked_query(request) if request.query_string else {}
-        document, model = self._read_body(raw, caller) if document is None else (document, document)
         request.call = call = Call(
             shared=shared,
             caller=caller,
             now_ms=now_ms,
             request_id=identity,
             address=address,
-            body=model,
             path=path,
             paths=paths,
             query=query,
@@ -162,7 +166,23 @@ class Endpoint:
             headers=request.headers,
             disconnected=request.disconnected,
         )
-        return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
+        if bytes_max is not None:
+            return await self._run_with_large_body(call, key, request, receive, bytes_max)
+        return await self._run_with_body(call, key, raw, document)
+
+    async def _run_with_large_body(
+        self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
+    ) -> Reply:
+        """Read the body after the checks that need none: a caller without a token costs no memory."""
+        admitted = nullcontext() if request.has_small_body else self._large_bodies.admit(call.caller)
+        with admitted:
+            raw = await request.read(receive, bytes_max)
+            return await self._run_with_body(call, key, raw, None)
+
+    def _run_with_body(self, call: Call, key: str, raw: bytes, document: Any) -> Awaitable[Reply]:
+        """Validate the body, unless it was read as `document` before, and run the operation."""
+        document, call.body = self._read_body(raw, call.caller) if document is None else (document, document)
+        return self._run_with_key(call, key, document) if self.operation.idempotent else self._run(call)
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
         """Authenticate the bearer and check its rate limit, its scope and `X-Test-Token`."""

@@ -30,11 +30,17 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
         (has_body and not operation.raw_body, (errors.JSON_SYNTAX_ERROR,)),
         (True, body_faults(operation.body) if operation.body is not None else ()),
-        (operation.idempotent, (errors.IDEMPOTENCY_KEY_ALREADY_USED, errors.RESOURCE_LOCKED)),
+        (operation.idempotent and _requests_differ(operation), (errors.IDEMPOTENCY_KEY_ALREADY_USED,)),
+        (operation.idempotent, (errors.RESOURCE_LOCKED,)),
         (True, _any_time(operation)),
     )
     made = dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds)
     return tuple(kind for kind in made if kind not in policy.replaced)
+
+
+def _requests_differ(operation: Operation) -> bool:
+    """Return whether two requests with one path can differ: the body has fields, or there are own headers."""
+    return bool(operation.headers) or operation.body is None or bool(operation.body.model_fields)
 
 
 def _any_time(operation: Operation) -> tuple[ErrorKind, ...]:

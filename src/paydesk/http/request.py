@@ -84,11 +84,15 @@ class Request:
         """Return the query's parameters, with the last value of a repeated one."""
         return dict(urllib.parse.parse_qsl(self.query_string, keep_blank_values=True)) if self.query_string else {}
 
-    async def read(self, receive: Receive) -> bytes:
+    @property
+    def has_small_body(self) -> bool:
+        """Return whether the head announces a body within the general limit."""
+        length = self.headers.get("content-length", "" if "transfer-encoding" in self.headers else "0")
+        return length.isdigit() and len(length) <= 9 and int(length) <= body.BODY_BYTES_MAX
+
+    async def read(self, receive: Receive, bytes_max: int = body.BODY_BYTES_MAX) -> bytes:
         """Read the body. Raises `payload_too_large` as soon as the limit is exceeded, and `Disconnected`."""
-        length = self.headers.get("content-length", "")
-        if length.isdigit() and (len(length) > 9 or int(length) > body.BODY_BYTES_MAX):
-            raise body.too_large()
+        self._check_length(bytes_max)
         whole = b""
         while True:
             message = await receive()
@@ -96,10 +100,20 @@ class Request:
                 raise Disconnected
             part: bytes = message.get("body", b"")
             whole += part
-            if len(whole) > body.BODY_BYTES_MAX:
-                raise body.too_large()
+            if len(whole) > bytes_max:
+                raise body.too_large(bytes_max)
             if not message.get("more_body", False):
                 return whole
+
+    def announces_body(self, bytes_max: int) -> bool:
+        """Return whether the head announces a body. Raises `payload_too_large` if its length is above the limit."""
+        self._check_length(bytes_max)
+        return self.headers.get("content-length", "0") != "0" or "transfer-encoding" in self.headers
+
+    def _check_length(self, bytes_max: int) -> None:
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and (len(length) > 9 or int(length) > bytes_max):
+            raise body.too_large(bytes_max)
 
     def check_host(self, names: Collection[str]) -> None:
         """Refuse a request without exactly one `Host`, or with one that is not configured."""

@@ -1,10 +1,13 @@
-"""Orders: their histories, their payments, and one live order for each terminal."""
+"""Orders: their histories, their payments, and one live order or one open print action for each terminal."""
 
 from __future__ import annotations
 
 from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, Rule
 from paydesk.orders.status import LIVE
+from paydesk.terminals.print_action import PRINT_ACTIONS
 
+_OPEN_ACTION = "(a.status = 'created' OR a.status = 'on_terminal')"
+_ENDED = ", ".join(f"'{state.name}'" for state in PRINT_ACTIONS.final)
 _LIVE = ", ".join(f"'{status}'" for status in LIVE)
 
 NEXT_ORDERS = """
@@ -67,5 +70,44 @@ WHOLE_RULES = (
         f"""
         SELECT seller_id, terminal_id, COUNT(*) FROM orders WHERE status IN ({_LIVE})
          GROUP BY seller_id, terminal_id HAVING COUNT(*) > 1""",
+    ),
+    Rule(
+        "print_actions_per_terminal",
+        "has {0} open print actions",
+        f"""
+        SELECT seller_id, terminal_id, COUNT(*) FROM print_actions WHERE {PRINT_ACTIONS.open}
+         GROUP BY seller_id, terminal_id HAVING COUNT(*) > 1""",
+    ),
+    Rule(
+        "print_action_beside_order",
+        "has the print action {0} and the live order {1}",
+        f"""
+        SELECT a.seller_id, a.terminal_id, a.action_id, o.order_id FROM print_actions a
+          JOIN orders o ON o.seller_id = a.seller_id AND o.terminal_id = a.terminal_id AND o.status IN ({_LIVE})
+         WHERE {_OPEN_ACTION}""",
+    ),
+    Rule(
+        "print_action_without_slot",
+        "has the open print action {0}, but its row has {1}",
+        f"""
+        SELECT a.seller_id, a.terminal_id, a.action_id, COALESCE(t.action_id, 'none') FROM print_actions a
+          LEFT JOIN terminals t ON t.seller_id = a.seller_id AND t.terminal_id = a.terminal_id
+         WHERE {_OPEN_ACTION} AND (t.action_id IS NULL OR t.action_id <> a.action_id)""",
+    ),
+    Rule(
+        "slot_without_print_action",
+        "has the print action {0} in its row, which is not open",
+        f"""
+        SELECT t.seller_id, t.terminal_id, t.action_id FROM terminals t
+         WHERE t.action_id IS NOT NULL AND NOT EXISTS (
+               SELECT 1 FROM print_actions a
+                WHERE a.seller_id = t.seller_id AND a.action_id = t.action_id AND {_OPEN_ACTION})""",
+    ),
+    Rule(
+        "ended_print_action_with_content",
+        "{0}, but its content is not deleted",
+        f"""
+        SELECT seller_id, action_id, status FROM print_actions
+         WHERE content IS NOT NULL AND status IN ({_ENDED})""",
     ),
 )

@@ -13,7 +13,7 @@ from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import places
 from paydesk.operators.terminal_schemas import PairingApproval
-from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_occupied
 from paydesk.storage.database import Transaction, Work
 from paydesk.terminals import pairing_codes, pairing_store, registry, store
 from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
@@ -137,7 +137,7 @@ async def _find_pos(tx: Transaction, body: PairingApproval, pairing: Pairing, no
 async def _replace(tx: Transaction, body: PairingApproval, before: Terminal, pos: Pos | None) -> Terminal:
     """Pair a locked terminal anew. Its place and kind stay unless they were sent."""
     seller_id, terminal_id = before.seller_id, before.terminal_id
-    await refuse_live_order(tx, seller_id, terminal_id, IN_USE, "pair it anew")
+    await refuse_occupied(tx, seller_id, terminal_id, IN_USE, "pair it anew")
     await registry.replace(
         tx,
         seller_id,

@@ -1,4 +1,4 @@
-"""A terminal's slot: which order holds it and what that order waits for; and its release by an operator."""
+"""A terminal's slot: which order or print action holds it and what that waits for; and its release by an operator."""
 
 from __future__ import annotations
 
@@ -18,22 +18,33 @@ from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store
 from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
-from paydesk.terminals import presence
+from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.presence import Seen
+from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE, PrintAction
 from paydesk.terminals.schemas import Presence
+
+PrintWaitsFor = Literal["fetch", "printing"]
+PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
+    CREATED.name: ("fetch", "The print action waits for the terminal to fetch it; at {until} it is canceled."),
+    ON_TERMINAL.name: (
+        "printing",
+        "The terminal has the print action and has not reported that it printed it; at {until} it is canceled.",
+    ),
+}
+"""What an open print action waits for, by its status, and as people read it."""
 
 
 class SlotDocument(Closed, frozen=True):
     """What holds a terminal."""
 
-    type: Literal["order"]
+    type: Literal["order", "print"]
     id: str
     status: str
     since_date: Time
     application_id: str
-    waits_for: WaitsFor
+    waits_for: WaitsFor | PrintWaitsFor
     message: Annotated[str, Meta(description="What it waits for, for people.")]
     terminal_status: Presence
     last_seen_date: Time | None = None
@@ -47,10 +58,10 @@ class SlotDocument(Closed, frozen=True):
     reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
 
 
-class ReleasedOrder(Closed, frozen=True):
-    """The order that a release has ended."""
+class Released(Closed, frozen=True):
+    """The order or print action that a release has ended."""
 
-    type: Literal["order"]
+    type: Literal["order", "print"]
     id: str
     status: str
 
@@ -64,23 +75,32 @@ class QueueDocument(Closed, frozen=True):
 class ReleaseDocument(QueueDocument, frozen=True):
     """What was released, and what holds the terminal now."""
 
-    released: ReleasedOrder | None = None
+    released: Released | None = None
 
 
 async def queue(call: Call) -> Answer:
     """Return what holds the terminal, and what that waits for."""
     seen = await _seen(call)
     order = await orders.live_on_terminal(call.tx, seen.seller_id, call.path)
-    return Answer(200, QueueDocument(None if order is None else await _slot(call, seen, order)))
+    if order is not None:
+        return Answer(200, QueueDocument(await _slot(call, seen, order)))
+    action = await action_store.open_on_terminal(call.tx, seen.seller_id, call.path)
+    return Answer(200, QueueDocument(None if action is None else _print_slot(seen, action)))
 
 
 async def release(call: Call) -> Answer:
-    """Cancel the terminal's order, unless authorization is permitted. Without one nothing changes."""
+    """Cancel the terminal's order, unless authorization is permitted, or its print action.
+
+    Without either nothing changes.
+    """
     audit.require_change(call)
     body: ReleaseRequest = call.body
     seller_id, change = (await _seen(call)).seller_id, change_of(call)
-    # New orders and the terminal's calls wait meanwhile.
+    # New orders and actions and the terminal's calls wait meanwhile.
     await terminals.lock(call.tx, seller_id, call.path)
+    action = await action_store.open_on_terminal(call.tx, seller_id, call.path)
+    if action is not None:
+        return await _release_action(call, action, body.reason)
     found = await orders.live_on_terminal(call.tx, seller_id, call.path)
     before = None if found is None else await orders.lock(call.tx, seller_id, found.order_id)
     if before is None or (await orders.expire_overdue(change, before)).status not in status.LIVE:
@@ -93,7 +113,16 @@ async def release(call: Call) -> Answer:
     after = {**_audited(released), "reason": body.reason}
     await audit.record(call, call.tx, "terminals.release", call.path, before=_audited(before), after=after)
     label = change.labels.of(released)
-    return Answer(200, ReleaseDocument(released=ReleasedOrder("order", released.order_id, label)))
+    return Answer(200, ReleaseDocument(released=Released("order", released.order_id, label)))
+
+
+async def _release_action(call: Call, before: PrintAction, reason: str) -> Answer:
+    released = await action_store.end(call.tx, before, RELEASE, call.now_ms)
+    assert released is not None, "it was read as open, and the terminal's row is locked"
+    audited = {"action_id": before.action_id, "status": before.status}
+    after = {**audited, "status": released.status, "reason": reason}
+    await audit.record(call, call.tx, "terminals.release", call.path, before=audited, after=after)
+    return Answer(200, ReleaseDocument(released=Released("print", released.action_id, released.status)))
 
 
 async def _seen(call: Call) -> Seen:
@@ -116,6 +145,23 @@ async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
         message=wait.sentence(),
         terminal_status=seen.status,
         last_seen_date=time_or_none(seen.last_seen_ms),
+    )
+
+
+def _print_slot(seen: Seen, action: PrintAction) -> SlotDocument:
+    waits_for, sentence = PRINT_WAITS[action.status]
+    until = rfc3339(action.expires_ms)
+    return SlotDocument(
+        type="print",
+        id=action.action_id,
+        status=action.status,
+        since_date=rfc3339(action.updated_ms),
+        application_id=str(action.application_id),
+        waits_for=waits_for,
+        message=sentence.format(until=until),
+        terminal_status=seen.status,
+        last_seen_date=time_or_none(seen.last_seen_ms),
+        until_date=until,
     )
 
 

@@ -8,7 +8,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import places
 from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
-from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_live_order
+from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_occupied
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores
 from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
@@ -46,7 +46,7 @@ async def delete(call: Call) -> Answer:
 
     async def work(tx: Transaction) -> None:
         terminal = await _lock(tx, call.path)
-        await refuse_live_order(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
+        await refuse_occupied(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
         await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
         await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
@@ -85,7 +85,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     mode = body.operating_mode or before.operating_mode
     is_moved = (pos_id, mode) != (before.pos_id, before.operating_mode)
     if is_moved or body.tip_percentages is not None:
-        await refuse_live_order(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
+        await refuse_occupied(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
     if is_moved and mode == "PDV":
         await _refuse_second_pdv(tx, before, pos_id)
     if pos_id != before.pos_id:

@@ -101,7 +101,8 @@ OPERATIONS = (
         slot.queue,
         "Show what holds a terminal",
         description=(
-            "The terminal's live order, what it waits for (`waits_for`) and until when. Empty if the terminal is free."
+            "The terminal's live order or print action, what that waits for (`waits_for`) and until when."
+            " Empty if the terminal is free."
         ),
     ),
     _TERMINAL.acting(

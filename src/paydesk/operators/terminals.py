@@ -22,7 +22,7 @@ from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.storage.database import Row, Transaction
-from paydesk.terminals import presence, store, stores
+from paydesk.terminals import action_store, presence, store, stores
 from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
 
@@ -75,15 +75,20 @@ async def create(call: Call) -> Answer:
     return Answer(201, msgspec.structs.replace(made, page_url=_page_url(call, made.id)))
 
 
-async def refuse_live_order(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
-    """Raise an error of this kind that names the terminal's live order, if it has one."""
+async def refuse_occupied(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
+    """Raise an error of this kind that names the terminal's live order or open print action, if it has one."""
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    action = await action_store.open_on_terminal(tx, seller_id, terminal_id)
     if order is not None:
-        raise kind.with_reason(
-            "a live order",
-            f"{terminal_id} has the live order {order.order_id} ({order.status});"
-            f" wait for its end, or cancel it (`paydesk terminals release`), before you {what}",
-        )
+        holder = f"the live order {order.order_id} ({order.status})"
+    elif action is not None:
+        holder = f"the print action {action.action_id} ({action.status})"
+    else:
+        return
+    raise kind.with_reason(
+        "its slot is taken",
+        f"{terminal_id} has {holder}; wait for its end, or cancel it (`paydesk terminals release`), before you {what}",
+    )
 
 
 async def find_all(call: Call) -> Answer:

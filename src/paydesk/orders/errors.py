@@ -16,7 +16,7 @@ TERMINAL_NOT_IN_PDV_MODE = ErrorKind(
     "The terminal does not accept orders. Set its operating_mode to PDV or SELF_SERVICE.",
 )
 ALREADY_QUEUED_ORDER_ON_TERMINAL = ErrorKind(
-    "already_queued_order_on_terminal", 409, "The terminal already has an order that is not finished."
+    "already_queued_order_on_terminal", 409, "The terminal already has an order or a print action that is not finished."
 )
 CANNOT_CANCEL_ORDER = ErrorKind("cannot_cancel_order", 409, "The order cannot be canceled in its current status.")
 ORDER_ALREADY_CANCELED = ErrorKind("order_already_canceled", 409, "The order is already canceled.")

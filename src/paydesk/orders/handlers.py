@@ -6,10 +6,9 @@ from paydesk.core import conflict_keys
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import search_store, searching, status, store
+from paydesk.orders import search_store, searching, slot, status, store
 from paydesk.orders.change import Change, change_of
 from paydesk.orders.errors import (
-    ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
     FORBIDDEN_CHECKING_TERMINAL_OWNER,
     ORDER_ALREADY_CANCELED,
@@ -37,7 +36,7 @@ def order_key(call: Call) -> tuple[ConflictKey, ...]:
 
 
 async def create(call: Call) -> Handled:
-    """Create an order for a terminal that accepts orders and has no live one."""
+    """Create an order for a terminal that accepts orders and has neither a live one nor a print action."""
     change, expiration_default = change_of(call), call.settings.order_expiration_default
     order = new_order(call.body, call.caller, call.now_ms, expiration_default)
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
@@ -46,22 +45,14 @@ async def create(call: Call) -> Handled:
         raise FORBIDDEN_CHECKING_TERMINAL_OWNER.with_reason("unknown terminal" if terminal is None else "other mode")
     if terminal.operating_mode not in ORDER_MODES:
         raise TERMINAL_NOT_IN_PDV_MODE.with_reason(f"mode is {terminal.operating_mode}")
+    if terminal.action_id is not None:
+        await slot.expire_action(change, order.seller_id, terminal.action_id, order.application_id)
     if not await store.create(change, order):
-        await _expire_conflicting(change, order)
+        # Without a live order now, it has ended since: a cancel, the expiry and a result lock the order alone.
+        await slot.expire_order(change, order.seller_id, order.terminal_id, order.application_id)
         created = await store.create(change, order)
         assert created, "the terminal row is locked, so no conflicting order can appear"
     return Answer(201, order_document(order, change.labels))
-
-
-async def _expire_conflicting(change: Change, order: Order) -> None:
-    """Expire the terminal's live order if it is overdue. Raises `already_queued_order_on_terminal` if it is not."""
-    conflicting = await store.live_on_terminal(change.tx, order.seller_id, order.terminal_id)
-    if conflicting is None:
-        # It has ended since the insert failed: a cancel, the expiry and a result lock the order, not the terminal.
-        return
-    current = await store.expire_overdue(change, conflicting)
-    if current.status in status.LIVE:
-        raise _already_queued(conflicting, order.application_id, change.labels)
 
 
 async def get(call: Call) -> Handled:
@@ -113,12 +104,6 @@ def _advice(order: Order) -> str:
     if order.state == status.CHECK_ON_TERMINAL:
         return "; its outcome is unknown, and it will end as processed or failed"
     return f"; send {AT_TERMINAL} to request a cancel at its terminal" if order.status == "at_terminal" else ""
-
-
-def _already_queued(conflicting: Order, application_id: int, labels: Labels) -> Refusal:
-    own = conflicting.application_id == application_id
-    details = (f"{conflicting.order_id} is {labels.of(conflicting)} on this terminal",) if own else ()
-    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{conflicting.order_id} is {conflicting.status}", *details)
 
 
 async def requested_order(call: Call) -> Order:

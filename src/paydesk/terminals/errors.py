@@ -7,7 +7,9 @@ from paydesk.core.errors import ErrorKind
 TERMINAL_NOT_FOUND = ErrorKind(
     "terminal_not_found", 404, "The seller has no such terminal. Live and test terminals are separate."
 )
-TERMINAL_BUSY = ErrorKind("terminal_busy", 409, "The terminal can't be changed while it has a live order.")
+TERMINAL_BUSY = ErrorKind(
+    "terminal_busy", 409, "The terminal can't be changed while it has a live order or a print action."
+)
 TERMINAL_ALREADY_PAIRED = ErrorKind("terminal_already_paired", 409, "The terminal is paired already.")
 PAIRING_NOT_FOUND = ErrorKind(
     "pairing_not_found", 404, "No terminal shows this code. Codes are valid for 5 minutes and can be used once."

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.storage.database import Transaction
-from paydesk.terminals import store
+from paydesk.terminals import action_store, store
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import ModeRequest, OperatingMode
 from paydesk.terminals.store import Terminal
@@ -21,14 +21,24 @@ async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest],
     terminals = {terminal.terminal_id: terminal for terminal in locked if bool(terminal.live) == live}
     _refuse_unknown(changes, terminals)
     effective = [change for change in changes if terminals[change.id].operating_mode != change.operating_mode]
-    busy = [change for change in effective if await store.has_live_order(tx, seller_id, change.id, now_ms)]
+    busy = [
+        _detail(changes.index(change), f"has {holder}")
+        for change in effective
+        if (holder := await _holder(tx, terminals[change.id], now_ms)) is not None
+    ]
     if busy:
-        raise TERMINAL_BUSY.with_reason(
-            "a live order", *(_detail(changes.index(change), "has a live order") for change in busy)
-        )
+        raise TERMINAL_BUSY.with_reason("its slot is taken", *busy)
     await _refuse_second_pdv(tx, changes, terminals)
     for change in effective:
         await store.set_mode(tx, seller_id, change.id, change.operating_mode)
+
+
+async def _holder(tx: Transaction, terminal: Terminal, now_ms: int) -> str | None:
+    """Return what holds the terminal, or None. What is overdue does not count: a worker ends it, usually within 1 s."""
+    if await store.has_live_order(tx, terminal.seller_id, terminal.terminal_id, now_ms):
+        return "a live order"
+    action = await action_store.open_on_terminal(tx, terminal.seller_id, terminal.terminal_id)
+    return None if action is None or action.expires_ms <= now_ms else "a print action"
 
 
 def _refuse_repeated(changes: Sequence[ModeRequest]) -> None:

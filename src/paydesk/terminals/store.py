@@ -34,6 +34,8 @@ class Terminal:
     created_ms: int
     tip_percentages: str | None = None
     """A JSON array of whole numbers; None: the terminal offers no tips."""
+    action_id: str | None = None
+    """Its open print action."""
 
 
 class OrderTerminal(msgspec.Struct, frozen=True):
@@ -41,6 +43,8 @@ class OrderTerminal(msgspec.Struct, frozen=True):
 
     live: int
     operating_mode: OperatingMode
+    action_id: str | None
+    """Its open print action."""
 
 
 _TERMINAL = ", ".join(field.name for field in fields(Terminal))
@@ -53,7 +57,7 @@ CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
            CAST($7 AS text), CAST($8 AS text), COALESCE((SELECT MAX(session) FROM leases
-            WHERE seller_id = $1 AND terminal_id = $2), 0), NULL, CAST($9 AS bigint), NULL
+            WHERE seller_id = $1 AND terminal_id = $2), 0), NULL, CAST($9 AS bigint), NULL, NULL
       FROM pos WHERE seller_id = $1 AND pos_id = $4
     RETURNING {_TERMINAL}"""
 
@@ -65,8 +69,8 @@ OF_SELLER = f"SELECT {_TERMINAL} FROM terminals WHERE seller_id = $1 ORDER BY te
 
 VIRTUAL = f"SELECT {_TERMINAL} FROM terminals WHERE is_virtual = 1 ORDER BY created_ms, seller_id, terminal_id"
 
-# The lock makes creating an order and changing the mode exclude each other.
-FOR_ORDER = "SELECT live, operating_mode FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"
+# The lock makes creating an order, creating a print action and changing the mode exclude each other.
+FOR_ORDER = "SELECT live, operating_mode, action_id FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"
 
 ON_POS = "SELECT terminal_id, operating_mode FROM terminals WHERE seller_id = $1 AND live = $2 AND pos_id = $3"
 

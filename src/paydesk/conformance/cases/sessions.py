@@ -11,7 +11,7 @@ from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
 from paydesk.conformance.exchanges import IN_SESSION, PERMITS, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
 from paydesk.conformance.rules import IN_FLIGHT_SECONDS
-from paydesk.device.schemas import UUID_PATTERN
+from paydesk.core.ids import UUID_PATTERN
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
 WATCHED_SECONDS = 3.0

@@ -1,0 +1,82 @@
+"""The operations on print actions."""
+
+from __future__ import annotations
+
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.operation import Operation
+from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
+from paydesk.printing import handlers
+from paydesk.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
+from paydesk.printing.schemas import (
+    BODY_BYTES_MAX,
+    ActionDocument,
+    ActionRequest,
+    CancelActionRequest,
+)
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
+
+EXAMPLE = {
+    "id": "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",
+    "type": "print",
+    "external_reference": "coupon_1234",
+    "status": "created",
+    "config": {"point": {"terminal_id": EXAMPLE_TERMINAL_ID, "subtype": "custom"}},
+    "created_date": "2026-01-31T14:26:42.109Z",
+    "last_updated_date": "2026-01-31T14:26:42.109Z",
+}
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        method="POST",
+        path="/terminals/v1/actions",
+        name="create_action",
+        summary="Print a text or an image on a terminal",
+        surface="application",
+        scope="write",
+        idempotent=True,
+        handler=handlers.create,
+        conflict_keys=handlers.terminal_key,
+        status=201,
+        body=ActionRequest,
+        body_bytes_max=BODY_BYTES_MAX,
+        answer=ActionDocument,
+        example=EXAMPLE,
+        errors=(TERMINAL_NOT_FOUND, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
+        description=(
+            "The terminal prints `content` once it has neither an order nor another print action. An action that is not"
+            f" printed within 15 minutes is canceled. The body has at most {BODY_BYTES_MAX:,} bytes. The content is"
+            " deleted when the action ends."
+        ),
+    ),
+    Operation(
+        method="GET",
+        path="/terminals/v1/actions/{action_id}",
+        name="get_action",
+        summary="Retrieve a print action",
+        surface="application",
+        scope="read",
+        transaction="read",
+        handler=handlers.get,
+        path_pattern=UUID_PATTERN,
+        answer=ActionDocument,
+        example={**EXAMPLE, "status": "processed"},
+        errors=(ACTION_NOT_FOUND,),
+    ),
+    Operation(
+        method="POST",
+        path="/terminals/v1/actions/{action_id}/cancel",
+        name="cancel_action",
+        summary="Cancel a print action",
+        surface="application",
+        scope="write",
+        idempotent=True,
+        handler=handlers.cancel,
+        body=CancelActionRequest,
+        path_pattern=UUID_PATTERN,
+        answer=ActionDocument,
+        example={**EXAMPLE, "status": "canceled"},
+        errors=(ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION),
+        description="Only an action that the terminal has not fetched, with status `created`.",
+    ),
+)
