@@ -62,6 +62,9 @@ async def act(call: Call) -> Answer:
         await access.fleet.act(access.terminal_id, form.as_action())
     except (ActionNotPossible, ValueError) as error:
         return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=str(error)))
+    if form.action == "set_script":
+        # The terminal shows no script, the page does.
+        access.display.notify()
     return done(call, access)
 
 
