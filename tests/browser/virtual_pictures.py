@@ -155,7 +155,9 @@ def _fix(desk: PageCounter, day_ms: int) -> None:
         for number, message in enumerate(display.messages)
     )
     screen = display.screen
-    receipt = screen.receipt and Receipt(*(list(map(_fixed, copy)) for copy in (screen.receipt.seller, screen.receipt.buyer)))
+    receipt = screen.receipt and Receipt(
+        *(list(map(_fixed, copy)) for copy in (screen.receipt.seller, screen.receipt.buyer))
+    )
     if receipt:
         display.print(receipt=receipt)
     ends_ms = day_ms + LEFT_MS if screen.ends_ms else None
