@@ -35,9 +35,17 @@
   let lastLive = new Date();
   let lostTimer = null;
   let isLive = false;
+  let isConnecting = false;
 
   function watch() {
-    if (!document.hidden && !stream._htmx?.sse && !isLive) htmx.trigger(stream, "watch");
+    if (document.hidden || isLive || isConnecting || stream._htmx?.sse) return;
+    if (!stream._htmx) {
+      // htmx has not read the page yet.
+      setTimeout(watch, 50);
+      return;
+    }
+    isConnecting = true;
+    htmx.trigger(stream, "watch");
   }
 
   function setLive(live) {
@@ -64,6 +72,7 @@
   document.addEventListener("htmx:sse:after:connection", (event) => {
     // A lost stream that cannot be opened again is tried every few seconds, not ever more seldom.
     event.detail.connection.config.reconnectMaxDelay = RETRY_MS;
+    isConnecting = false;
     setLive(true);
   });
   document.addEventListener("htmx:sse:before:connection", (event) => {
@@ -71,6 +80,9 @@
   });
   document.addEventListener("htmx:sse:error", () => setLive(false));
   document.addEventListener("htmx:sse:close", () => setLive(false));
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (event.target === stream) isConnecting = false;
+  });
   document.addEventListener("visibilitychange", watch);
   setInterval(watch, RETRY_MS);
 
@@ -345,6 +357,5 @@
   shown = `${one("#glass").dataset.screen} ${one("#glass").dataset.order}`;
   select(document.getElementById(remembered.get("card", "")) ?? selected());
   tick();
-  // htmx reads the page in a timer of its own, which it has set before.
-  setTimeout(watch);
+  watch();
 })();
