@@ -39,13 +39,20 @@
 
   function watch() {
     if (document.hidden || isLive || isConnecting || stream._htmx?.sse) return;
-    if (!stream._htmx) {
-      // htmx has not read the page yet.
-      setTimeout(watch, 50);
-      return;
-    }
     isConnecting = true;
     htmx.trigger(stream, "watch");
+  }
+
+  // htmx reads the page in a timer, perhaps before its extension for streams has been loaded.
+  function start() {
+    if (!one("#present")._htmx) {
+      setTimeout(start, 20);
+      return;
+    }
+    if (!stream._htmx) htmx.process(stream);
+    document.addEventListener("visibilitychange", watch);
+    setInterval(watch, RETRY_MS);
+    watch();
   }
 
   function setLive(live) {
@@ -83,8 +90,6 @@
   document.addEventListener("htmx:finally:request", (event) => {
     if (event.target === stream) isConnecting = false;
   });
-  document.addEventListener("visibilitychange", watch);
-  setInterval(watch, RETRY_MS);
 
   document.addEventListener("htmx:config:request", (event) => {
     const { request } = event.detail.ctx;
@@ -357,5 +362,5 @@
   shown = `${one("#glass").dataset.screen} ${one("#glass").dataset.order}`;
   select(document.getElementById(remembered.get("card", "")) ?? selected());
   tick();
-  watch();
+  start();
 })();
