@@ -28,6 +28,10 @@ from print_scene import print_on
 TERMINAL_ID = "PAYDESK_VIRTUAL__C151AD43AD9F"
 DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 PACE = replace(QUICK, authorizing_seconds=0.6)
+COUPON = (
+    "{center}{b}{w}Corner shop{/w}{/b}{br}Your coupon for the next visit{/center}{br}{br}10% off until 31 March.{br}"
+    "{center}{qr}https://shop.example/c/4711{/qr}{/center}"
+)
 MESSAGE_MS = 137
 """The time between two messages on the pictures."""
 PICTURED = {
@@ -90,7 +94,7 @@ async def _unknown(desk: PageCounter, page: Page) -> None:
 
 
 async def _printed(desk: PageCounter, page: Page) -> None:
-    await print_on(desk.service, desk.terminal)
+    await print_on(desk.service, desk.terminal, COUPON)
     await desk.until(lambda screen: screen.name == "idle" and desk.display.paper is not None)
     await _freeze(desk, page)
     await page.locator("#small-receipt").click()
