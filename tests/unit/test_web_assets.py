@@ -94,12 +94,12 @@ def test_style_sheets_load_nothing(sheet: Path) -> None:
 
 
 def test_only_the_shared_sheet_has_colours_of_the_tokens() -> None:
-    """Other sheets use the custom properties; a colour of a token is written once."""
+    """Other sheets use the custom properties, but for a drawn device: it looks the same in light and dark."""
     shared = SOURCES / "web" / "static" / "paydesk.css"
     tokens = set(re.findall(r"#[0-9a-f]{6}\b", shared.read_text()))
     assert len(tokens) > 40
     for sheet in SHEETS:
-        if sheet != shared:
+        if sheet != shared and sheet.name != "virtual.css":
             assert tokens.isdisjoint(re.findall(r"#[0-9a-f]{6}\b", sheet.read_text())), sheet.name
 
 
