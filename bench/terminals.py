@@ -226,7 +226,7 @@ async def _fleet(arguments: argparse.Namespace) -> None:
     """Run a virtual terminal for each token, and print the memory of each."""
     tokens: list[str] = json.loads(arguments.devices.read_text())
     node.allow_open_files(2 * len(tokens))
-    fleet = Fleet(arguments.fleet, None, Pace(poll_seconds=arguments.poll_seconds))
+    fleet = Fleet(arguments.fleet, None, Pace(poll_seconds=arguments.poll_seconds), hidden=True)
     await fleet.start()
     waiting = list(enumerate(tokens))
 

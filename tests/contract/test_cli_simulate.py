@@ -246,6 +246,7 @@ async def _seeded(url: str) -> str:
     ("options", "message"),
     [
         (("--script", "aprove"), "unknown script 'aprove'"),
+        (("--script", "approve,manual"), "simulated terminals have no page"),
         (("--script", "flaky:2"), "probability"),
         (("--script-file", "none.toml"), "none.toml cannot be read"),
         (("--count", "0"), "--count"),

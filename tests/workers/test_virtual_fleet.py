@@ -45,6 +45,19 @@ async def test_added_terminal_processes_orders(fleet: Fleet, service: DeviceServ
     await service.until_state(service.offer("L2"), "failed")
 
 
+async def test_hidden_fleet_shows_no_orders(fleet: Fleet, service: DeviceService) -> None:
+    """Its terminals process them."""
+    del fleet
+    hidden = Fleet(service.base_url, None, QUICK, hidden=True)
+    await hidden.start()
+    await hidden.add("T__1", "PDT-1", "approve:0s")
+    await service.until_state(service.offer("L1"), "processed")
+    await service.until_received("printing")
+    display = hidden.display("T__1")
+    assert (display.screen.name, display.paper, list(display.messages)) == ("idle", None, [])
+    await hidden.stop()
+
+
 async def test_restarted_fleet_starts_the_terminals_of_its_folder(
     fleet: Fleet, service: DeviceService, tmp_path: Path
 ) -> None:

@@ -35,10 +35,19 @@ class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
     `counts` has the results of all terminals by outcome, and the faults of flaky networks by name; `seed` makes these
-    faults repeatable.
+    faults repeatable. The displays of a `hidden` fleet show no orders.
     """
 
-    def __init__(self, base_url: str, folder: Path | None, pace: Pace | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        folder: Path | None,
+        pace: Pace | None = None,
+        seed: int | None = None,
+        *,
+        hidden: bool = False,
+    ) -> None:
+        self._hidden = hidden
         self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
         self._handhelds: dict[str, Handheld] = {}
@@ -158,7 +167,7 @@ class Fleet:
 
     def _run(self, journal: Journal, panel: Panel | None = None) -> Handheld:
         """Switch the terminal on, with the panel that it had before, if there is one."""
-        handheld = Handheld(journal, panel or Panel(journal.kind), self._pace, self._start)
+        handheld = Handheld(journal, panel or Panel(journal.kind, hidden=self._hidden), self._pace, self._start)
         self._handhelds[journal.terminal_id] = handheld
         handheld.start()
         return handheld

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from types import TracebackType
 
 
 class Link:
@@ -50,17 +50,21 @@ class Link:
         """Cancel the timer that would restore it."""
         self._cancel_timer()
 
-    @asynccontextmanager
-    async def carrying(self) -> AsyncIterator[None]:
+    def carrying(self) -> Carrying:
         """Carry a request and its answer. Raises `ConnectionError` or `TimeoutError` if the connection is cut."""
+        return Carrying(self)
+
+    def begin(self) -> asyncio.Timeout:
+        """Return the scope of another exchange, which `cut` ends. Raises `ConnectionError`."""
         if not self.is_up:
             raise ConnectionError("the terminal has no network")
-        async with asyncio.timeout(None) as scope:
-            self._carried.add(scope)
-            try:
-                yield
-            finally:
-                self._carried.discard(scope)
+        scope = asyncio.timeout(None)
+        self._carried.add(scope)
+        return scope
+
+    def end(self, scope: asyncio.Timeout) -> None:
+        """Forget the exchange."""
+        self._carried.discard(scope)
 
     async def wait(self, sleep: Callable[[float], Awaitable[object]], seconds: float) -> None:
         """Wait so long before another try; if the connection is cut, at most until it is restored."""
@@ -76,3 +80,22 @@ class Link:
         if self._restoring is not None:
             self._restoring.cancel()
             self._restoring = None
+
+
+class Carrying:
+    """One exchange over the connection. A class of its own, as every request of every terminal makes one."""
+
+    __slots__ = ("_link", "_scope")
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def __aenter__(self) -> None:
+        self._scope = self._link.begin()
+        await self._scope.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._link.end(self._scope)
+        await self._scope.__aexit__(kind, error, trace)

@@ -33,9 +33,13 @@ PRINTED_FROM = ("approved", "declined", "remove_card")
 
 
 class Panel:
-    """The front of a terminal: what it shows, and the network connection that a person can cut."""
+    """The front of a terminal: what it shows, and the network connection that a person can cut.
 
-    def __init__(self, kind: Kind = "terminal") -> None:
+    A `hidden` one shows no orders and prints nothing: thousands of terminals without a page do not pay for it.
+    """
+
+    def __init__(self, kind: Kind = "terminal", *, hidden: bool = False) -> None:
+        self.hidden = hidden
         self.display, self.link, self._kind = Display(), Link(), kind
         self.order: OrderScreens | None = None
         """The screens of the order in progress, or of the last one."""
@@ -79,7 +83,8 @@ class Panel:
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Take another order; its first screen comes with the acknowledgement."""
-        self.order = OrderScreens(order, self.seller_name, self._kind)
+        if not self.hidden:
+            self.order = OrderScreens(order, self.seller_name, self._kind)
 
     def show(self, screen: Screen, seconds: float | None = None, then: Callable[[], None] | None = None) -> None:
         """Show the screen until the next one, or for so many seconds and `then` what is shown between orders."""
@@ -127,6 +132,10 @@ class Panel:
             self.end(self.order.outcome({"outcome": "declined", "status_detail": ""}))
         else:
             self.end(self.order.canceled(""))
+
+    def receipt_of(self, order_id: str | None) -> Receipt | None:
+        """Return the receipt on the screen of the order, if it is shown."""
+        return self.screen.receipt if self.screen.order_id == order_id else None
 
     def print(self, receipt: Receipt) -> None:
         """Print the receipt; if its order is still shown, its screen returns afterwards."""

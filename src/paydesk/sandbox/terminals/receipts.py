@@ -38,7 +38,7 @@ def _lines(
 ) -> Iterator[str]:
     method, card = result.get("payment_method") or {}, result.get("card")
     is_approved = result.get("outcome") == "approved"
-    for line in textwrap.wrap(seller_name.upper(), RECEIPT_CHARACTERS):
+    for line in _wrapped(seller_name.upper()):
         yield _centered(line)
     yield _RULE
     if now is not None:
@@ -71,7 +71,7 @@ def _lines(
     else:
         yield _centered("DECLINED")
         detail = result.get("status_detail", "")
-        for line in textwrap.wrap(REASONS.get(detail, detail), RECEIPT_CHARACTERS):
+        for line in _wrapped(REASONS.get(detail, detail)):
             yield _centered(line)
         yield _centered(NOTHING_CHARGED)
     yield ""
@@ -84,7 +84,11 @@ def _pair(left: str, right: str) -> list[str]:
     space = RECEIPT_CHARACTERS - len(left) - len(right)
     if space > 0:
         return [left + " " * space + right]
-    return [left, *(part.rjust(RECEIPT_CHARACTERS) for part in textwrap.wrap(right, RECEIPT_CHARACTERS))]
+    return [left, *(part.rjust(RECEIPT_CHARACTERS) for part in _wrapped(right))]
+
+
+def _wrapped(text: str) -> list[str]:
+    return [text] if len(text) <= RECEIPT_CHARACTERS else textwrap.wrap(text, RECEIPT_CHARACTERS)
 
 
 def _centered(text: str) -> str:

@@ -61,7 +61,8 @@ class Simulation:
     def __init__(self, service: Service, plan: Plan, watcher: Watcher) -> None:
         self._service = replace(service, wait=self._wait)
         self._plan, self._watcher = plan, watcher
-        self._fleet = Fleet(service.device_url, plan.journals, Pace(poll_seconds=plan.poll_seconds), plan.seed)
+        pace = Pace(poll_seconds=plan.poll_seconds)
+        self._fleet = Fleet(service.device_url, plan.journals, pace, plan.seed, hidden=True)
         self._pairing: Pairing | None = None
         self._stop = asyncio.Event()
 

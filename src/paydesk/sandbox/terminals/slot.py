@@ -131,9 +131,11 @@ class Slot:
 
     def recorded(self, entry: Entry, *, prints: bool) -> None:
         """Print the receipt of a result that the service has recorded, and find out an unknown outcome."""
+        if self._panel.hidden:
+            return
         outcome = (entry.result or {}).get("outcome")
         if prints or outcome == "declined":
-            receipt = receipt_of(self._device, entry)
+            receipt = self._panel.receipt_of(entry.order.get("id")) or receipt_of(self._device, entry)
             if receipt is not None:
                 self._panel.print(receipt)
         if outcome == "unknown":
@@ -159,6 +161,7 @@ class Slot:
         if not await acknowledge(self._device, entry):
             return False
         entry = self._journal.entries[entry.lease_id]
+        assert not self._panel.hidden, "the simulation refuses the script"
         self._dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
         self._dialogue.begin()
         return await manual.play(self._device, entry, self._dialogue)

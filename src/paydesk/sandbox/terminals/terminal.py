@@ -49,7 +49,8 @@ class Terminal:
     ) -> None:
         self._seed, self._counts = seed, Counter[str]() if counts is None else counts
         self._client, self._journal, self._panel = client, journal, panel or Panel(journal.kind)
-        client.link, client.messages = self._panel.link, self._panel.display
+        client.link = self._panel.link
+        client.messages = None if self._panel.hidden else self._panel.display
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
         self._lock = asyncio.Lock()
