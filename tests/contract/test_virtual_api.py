@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -89,7 +90,8 @@ async def _statuses(service: Service, pos_id: int) -> dict[str, str]:
 async def test_a_deleted_terminal_leaves_no_journal(database: Database, tmp_path: Path) -> None:
     """Its file goes; those of others stay."""
     async with running(database, development=True, has_fleet=True, journals=tmp_path) as service:
-        kept, deleted = [await create(service) for _ in range(2)]
+        kept, deleted = [await create(service, seed=7) for _ in range(2)]
+        assert json.loads((tmp_path / f"{kept.id}.json").read_text())["seed"] == 7
         assert _journals(tmp_path) == {kept.id, deleted.id}
         assert (await deleted.delete()).status == 204
         assert _journals(tmp_path) == {kept.id}
@@ -100,7 +102,7 @@ def _journals(folder: Path) -> set[str]:
 
 
 async def test_options_of_a_new_terminal(service: Service) -> None:
-    """A script that plays by itself, a mode, and a seed, which is kept with the journal."""
+    """A script that plays by itself, a mode, and a seed."""
     virtual = await create(service, script="flaky:0.1:approve:0s", operating_mode="STANDALONE", seed=7)
     assert (virtual.made["script"], virtual.made["operating_mode"]) == ("flaky:0.1:approve:0s", "STANDALONE")
     await virtual.screen("standalone")
