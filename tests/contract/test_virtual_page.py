@@ -148,11 +148,11 @@ async def test_an_impossible_action_says_what_the_screen_does_not_take(counter: 
     refused = await counter.post("/actions", HTMX, action="tap", card="visa_approved")
     assert refused.status == 409
     assert re.findall(r'hx-target="#(\w+)"', refused.text) == ["hint", "say"]
-    assert "the screen idle does not take tap" in refused.text
+    assert "The terminal waits for an order. Create one first." in refused.text
     page = await counter.post("/actions", action="tap", card="visa_approved")
     assert page.status == 409
     assert page.text.startswith("<!doctype html>")
-    assert "the screen idle does not take tap" in page.text
+    assert "The terminal waits for an order. Create one first." in page.text
     unknown = await counter.post("/actions", HTMX, action="set_script", script="dance")
     assert unknown.status == 409
     assert "unknown script" in unknown.text
@@ -239,6 +239,20 @@ async def test_everything_from_applications_is_shown_as_text(counter: PageCounte
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert" not in page
     assert not re.search(r"<img[^>]*onerror", page)
+
+
+async def test_printed_text_has_its_styles_and_codes(counter: PageCounter) -> None:
+    """Bold, wide, small and centered text; a QR code drawn; a PDF417 code as text; invalid tags as they are."""
+    counter.display.print(
+        text="{center}{b}Coupon{w}10%{/w}{/b}{br}{qr}https://x.example/?a=<b>{/qr}{/center}{s}end{/s}{pdf417}AB{/pdf417}"
+    )
+    page = (await counter.get()).text
+    assert '<p class="row center"><span class="b ">Coupon</span><span class="b w ">10%</span></p>' in page
+    assert 'aria-label="QR code: https://x.example/?a=&lt;b&gt;"><svg' in page
+    assert '<span class="s">end</span>' in page
+    assert "A terminal draws this as bars: AB" in page
+    counter.display.print(text="{qr}<b>not closed")
+    assert "{qr}&lt;b&gt;not closed" in (await counter.get()).text
 
 
 async def test_a_printed_image_is_served_as_an_image_alone(counter: PageCounter) -> None:
