@@ -128,13 +128,19 @@ class Stream:
 
 @contextlib.asynccontextmanager
 async def page_counter(
-    database: Database, folder: Path, script: str = "manual", *, pace: Pace = QUICK, **options: Any
+    database: Database,
+    folder: Path,
+    script: str = "manual",
+    *,
+    pace: Pace = QUICK,
+    terminal_id: str = "",
+    **options: Any,
 ) -> AsyncIterator[PageCounter]:
     """Run a service with one virtual terminal, which has said hello, and its page."""
     fleet, streams = LateFleet("", folder / "terminals", pace), Streams(database.signals)
     async with running(database, development=True, fleet=fleet, streams=streams, is_public=True, **options) as service:
         fleet.move_to(service.base_url)
-        terminal = await service.terminal()
+        terminal = await service.terminal(terminal_id=terminal_id)
         await fleet.start()
         try:
             await fleet.add(terminal.id, terminal.token, script)

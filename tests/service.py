@@ -129,7 +129,7 @@ class Service:
         """Cancel the order."""
         return await self.request("POST", f"/v1/orders/{order_id}/cancel", **options)
 
-    async def terminal(self, *, live: bool = False, mode: OperatingMode = "PDV") -> Terminal:
+    async def terminal(self, *, live: bool = False, mode: OperatingMode = "PDV", terminal_id: str = "") -> Terminal:
         """Create a terminal on a new point of sale."""
 
         async def work(tx: Transaction) -> Terminal:
@@ -141,7 +141,7 @@ class Service:
                 tx,
                 seller_id=self.seller_id,
                 pos_id=pos.pos_id,
-                terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+                terminal_id=terminal_id or f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
                 live=live,
                 now_ms=now_ms,
                 operating_mode=mode,

@@ -1,55 +1,87 @@
-"""The example of a test without hardware: the very text runs against `paydesk dev`."""
+"""The programs of docs/test-without-hardware.md, run unchanged with a service that is started as described there."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from paydesk_process import dev, environment
+from paydesk.sandbox.terminals.actions import ActionName
+from paydesk_process import environment
 
-EXAMPLE = """\
-field() { grep -oE "\\"$1\\": ?\\"[^\\"]*\\"" | head -n 1 | sed -E 's/.*"([^"]*)"$/\\1/'; }
-BASE_URL=$(field base_url <.paydesk/credentials.json)
-TOKEN=$(grep -oE 'TEST-[^"]*' .paydesk/credentials.json | head -n 1)
-api() { curl -sS -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" "$BASE_URL$@"; }
-
-TERMINAL=$(api /virtual/v1/terminals -d '{}' | field id)
-ORDER=$(api /v1/orders -H "X-Idempotency-Key: $TERMINAL" -d "{\\"type\\": \\"point\\",
-  \\"transactions\\": {\\"payments\\": [{\\"amount\\": \\"24.90\\"}]},
-  \\"config\\": {\\"point\\": {\\"terminal_id\\": \\"$TERMINAL\\"}}}" | field id)
-api "/virtual/v1/terminals/$TERMINAL/screen?wait=10&until=present_card"
-api "/virtual/v1/terminals/$TERMINAL/actions" -d '{"action": "tap", "card": "visa_approved"}'
-api "/virtual/v1/terminals/$TERMINAL/screen?wait=10&until=approved"
-until api "/v1/orders/$ORDER" | grep -q '"status":"processed"'; do sleep 0.1; done
-echo "$ORDER is paid"
-api "/virtual/v1/terminals/$TERMINAL" -X DELETE
-"""
+PAGE = (Path(__file__).parents[2] / "docs" / "test-without-hardware.md").read_text()
+SECONDS_MAX = 90
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs."""
-    with dev(tmp_path):
-        yield tmp_path
+def _section(heading: str) -> str:
+    """Return a section of the page."""
+    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def test_the_example_pays(folder: Path) -> None:
-    """Once the terminal shows `approved`, the result is on its way to the service."""
+def _programs(heading: str, language: str = "sh") -> str:
+    """Return the programs of a section in that language, joined."""
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", _section(heading), re.MULTILINE | re.DOTALL)
+    assert found, heading
+    return "".join(found)
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The output of all programs, in a folder that is like a clone after `make`."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+    (folder / "test_point_of_sale.py").write_text(_programs("Drive it from a test", "python"))
+    program = (
+        _programs("In CI")
+        + "trap 'kill $!' EXIT\n"
+        + _programs("Take a payment by hand")
+        + _programs("Drive it from a test")
+        + _programs("Print on it")
+        + ".venv/bin/python -m pytest -q -p no:cacheprovider test_point_of_sale.py\n"
+    )
     done = subprocess.run(
         ["sh", "-eu"],
         cwd=folder,
-        env=environment(),
-        input=EXAMPLE,
+        env=environment(NO_PROXY="127.0.0.1"),
+        input=program,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS_MAX,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert '"screen":"present_card"' in done.stdout
-    assert '"screen":"approved"' in done.stdout
-    assert re.search(r"ORD[0-9A-Z]{26} is paid$", done.stdout.strip(), re.MULTILINE), done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_terminal_for_a_person_is_created_with_its_page(output: str) -> None:
+    """The command prints its address."""
+    address = r"http://127\.0\.0\.1:\d+/virtual/PAYDESK_VIRTUAL__\w+\?key=1-[0-9a-f]{32}"
+    assert re.search(rf"^script +manual\npage_url +{address}$", output, re.MULTILINE), output
+
+
+def test_the_ten_lines_pay(output: str) -> None:
+    """Once the terminal shows `approved`, the result is on its way to the service."""
+    assert '"screen":"present_card"' in output
+    assert '"screen":"approved"' in output
+    assert re.search(r"ORD[0-9A-Z]{26} is paid$", output, re.MULTILINE), output
+
+
+def test_a_coupon_is_printed(output: str) -> None:
+    """The print action ends as processed."""
+    assert re.search(r"^[0-9a-f-]{36} is printed$", output, re.MULTILINE), output
+
+
+def test_the_test_of_a_wrong_pin_passes(output: str) -> None:
+    """With its fixture, under pytest."""
+    assert "1 passed" in output
+
+
+def test_every_action_is_listed() -> None:
+    """In the table, and no other."""
+    table = _section("Drive it from a test").partition("| Action |")[2]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(get_args(ActionName))
