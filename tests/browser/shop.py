@@ -29,7 +29,7 @@ WITHDRAW_ALL = "UPDATE authorizations SET withdrawn_ms = created_ms WHERE seller
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """A running service, its clock, and where its application takes sellers back."""
+    """A running service with the development endpoints, its clock, and where its application takes sellers back."""
 
     service: Service
     clock: MovableClock
@@ -66,7 +66,7 @@ async def open_shop(database_url: str, clock: MovableClock) -> AsyncIterator[Sho
     """A shop on a migrated database, until the block ends."""
     database = await open_database(database_url)
     try:
-        async with receiving() as receiver, running(database, clock=clock, is_public=True) as service:
+        async with receiving() as receiver, running(database, clock=clock, is_public=True, development=True) as service:
             await database.write(functools.partial(_furnish, service=service, redirect_uri=receiver.redirect_uri))
             yield Shop(service, clock, receiver)
     finally:

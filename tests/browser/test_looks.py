@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 
 from browser.conftest import Open
-from browser.journey import journey
+from browser.journey import demo_journey, journey
 from browser.shop import EMAIL, PASSWORD
 from browser.visit import Visit
 
@@ -23,24 +23,52 @@ async def test_nothing_is_cut_off(visit: Open, language: str) -> None:
     """No page is wider than its window, from the smallest phone to a desktop, also with text twice as large."""
     window = await visit(language)
     async for place in journey(window):
-        for width in WIDTHS:
-            await window.page.set_viewport_size({"width": width, "height": 700})
-            assert await window.overflow() <= 0, (place, width)
-        await window.page.set_viewport_size({"width": 640, "height": 700})
-        await window.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
-        assert await window.overflow() <= 0, f"{place}, enlarged"
+        await check_widths(window, place)
+
+
+async def test_nothing_is_cut_off_on_pages_for_developers(visit: Open) -> None:
+    """The pages of the demo application and the reference are as narrow."""
+    window = await visit("en")
+    async for place in demo_journey(window):
+        await check_widths(window, place)
+    await window.open("/docs")
+    await check_widths(window, "reference")
+
+
+async def check_widths(window: Visit, place: str) -> None:
+    """Fail if the page is wider than one of the windows."""
+    for width in WIDTHS:
+        await window.page.set_viewport_size({"width": width, "height": 700})
+        assert await window.overflow() <= 0, (place, width)
+    await window.page.set_viewport_size({"width": 640, "height": 700})
+    await window.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
+    assert await window.overflow() <= 0, f"{place}, enlarged"
 
 
 async def test_accessible_in_light_and_dark_mode(visit: Open) -> None:
     """WCAG 2.2 AA finds nothing: labels, headings, landmarks, contrast, sizes of targets."""
     window = await visit("pt", java_script_enabled=True)
     async for place in journey(window):
-        backgrounds = set()
-        for scheme in ("light", "dark"):
-            await window.page.emulate_media(color_scheme=scheme)
-            backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-            assert violations(await Axe().run(window.page, options=RULES)) == [], (place, scheme)
-        assert len(backgrounds) == 2, place
+        await check_accessibility(window, place)
+
+
+async def test_pages_for_developers_are_accessible_in_light_and_dark_mode(visit: Open) -> None:
+    """The pages of the demo application and the reference are as accessible."""
+    window = await visit("en", java_script_enabled=True)
+    async for place in demo_journey(window):
+        await check_accessibility(window, place)
+    await window.open("/docs")
+    await check_accessibility(window, "reference")
+
+
+async def check_accessibility(window: Visit, place: str) -> None:
+    """Fail if a rule is violated, or if the page has one look for both modes."""
+    backgrounds = set()
+    for scheme in ("light", "dark"):
+        await window.page.emulate_media(color_scheme=scheme)
+        backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert violations(await Axe().run(window.page, options=RULES)) == [], (place, scheme)
+    assert len(backgrounds) == 2, place
 
 
 def violations(found: Any) -> list[str]:

@@ -33,7 +33,11 @@ class Visit:
 
     async def list_applications(self) -> None:
         """The seller looks who acts for them."""
-        await self.page.goto(f"{self.shop.service.base_url}/applications")
+        await self.open("/applications")
+
+    async def open(self, path: str) -> None:
+        """Open a page of the service."""
+        await self.page.goto(f"{self.shop.service.base_url}{path}")
 
     async def sign_in(self, password: str = PASSWORD) -> None:
         """Fill in the form and send it."""

@@ -15,7 +15,7 @@ from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.sandbox import handlers, inbox, store
+from paydesk.sandbox import handlers, inbox, inbox_page, store
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.operations import OPERATIONS
 from paydesk.sandbox.schemas import ClockMove
@@ -88,6 +88,11 @@ async def _inbox(database: Database) -> list[dict[str, Any]]:
     return body["data"]
 
 
+async def _inbox_page(database: Database) -> str:
+    page: str = await _call(database, handlers.show_inbox, headers={"accept": "text/html", "host": "127.0.0.1:8377"})
+    return page
+
+
 async def test_signed_notification_is_stored_and_returned(database: Database) -> None:
     """It is valid, and returned without credentials."""
     await _subscribe(database, "https://other.example/hook", "S0")
@@ -105,9 +110,18 @@ async def test_signed_notification_is_stored_and_returned(database: Database) ->
     }
 
 
-@pytest.mark.parametrize("broken", ["x-signature", "webhook-signature", "x-request-id", "webhook-timestamp", "none"])
-async def test_invalid_signature_is_marked(database: Database, broken: str) -> None:
-    """Both signatures must be valid, and of a subscription to this inbox."""
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [
+        ("x-signature", "X-Signature does not match"),
+        ("webhook-signature", "webhook-signature does not match"),
+        ("x-request-id", "X-Signature does not match"),
+        ("webhook-timestamp", "Its time is more than 5 minutes from now"),
+        ("none", "No webhook subscription has this inbox as its URL"),
+    ],
+)
+async def test_invalid_signature_is_marked(database: Database, broken: str, fault: str) -> None:
+    """Both signatures must be valid, and of a subscription to this inbox; the page says why one is not."""
     await _subscribe(database, "http://127.0.0.1:8377/demo/" + ("another" if broken == "none" else "inbox"))
     headers = _headers()
     if broken != "none":
@@ -116,6 +130,65 @@ async def test_invalid_signature_is_marked(database: Database, broken: str) -> N
         headers[broken] = "1"
     await _receive(database, headers)
     assert [entry["signature_valid"] for entry in await _inbox(database)] == [False]
+    page = await _inbox_page(database)
+    assert fault in page
+    assert "Signature not valid" in page
+
+
+@pytest.mark.parametrize("name", ["x-signature", "webhook-id", "webhook-timestamp", "webhook-signature"])
+async def test_missing_header_is_named(database: Database, name: str) -> None:
+    """A notification without one of the signed headers is not valid."""
+    await _subscribe(database, "http://127.0.0.1:8377/demo/inbox")
+    headers = _headers()
+    del headers[name]
+    await _receive(database, headers)
+    assert f"It has no header {name}." in await _inbox_page(database)
+
+
+async def test_page_of_the_inbox(database: Database) -> None:
+    """The newest first, with the order, the time and the body, as text; it runs no script."""
+    await _subscribe(database, "http://127.0.0.1:8377/demo/inbox")
+    await _receive(database, {}, b'{"action": "<script>", "data": {"id": "\\"><img src=x>"}}')
+    await _receive(database, _headers())
+    page = await _inbox_page(database)
+    assert page.index("ORD1") < page.index("&lt;script&gt;")
+    assert "Signature valid" in page
+    assert "2026-01-31 14:26:42 UTC" in page
+    assert "<script" not in page
+    assert "<img src=x" not in page
+
+
+async def test_page_of_the_inbox_is_bounded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the newest notifications, and says how many there are."""
+    monkeypatch.setattr(inbox_page, "SHOWN_MAX", 2)
+    for number in range(3):
+        await _receive(database, {}, b'{"action": "number %d"}' % number)
+    page = await _inbox_page(database)
+    assert [f"<h2>number {number}</h2>" in page for number in range(3)] == [False, True, True]
+    assert "the newest 2 of 3" in page
+
+
+async def test_page_of_the_empty_inbox(database: Database) -> None:
+    """It says so, and which command sends the first notification."""
+    page = await _inbox_page(database)
+    assert "No notification has arrived yet" in page
+    assert "paydesk pay 24.90" in page
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", True),
+        ("application/json, TEXT/HTML;q=0.5", True),
+        ("text/htmlx", False),
+    ],
+)
+def test_page_is_for_clients_that_name_html(accept: str, wanted: bool) -> None:  # noqa: FBT001
+    """Others get JSON."""
+    assert inbox_page.is_wanted(accept) is wanted
 
 
 @pytest.mark.parametrize(
@@ -136,6 +209,7 @@ async def test_any_body_is_stored(database: Database, body: bytes) -> None:
     (entry,) = await _inbox(database)
     assert entry["signature_valid"] is False
     assert "action" not in entry
+    assert "No action" in await _inbox_page(database)
 
 
 async def test_long_body_is_truncated(database: Database) -> None:

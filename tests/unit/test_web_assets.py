@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import tomllib
 from hashlib import sha256
@@ -12,7 +13,9 @@ import pytest
 
 import paydesk
 from paydesk.api import OPERATIONS
-from paydesk.web import assets, html
+from paydesk.core.errors import NOT_FOUND
+from paydesk.http import reference
+from paydesk.web import assets, html, language
 
 SOURCES = Path(paydesk.__file__).parent
 VENDOR = SOURCES / "web" / "static" / "vendor"
@@ -91,12 +94,12 @@ def test_style_sheets_load_nothing(sheet: Path) -> None:
 
 
 def test_only_the_shared_sheet_has_colours_of_the_tokens() -> None:
-    """Other sheets use the custom properties; a colour of a token is written once."""
+    """Other sheets use the custom properties, but for a drawn device: it looks the same in light and dark."""
     shared = SOURCES / "web" / "static" / "paydesk.css"
     tokens = set(re.findall(r"#[0-9a-f]{6}\b", shared.read_text()))
     assert len(tokens) > 40
     for sheet in SHEETS:
-        if sheet != shared:
+        if sheet != shared and sheet.name != "virtual.css":
             assert tokens.isdisjoint(re.findall(r"#[0-9a-f]{6}\b", sheet.read_text())), sheet.name
 
 
@@ -109,6 +112,29 @@ def test_every_named_icon_exists() -> None:
     assert html.icon("check") == (
         f'<svg class="i" aria-hidden="true"><use href="{assets.path_of(assets.SHARED, "icons.svg")}#check"></use></svg>'
     )
+
+
+def test_the_first_page_is_small() -> None:
+    """All shared assets leave more than half of 60 KB to a page; the reference, the longest page, has room too."""
+    shared = sum(len(gzip.compress(content)) for content in assets.found(assets.SHARED).values())
+    assert shared < 25_000
+    documents = (reference.render(OPERATIONS).encode(), *assets.found(reference.PACKAGE).values())
+    sheet = assets.found(assets.SHARED)["paydesk.css"]
+    assert sum(len(gzip.compress(content)) for content in (*documents, sheet)) < 60_000
+
+
+def test_only_pages_with_scripts_may_load_them() -> None:
+    """The policy never permits inline scripts or `eval`, and a page without scripts has none."""
+    refusal = NOT_FOUND.with_reason("unknown path")
+    for scripts in (False, True):
+        answer = html.page(
+            "error.html", language.texts("en"), scripts=scripts, title="", text="", again="", refusal=refusal
+        )
+        policy = dict(answer.headers)["content-security-policy"]
+        assert "unsafe" not in policy
+        assert ("script-src 'self'; connect-src 'self'" in policy) is scripts
+        assert (answer.body.count("<script") == 2) is scripts
+        assert ('"includeIndicatorCSS": false' in answer.body) is scripts
 
 
 def test_every_asset_has_one_address() -> None:

@@ -16,7 +16,7 @@ from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, store
+from paydesk.sandbox import callback, dev_clock, inbox, inbox_page, store
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
 from paydesk.webhooks import subscriptions
 
@@ -28,15 +28,18 @@ async def receive(call: Call) -> Handled:
     """Receive a notification as an application would, and store it with whether its signatures are valid."""
     signers = await call.database.read(lambda tx: subscriptions.listed(tx, "", sys.maxsize))
     secrets = inbox.secrets_of(call.keys, signers)
-    valid = inbox.is_signed(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
-    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, valid=valid)
+    fault = inbox.signature_fault(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
+    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, fault=fault)
     await call.database.write(partial(store.add_entry, entry=entry))
     return Answer(200, {})
 
 
 async def show_inbox(call: Call) -> Handled:
-    """Return the received notifications, newest last."""
-    return Answer(200, Inbox([inbox.received(entry) for entry in await store.entries(call.tx)]))
+    """Return the received notifications, newest last; for a browser a page, newest first."""
+    if inbox_page.is_wanted(call.headers.get("accept", "")):
+        return inbox_page.page(*await store.newest_entries(call.tx, inbox_page.SHOWN_MAX), call.headers.get("host", ""))
+    entries = [inbox.received(entry) for entry in await store.entries(call.tx)]
+    return Answer(200, Inbox(entries), (("vary", "accept"),))
 
 
 async def empty_inbox(call: Call) -> Handled:
@@ -47,7 +50,7 @@ async def empty_inbox(call: Call) -> Handled:
 
 async def show_callback(call: Call) -> Handled:
     """Return the page that displays the authorization code."""
-    return Answer(200, callback.page(call.query), callback.HEADERS, "text/html; charset=utf-8")
+    return callback.page(call.query)
 
 
 async def show_clock(call: Call) -> Handled:

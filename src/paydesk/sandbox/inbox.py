@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from paydesk.core.secrets import Secret
 from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
-from paydesk.webhooks.signature import secret_of, verify_standard, verify_x_signature
+from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, secret_of, verify_standard, verify_x_signature
 from paydesk.webhooks.subscriptions import Subscription
 
 PATH = "/demo/inbox"
@@ -24,10 +25,11 @@ BODY_CHARACTERS_MAX = 8_192
 """Longer bodies are truncated: notifications are shorter, and one answer has up to 1,000 entries."""
 MASKED_CHARACTERS_MORE = 512
 """Masking covers this much more than the limit: truncation must not split a secret and so hide it from masking."""
+_SIGNED_HEADERS = ("x-signature", "webhook-id", "webhook-timestamp", "webhook-signature")
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-def secrets_of(keys: Keys, subscriptions: Iterable[Subscription]) -> list[Secret]:
+def secrets_of(keys: Keys, subscriptions: Sequence[Subscription]) -> list[Secret]:
     """Return the secrets of the subscriptions to this inbox whose keys this node has."""
     secrets = []
     for found in subscriptions:
@@ -37,33 +39,48 @@ def secrets_of(keys: Keys, subscriptions: Iterable[Subscription]) -> list[Secret
     return secrets
 
 
-def is_signed(
-    secrets: Iterable[Secret], headers: Mapping[str, str], data_id: str, body: bytes, now_seconds: float
-) -> bool:
-    """Whether one of the secrets made both signatures: `X-Signature` and the one of Standard Webhooks."""
-    return any(
-        verify_x_signature(
-            secret,
-            headers.get("x-signature", ""),
-            data_id=data_id,
-            request_id=headers.get("x-request-id", ""),
-            now_seconds=now_seconds,
-        )
-        and verify_standard(secret, headers, body)
+def signature_fault(
+    secrets: Sequence[Secret], headers: Mapping[str, str], data_id: str, body: bytes, now_seconds: float
+) -> str:
+    """Return why the notification is not signed correctly, in a sentence; empty if one secret made both signatures."""
+    if not secrets:
+        return "No webhook subscription has this inbox as its URL, so there is no secret to check it with."
+    missing = [name for name in _SIGNED_HEADERS if not headers.get(name)]
+    if missing:
+        return f"It has no header {missing[0]}."
+    request_id = headers.get("x-request-id", "")
+    matching = [
+        secret
         for secret in secrets
-    )
+        if verify_x_signature(
+            secret, headers["x-signature"], data_id=data_id, request_id=request_id, now_seconds=now_seconds
+        )
+    ]
+    if any(verify_standard(secret, headers, body) for secret in matching):
+        return ""
+    if _is_old(headers, now_seconds):
+        return f"Its time is more than {TOLERANCE_SECONDS_MAX // 60} minutes from now: it may be a repeated request."
+    if not matching:
+        return "X-Signature does not match: the secret, data.id, X-Request-Id or the time in it differs."
+    return "webhook-signature does not match: the body, webhook-id or the time in it differs."
 
 
-def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, valid: bool) -> InboxEntry:
-    """Return the notification to store: valid text without credentials.
+def _is_old(headers: Mapping[str, str], now_seconds: float) -> bool:
+    times = re.findall(r"ts=([0-9]{1,12})(?![0-9])", headers["x-signature"], re.ASCII)
+    times += re.findall(r"^[0-9]{1,12}$", headers["webhook-timestamp"], re.ASCII)
+    return any(abs(now_seconds - int(moment)) > TOLERANCE_SECONDS_MAX for moment in times)
+
+
+def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, fault: str) -> InboxEntry:
+    """Return the notification to store: valid text without credentials; `fault` is that of its signature.
 
     Unsigned content can come from any sender, so it is masked.
     """
     stored = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
     header_text, body_text = _text(msgspec.json.encode(stored)), _text(body)
-    if not valid:
+    if fault:
         header_text, body_text = redacted_answer(header_text), _masked_start(body_text)
-    return InboxEntry(received_ms, int(valid), header_text, body_text[:BODY_CHARACTERS_MAX])
+    return InboxEntry(received_ms, int(not fault), header_text, body_text[:BODY_CHARACTERS_MAX], fault)
 
 
 def received(entry: InboxEntry) -> Received:

@@ -58,6 +58,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=inbox.PATH,
         name="demo_inbox_show",
         summary="List the received notifications",
+        description="JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
         handler=handlers.show_inbox,
         answer=Inbox,
         transaction="read",
