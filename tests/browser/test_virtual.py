@@ -2,94 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
+from playwright.async_api import Browser
 
-from browser.test_looks import RULES, violations
-from browser.virtual_screens import RECEIPT, SCREENS, show
+from browser.virtual_screens import RECEIPT, show
+from browser.virtual_window import QUICK, Open, opening
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
 NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
-QUICK = Pace(backoff_seconds=(0.1, 0.2), authorizing_seconds=0.6, reboot_seconds=0.3)
-
-
-@dataclass
-class Window:
-    """A window with the page of the counter's terminal. `faults` is what no page may do."""
-
-    page: Page
-    counter: PageCounter
-    faults: list[str] = field(default_factory=list)
-
-    async def press(self, name: str) -> None:
-        """Press the button of that name."""
-        await self.page.get_by_role("button", name=name, exact=True).click()
-
-    async def present(self, card: str, way: str = "Tap") -> None:
-        """Choose how cards are presented, and press a card."""
-        await self.page.get_by_role("radio", name=way, exact=True).check()
-        await self.page.locator(f"#card-{card}").click()
-
-    async def shows(self, screen: str) -> None:
-        """Wait until the page shows the screen."""
-        await self.page.locator(f"#glass[data-screen={screen}]").wait_for()
-
-    async def reads(self, text: str) -> None:
-        """Wait until the text is visible."""
-        await self.page.get_by_text(text).first.wait_for()
-
-    async def order(self, amount: str = "24.90", description: str = "") -> str:
-        """Create an order with the form of the page; return its id once the terminal asks for a card."""
-        await self.press("New order")
-        await self.page.get_by_label("Amount in").fill(amount)
-        await self.page.get_by_label("Description").fill(description)
-        await self.press("Create order")
-        await self.shows("present_card")
-        return str(self.counter.screen.order_id)
-
-    async def focused(self) -> str:
-        """Return the id of the focused element."""
-        found: str = await self.page.evaluate("document.activeElement.id")
-        return found
-
-
-def watch(window: Window, host: str) -> None:
-    """Record in `faults` scripts that fail or are blocked, requests to other hosts, and unexpected answers."""
-
-    def on_console(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning") and "status of 409" not in message.text:
-            window.faults.append(f"console: {message.text}")
-
-    def on_request(request: Request) -> None:
-        if urllib.parse.urlsplit(request.url).netloc != host:
-            window.faults.append(f"another host: {request.url}")
-
-    def on_response(response: Response) -> None:
-        if response.status >= 400 and response.status != 409:
-            window.faults.append(f"{response.status}: {response.url}")
-
-    window.page.on("console", on_console)
-    window.page.on("request", on_request)
-    window.page.on("response", on_response)
-    window.page.on("pageerror", lambda error: window.faults.append(f"script: {error}"))
-
-
-Open = Callable[..., Awaitable[Window]]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -104,23 +32,8 @@ async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]
 @pytest_asyncio.fixture(loop_scope="session")
 async def window(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]:
     """Opens the page in windows; at the end of the test none of them has shown a fault."""
-    async with contextlib.AsyncExitStack() as stack:
-        windows: list[Window] = []
-
-        async def open_window(**options: Any) -> Window:
-            context = await chromium.new_context(**{"viewport": DESKTOP, **options})
-            stack.push_async_callback(context.close)
-            context.set_default_timeout(10_000)
-            opened = Window(await context.new_page(), counter)
-            windows.append(opened)
-            watch(opened, urllib.parse.urlsplit(counter.service.base_url).netloc)
-            await opened.page.goto(counter.address)
-            if options.get("java_script_enabled", True):
-                await counter.until_streams(len(windows))
-            return opened
-
+    async with opening(chromium, counter) as open_window:
         yield open_window
-        assert [opened.faults for opened in windows if opened.faults] == []
 
 
 # Payments. ------------------------------------------------------------------------------------------------------------
@@ -413,45 +326,6 @@ FOCUS = """() => {
 
 
 # Looks. ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-async def test_every_screen_fits_and_is_accessible(window: Open, counter: PageCounter, viewport: ViewportSize) -> None:
-    """Nothing is cut off or scrolls; axe finds nothing in light and dark; targets are large enough."""
-    is_phone = viewport is PHONE
-    shop = await window(viewport=viewport, has_touch=is_phone, reduced_motion="reduce")
-    for name in SCREENS:
-        await show(counter, name)
-        await shop.shows(name)
-        sizes = await shop.page.evaluate(SIZES)
-        assert sizes["wider"] <= 0, name
-        assert sizes["cut"] <= 0, name
-        assert is_phone or sizes["taller"] <= 0, name
-        assert sizes["overlaps"] == [], name
-        assert sizes["small"] == [], name
-        for scheme in ("light", "dark"):
-            await shop.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            found = await Axe().run(shop.page, options={"runOnly": RULES["runOnly"]})
-            assert violations(found) == [], (name, scheme)
-
-
-SIZES = """() => {
-    const root = document.documentElement, screen = document.querySelector('.scr'), phone = innerWidth < 768;
-    const box = name => document.querySelector(name).getBoundingClientRect();
-    const overlaps = [];
-    if (box('.hint').height && phone && box('.hint').bottom > box('.tray').top + 1) overlaps.push('hint, tray');
-    if (!phone && getComputedStyle(document.querySelector('.hint')).visibility === 'visible'
-        && box('.hint').bottom > box('.device').top) overlaps.push('hint, device');
-    const small = [...document.querySelectorAll('button, summary, select, .how label')]
-        .filter(it => it.checkVisibility({visibilityProperty: true}))
-        .filter(it => it.getBoundingClientRect().height < (phone ? 43.9 : 24))
-        .map(it => it.id || it.textContent.trim());
-    return {
-        wider: root.scrollWidth - innerWidth, taller: root.scrollHeight - innerHeight,
-        cut: Math.max(screen.scrollHeight - screen.clientHeight, screen.scrollWidth - screen.clientWidth),
-        overlaps, small,
-    };
-}"""
 
 
 async def test_the_page_at_200_percent_and_in_a_small_window(window: Open) -> None:

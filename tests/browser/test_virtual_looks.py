@@ -1,0 +1,113 @@
+"""Every screen of a virtual terminal in both windows, light and dark: nothing overlaps, is cut off, or bars anyone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, ViewportSize
+
+from browser.test_looks import RULES
+from browser.virtual_screens import SCREENS, show
+from browser.virtual_window import DESKTOP, PHONE, QUICK, opening
+from page_counter import PageCounter, page_counter
+from paydesk.sandbox.terminals.screen import ScreenName
+from paydesk.storage.connect import open_database
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CHANGING = [["#status"], ["#hint"], ["#lights"], ["#glass"], ["#paper"], ["#slot"], ["#faults"]]
+"""What differs from screen to screen: the rest of the page is checked once."""
+MOVING = """document.getAnimations().filter(it => it.effect.getComputedTiming().endTime > 50)
+    .map(it => it.animationName ?? it.transitionProperty)"""
+COUPON = (
+    f"{{center}}{{b}}{{w}}Corner shop{{/w}}{{/b}}{{/center}}{{br}}{'10% off until 31 March. ' * 4}{{br}}"
+    f"{{s}}{'W' * 90}{{/s}}{{br}}{{center}}{{qr}}https://shop.example/c/4711{{/qr}}{{/center}}{{br}}"
+    f"{{pdf417}}{'4711' * 20}{{/pdf417}}"
+)
+LAYOUT = Path(__file__).with_name("layout.js").read_text()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]:
+    """A manual terminal with its page."""
+    database = await open_database(sqlite_url)
+    async with page_counter(database, tmp_path, pace=QUICK) as counter:
+        yield counter
+    await database.close()
+
+
+async def test_every_screen_is_looked_at() -> None:
+    """One of each kind."""
+    assert SCREENS.keys() == set(get_args(ScreenName))
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_every_screen_fits_and_is_accessible(
+    chromium: Browser, counter: PageCounter, viewport: ViewportSize
+) -> None:
+    """Texts are whole and apart, nothing scrolls that need not, targets are large enough, axe finds nothing."""
+    async with opening(chromium, counter) as window:
+        page = (await window(viewport=viewport, has_touch=viewport is PHONE, reduced_motion="reduce")).page
+        await page.evaluate(Axe().axe_script)
+        for number, (name, screen) in enumerate(SCREENS.items()):
+            await show(counter, name)
+            await page.locator(f"#glass[data-screen={name}]").wait_for()
+            if screen.receipt is not None:
+                await page.locator("#copies section").first.wait_for(state="attached")
+            assert await page.evaluate(LAYOUT) == [], name
+            for scheme in ("light", "dark"):
+                await page.emulate_media(color_scheme=scheme)
+                assert await _violations(page, None if number == 0 else CHANGING) == [], (name, scheme)
+
+
+async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, counter: PageCounter) -> None:
+    """No screen has an animation that lasts."""
+    async with opening(chromium, counter) as window:
+        page = (await window(reduced_motion="reduce")).page
+        for name in ("present_card", "authorizing", "approved", "remove_card", "printing", "rebooting"):
+            await show(counter, name)
+            await page.locator(f"#glass[data-screen={name}]").wait_for()
+            assert await page.evaluate(MOVING) == [], name
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_prints_and_the_form_fit(chromium: Browser, counter: PageCounter, viewport: ViewportSize) -> None:
+    """The sheet with both copies, a long coupon with its codes, and the form of a new order are whole."""
+    async with opening(chromium, counter) as window:
+        shop = await window(viewport=viewport, reduced_motion="reduce")
+        page = shop.page
+        await page.evaluate(Axe().axe_script)
+        await show(counter, "approved")
+        await shop.shows("approved")
+        await page.locator("[popovertarget=copies]:visible").first.click()
+        assert await page.evaluate(LAYOUT) == []
+        assert await _violations(page, [["#copies"]]) == []
+        counter.display.print(text=COUPON)
+        await page.locator("#copies [role=img]").wait_for()
+        assert await page.evaluate(LAYOUT) == []
+        assert await _violations(page, [["#copies"]]) == []
+        code = await page.locator("#copies [role=img] svg").bounding_box()
+        assert code is not None
+        assert code["width"] == code["height"] >= 100
+        await shop.press("Close")
+        await shop.press("New order")
+        assert await page.evaluate(LAYOUT) == []
+        assert await _violations(page, [["#new-order"]]) == []
+
+
+async def _violations(page: Page, included: list[list[str]] | None) -> list[str]:
+    """What axe finds in these parts of the page, or in all of it."""
+    run = (
+        "([parts, only]) => axe.run(parts ? {include: parts} : document, {runOnly: only, resultTypes: ['violations']})"
+    )
+    found: dict[str, Any] = await page.evaluate(run, [included, RULES["runOnly"]])
+    return [
+        f"{rule['id']}: {node['html']} {node['failureSummary']}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]

@@ -1,0 +1,103 @@
+"""Windows with the page of a virtual terminal: what a person does and sees, and what no page may do."""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
+
+from page_counter import PageCounter
+from paydesk.sandbox.terminals.client import Pace
+
+PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
+QUICK = Pace(backoff_seconds=(0.1, 0.2), authorizing_seconds=0.6, reboot_seconds=0.3)
+
+
+@dataclass
+class Window:
+    """A window with the page of the counter's terminal. `faults` is what no page may do."""
+
+    page: Page
+    counter: PageCounter
+    faults: list[str] = field(default_factory=list)
+
+    async def press(self, name: str) -> None:
+        """Press the button of that name."""
+        await self.page.get_by_role("button", name=name, exact=True).click()
+
+    async def present(self, card: str, way: str = "Tap") -> None:
+        """Choose how cards are presented, and press a card."""
+        await self.page.get_by_role("radio", name=way, exact=True).check()
+        await self.page.locator(f"#card-{card}").click()
+
+    async def shows(self, screen: str) -> None:
+        """Wait until the page shows the screen."""
+        await self.page.locator(f"#glass[data-screen={screen}]").wait_for()
+
+    async def reads(self, text: str) -> None:
+        """Wait until the text is visible."""
+        await self.page.get_by_text(text).first.wait_for()
+
+    async def order(self, amount: str = "24.90", description: str = "") -> str:
+        """Create an order with the form of the page; return its id once the terminal asks for a card."""
+        await self.press("New order")
+        await self.page.get_by_label("Amount in").fill(amount)
+        await self.page.get_by_label("Description").fill(description)
+        await self.press("Create order")
+        await self.shows("present_card")
+        return str(self.counter.screen.order_id)
+
+    async def focused(self) -> str:
+        """Return the id of the focused element."""
+        found: str = await self.page.evaluate("document.activeElement.id")
+        return found
+
+
+def watch(window: Window, host: str) -> None:
+    """Record in `faults` scripts that fail or are blocked, requests to other hosts, and unexpected answers."""
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and "status of 409" not in message.text:
+            window.faults.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if urllib.parse.urlsplit(request.url).netloc != host:
+            window.faults.append(f"another host: {request.url}")
+
+    def on_response(response: Response) -> None:
+        if response.status >= 400 and response.status != 409:
+            window.faults.append(f"{response.status}: {response.url}")
+
+    window.page.on("console", on_console)
+    window.page.on("request", on_request)
+    window.page.on("response", on_response)
+    window.page.on("pageerror", lambda error: window.faults.append(f"script: {error}"))
+
+
+Open = Callable[..., Awaitable[Window]]
+
+
+@contextlib.asynccontextmanager
+async def opening(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]:
+    """Open the page in windows; at the end none of them has shown a fault."""
+    async with contextlib.AsyncExitStack() as stack:
+        windows: list[Window] = []
+
+        async def open_window(**options: Any) -> Window:
+            context = await chromium.new_context(**{"viewport": DESKTOP, **options})
+            stack.push_async_callback(context.close)
+            context.set_default_timeout(10_000)
+            opened = Window(await context.new_page(), counter)
+            windows.append(opened)
+            watch(opened, urllib.parse.urlsplit(counter.service.base_url).netloc)
+            await opened.page.goto(counter.address)
+            if options.get("java_script_enabled", True):
+                await counter.until_streams(len(windows))
+            return opened
+
+        yield open_window
+        assert [opened.faults for opened in windows if opened.faults] == []
