@@ -16,7 +16,9 @@ def test_svg_is_one_element_with_a_quiet_zone() -> None:
     text = qr.svg_of(ADDRESS)
     root = ET.fromstring(text)  # noqa: S314 - our own text
     assert root.tag == "svg"
-    assert root.attrib["width"] == root.attrib["height"] == str((33 + 2 * 4) * qr.MODULE_PIXELS)
+    side = 33 + 2 * 4
+    assert root.attrib["viewBox"] == f"0 0 {side} {side}"
+    assert not root.attrib.keys() & {"width", "height"}, "it is as large as the page draws it"
     assert "http" not in text
     assert qr.svg_of(ADDRESS) == text != qr.svg_of(ADDRESS.replace("BCDF", "ZZZZ"))
 

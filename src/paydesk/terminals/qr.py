@@ -7,14 +7,11 @@ import io
 import segno
 
 CHARACTERS_MAX = 1_000
-MODULE_PIXELS = 6
 
 
 def svg_of(text: str) -> str:
-    """Return the QR code as an SVG element for a page, black on white whatever the page's colours."""
-    return _code(text).svg_inline(
-        scale=MODULE_PIXELS, border=4, dark="#000", light="#fff", svgclass="qr", lineclass=None
-    )
+    """Return the QR code as an SVG element for a page, which sizes it; black on white whatever the page's colours."""
+    return _code(text).svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", lineclass=None, omitsize=True)
 
 
 def terminal_of(text: str) -> str:

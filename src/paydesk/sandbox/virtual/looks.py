@@ -117,7 +117,7 @@ _DECLINED = {
 }
 _AWKWARD = {
     "wrong_pin": "Wrong PIN, three times",
-    "no_answer": "No answer: outcome unknown",
+    "no_answer": "No answer",
     "late": "Late answer, after 30 s",
     "slow": "Slow, 5 s",
 }
