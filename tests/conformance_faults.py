@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import journal, payment, scripts, terminal
+from paydesk.sandbox.terminals import journal, payment, scripts, slot, terminal
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.payment import Device
@@ -58,9 +58,9 @@ def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
 
     async def hold(self: Any, entry: Entry) -> None:
         await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
-        self._reporter.add(entry.lease_id)
+        self._report(entry.lease_id)
 
-    patch.setattr(terminal.Terminal, "_hold", hold)
+    patch.setattr(slot.Slot, "_hold", hold)
 
 
 def ignores_cancels(patch: pytest.MonkeyPatch) -> None:

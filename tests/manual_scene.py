@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,7 @@ async def counter(
     async with running(database, development=True, **options) as service:
         terminal = await service.terminal()
         if tips:
-            percentages = ",".join(map(str, tips))
+            percentages = json.dumps(tips)
             sql, arguments = SET_KIND, (service.seller_id, terminal.id, "terminal", percentages)
             await database.write(lambda tx: tx.run(sql, *arguments))
         fleet = Fleet(service.base_url, folder / "terminals", pace)

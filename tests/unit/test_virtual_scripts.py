@@ -28,6 +28,7 @@ from paydesk.sandbox.terminals.scripts import Script
         ("cancel", Script("cancel")),
         ("ignore", Script("ignore")),
         ("hold", Script("hold")),
+        ("manual", Script("manual")),
     ],
 )
 def test_parses_every_script(text: str, script: Script) -> None:
@@ -45,6 +46,7 @@ def test_parses_every_script(text: str, script: Script) -> None:
         ("decline:poor", "card_disabled"),
         ("decline:card_disabled:poor", "card_disabled"),
         ("hold:3s", "hold"),
+        ("manual:3s", "manual"),
         ("approve:31s", "30s"),
         ("approve:-1s", "approve"),
         ("approve:tip=0", "approve:tip=<percent>"),

@@ -89,12 +89,19 @@ def _playlist(script: str | None, script_file: Path | None) -> Playlist:
     """Return the playlist of that text, or of that name in the file. Raises `WrongUsage`."""
     from paydesk.sandbox.terminals import playlists
     from paydesk.sandbox.terminals import script_file as files
+    from paydesk.sandbox.terminals.scripts import MANUAL
 
     try:
         by_name = files.read(script_file) if script_file is not None else {}
-        return playlists.parse(script or next(iter(by_name), "approve"), by_name)
+        playlist = playlists.parse(script or next(iter(by_name), "approve"), by_name)
     except ValueError as error:
         raise WrongUsage(f"{error}") from None
+    if any(part.script.name == MANUAL for part in playlist.parts):
+        raise WrongUsage(
+            "The script manual waits for a person, and simulated terminals have no page to act on.",
+            "Use another script, or create one terminal: `paydesk terminals create --virtual --script manual`.",
+        )
+    return playlist
 
 
 def _allow_open_files(count: int) -> None:

@@ -150,6 +150,7 @@ class DeviceClient:
         self._sends("ack")
         reply = await self._in_session("POST", f"/leases/{lease_id}/ack", {})
         if self.link.takes_acknowledgement():
+            self._receives("answer lost")
             raise ServiceUnavailable("the answer to the acknowledgement was lost")
         self._refused(reply)
         return reply
@@ -181,6 +182,8 @@ class DeviceClient:
         """Send a result. The service accepts it from an earlier session and under a revoked token too."""
         self._sends(f"result {result.get('outcome', '')}")
         reply = await self._call("PUT", f"/leases/{lease_id}/results/{result_id}", result)
+        if isinstance(order := reply.body.get("order"), dict):
+            self._receives(f"order {order.get('status', '')}")
         self._refused(reply)
         return reply
 
@@ -190,6 +193,7 @@ class DeviceClient:
 
     async def authorize_by_service(self, lease_id: str, request: dict[str, Any]) -> Reply:
         """Have the service request the authorization, as terminals of kind `service` do."""
+        self._sends("authorize")
         return await self._in_session("POST", f"/leases/{lease_id}/authorize", request, AUTHORIZE_SECONDS_MAX)
 
     def now(self) -> datetime | None:

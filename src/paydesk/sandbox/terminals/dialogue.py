@@ -49,6 +49,11 @@ class Dialogue:
         self.ending: Ending | None = None
         self.presented: dict[str, Any] = {}
 
+    @property
+    def has_no_payment(self) -> bool:
+        """Whether it ended before the permit."""
+        return self.ending in ("canceled", "blocked")
+
     def begin(self) -> None:
         """Show the first screen that waits for the person."""
         if self._questions:
@@ -60,9 +65,9 @@ class Dialogue:
 
     def act(self, action: Action) -> None:
         """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
-        name = "press_cancel" if action.key == "cancel" and action.name == "press" else action.name
+        name = action.name
         if self.ending is not None or name not in self._panel.screen.actions:
-            raise self._refused(f"does not take {action.name}")
+            raise self._refused(f"does not take {name}")
         if name == "press_cancel":
             self._cancel()
         elif name == "choose":

@@ -121,14 +121,13 @@ class Fleet:
         """Stop the terminal, if it is one of this process, and delete its journal."""
         handheld = self._handhelds.pop(terminal_id, None)
         if handheld is not None:
-            await handheld.stop()
-            handheld.panel.switch_off()
+            await handheld.close()
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
-        await asyncio.gather(*(handheld.stop() for handheld in self._handhelds.values()))
+        await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
         self._handhelds.clear()
         if self._http is not None:
             await self._http.close()

@@ -16,6 +16,9 @@ from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 
+OFFLINE_SECONDS_MAX = 3_600
+WAITING_MAX = 16
+"""How many actions may wait for the terminal at a time."""
 HELLO_SECONDS_MAX, NOTICED_SECONDS_MAX = 5.0, 1.0
 
 _log = structlog.get_logger("virtual.handheld")
@@ -31,6 +34,7 @@ class Handheld:
         """The running start, None while it is switched off or restarts."""
         self._restarting: asyncio.Task[None] | None = None
         self._power = asyncio.Lock()
+        self._waiting = 0
 
     def start(self) -> None:
         """Switch it on; it connects in the background."""
@@ -57,7 +61,12 @@ class Handheld:
         terminal, self.terminal = self.terminal, None
         if terminal is not None:
             await terminal.stop()
-        self.panel.close()
+
+    async def close(self) -> None:
+        """Stop it for good."""
+        await self.stop()
+        self.panel.switch_off()
+        self.panel.link.close()
 
     async def act(self, action: Action) -> Screen:
         """Take an action of a person, and return the screen after it.
@@ -69,6 +78,10 @@ class Handheld:
                 async with self._power:
                     await self._switch(action)
             case "go_offline":
+                if action.seconds is not None and not 0 < action.seconds <= OFFLINE_SECONDS_MAX:
+                    raise ValueError(
+                        f"the seconds are {action.seconds:g}; they must be above 0 and at most {OFFLINE_SECONDS_MAX}"
+                    )
                 self.panel.link.cut(action.seconds)
                 await self._until_online(is_online=False)
             case "go_online":
@@ -81,8 +94,17 @@ class Handheld:
             case _:
                 if self.terminal is None:
                     raise self._refused(action)
-                return await self.terminal.act(action)
+                return await self._act(self.terminal, action)
         return self.panel.screen
+
+    async def _act(self, terminal: Terminal, action: Action) -> Screen:
+        if self._waiting == WAITING_MAX:
+            raise ActionNotPossible(self.panel.screen, "too many actions are waiting; try again")
+        self._waiting += 1
+        try:
+            return await terminal.act(action)
+        finally:
+            self._waiting -= 1
 
     async def _until_online(self, *, is_online: bool) -> None:
         """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""

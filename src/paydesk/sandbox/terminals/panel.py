@@ -108,14 +108,22 @@ class Panel:
         """Return whether the panel shows that the outcome of this order is not known."""
         return self.screen.name == "unknown" and self.screen.order_id == order_id
 
-    def resolve(self, order_id: str | None, order: Mapping[str, Any]) -> None:
-        """Show the outcome of an order that was not known; `order` is as the service answers it."""
+    def warn(self, order_id: str | None) -> bool:
+        """Show that the outcome of the order is not known, if it is shown; return whether it is."""
+        if self.order is None or self.screen.order_id != order_id or self.screen.name not in IN_PROGRESS:
+            return False
+        if self.screen.name != "unknown":
+            self.end(self.order.unknown())
+        return True
+
+    def resolve(self, order_id: str | None, status: str, paid: Mapping[str, Any]) -> None:
+        """Show the outcome of an order that was not known, by its status; `paid` is what an approval consists of."""
         if self.order is None or not self.is_unknown(order_id):
             return
-        if order.get("status") in ("processed", "refunded"):
-            self.end(self.order.outcome({"outcome": "approved"}))
-        elif order.get("status") == "failed":
-            self.end(self.order.outcome({"outcome": "declined", "status_detail": order.get("status_detail", "")}))
+        if status in ("processed", "refunded"):
+            self.end(self.order.outcome({"outcome": "approved", **paid}))
+        elif status == "failed":
+            self.end(self.order.outcome({"outcome": "declined", "status_detail": ""}))
         else:
             self.end(self.order.canceled(""))
 
@@ -134,11 +142,6 @@ class Panel:
             self.end(self.order.unknown())
         else:
             self._show_resting()
-
-    def close(self) -> None:
-        """Cancel the timers."""
-        self._cancel_timer()
-        self.link.close()
 
     def _rest(
         self, state: Literal["off", "starting", "online", "offline"], screen: Screen, *, is_forced: bool = False

@@ -114,7 +114,8 @@ def _show_step(device: Device, entry: Entry, step: str) -> None:
         device.panel.show(screens.present_card(device.expires_ms(entry)))
     elif step == "pin_requested":
         screens.entry = "insert"
-        device.panel.show(screens.pin())
+        # Its PIN is the script's: a person can only cancel.
+        device.panel.show(msgspec.structs.replace(screens.pin(), actions=("press_cancel",)))
     elif step == "card_removal":
         screens.entry = ""
 
@@ -127,6 +128,8 @@ async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None
 
 async def resume_authorization(device: Device, entry: Entry) -> None:
     """Repeat the call to the acquirer for a payment that may have been charged, and write the result."""
+    if device.panel.order is not None:
+        device.panel.show(device.panel.order.authorizing())
     async with device.lock:
         await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))
 

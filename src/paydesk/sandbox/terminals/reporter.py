@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from typing import Protocol
 
 import structlog
 
@@ -13,16 +14,23 @@ from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceU
 from paydesk.sandbox.terminals.journal import Entry, Journal
 
 _log = structlog.get_logger("virtual.terminal")
-_PRINTING_SEQ = 1_000
+_AFTER_RESULT_SEQ = 10_000
 
 Start = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
+
+
+class Recorded(Protocol):
+    """What is done after the service has recorded a result, and has said whether to print a receipt."""
+
+    def __call__(self, entry: Entry, *, prints: bool) -> None:
+        """Do it."""
 
 
 class Reporter:
     """Sends the results of a journal, and deletes each from it once the service has recorded it.
 
     `start` runs a report in the background. To cancel one loses nothing at any point. `counts` has the recorded results
-    by outcome. `recorded` is called with each, and whether a receipt is to be printed.
+    by outcome. `recorded` is called with each.
     """
 
     def __init__(
@@ -33,7 +41,7 @@ class Reporter:
         start: Start,
         counts: Counter[str] | None = None,
         *,
-        recorded: Callable[[Entry, bool], None] = lambda _entry, _prints: None,
+        recorded: Recorded | None = None,
     ) -> None:
         self._counts: Counter[str] = Counter() if counts is None else counts
         self._recorded = recorded
@@ -85,11 +93,14 @@ class Reporter:
         await self._journal.forget(entry.lease_id)
         self._counts[(entry.result or {}).get("outcome", "")] += 1
         prints = reply.body.get("print") is True
-        self._recorded(entry, prints)
-        if prints:
-            # The order has ended and nothing depends on this step.
-            with contextlib.suppress(ServiceUnavailable, SessionEnded):
-                await self._client.progress(entry.lease_id, _PRINTING_SEQ, "printing")
+        if self._recorded is not None:
+            self._recorded(entry, prints=prints)
+        is_inserted = ((entry.chosen or {}).get("card") or {}).get("entry_mode") == "chip"
+        steps = ("card_removal",) * is_inserted + ("printing",) * prints
+        # The order has ended and nothing depends on these steps.
+        with contextlib.suppress(ServiceUnavailable, SessionEnded):
+            for seq, step in enumerate(steps, _AFTER_RESULT_SEQ):
+                await self._client.progress(entry.lease_id, seq, step)
         return True
 
     def _warn(self, event: str, entry: Entry, **fields: object) -> None:

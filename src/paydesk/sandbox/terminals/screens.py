@@ -46,7 +46,7 @@ Entry = Literal["", "tap", "insert", "swipe", "phone", "scan"]
 
 def off() -> Screen:
     """Return the dark screen."""
-    return Screen("off", ("Switched off",))
+    return Screen("off", ("Switched off",), actions=("power_on",))
 
 
 def starting(orders: int) -> Screen:

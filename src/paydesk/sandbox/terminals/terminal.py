@@ -16,35 +16,18 @@ from typing import Any
 import structlog
 
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import manual, playlists
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals.actions import Action
 from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
-from paydesk.sandbox.terminals.dialogue import Dialogue
-from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry, Journal
+from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.network import FlakyNetwork
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.payment import (
-    NEVER_CHARGED,
-    Device,
-    acknowledge,
-    conclude,
-    play,
-    receipt_of,
-    resume_authorization,
-    resume_permit,
-    show_outcome,
-)
+from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.playlists import Part
 from paydesk.sandbox.terminals.reporter import Reporter
 from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.scripts import MANUAL
+from paydesk.sandbox.terminals.slot import Slot
 
-TAKEN_OVER_SEQ = 100
-"""The steps of a person who takes over from a script are numbered after this."""
-ACKNOWLEDGED_SECONDS_MAX = 3.0
-"""How long an action waits for the acknowledgement of its order."""
-OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
-"""Between the questions for an unknown outcome; the last one repeats."""
 EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 
 
@@ -70,15 +53,12 @@ class Terminal:
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
         self._lock = asyncio.Lock()
-        self._device = Device(client, journal, self._pace, self._lock, self._panel)
+        device = Device(client, journal, self._pace, self._lock, self._panel)
+        self._slot = Slot(device, self._add_report, self._in_background)
         self._reporter = Reporter(
-            client, journal, self._pace, self._in_background, self._counts, recorded=self._recorded
+            client, journal, self._pace, self._in_background, self._counts, recorded=self._slot.recorded
         )
         self._running: asyncio.Task[None] | None = None
-        self._payment: asyncio.Task[None] | None = None
-        self._following: asyncio.Task[None] | None = None
-        self._dialogue: Dialogue | None = None
-        self._lease_id = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
@@ -93,7 +73,7 @@ class Terminal:
     @property
     def is_paying(self) -> bool:
         """Whether an order is in progress."""
-        return self._payment is not None and not self._payment.done()
+        return self._slot.is_paying
 
     def start(self) -> None:
         """Start in the background."""
@@ -112,38 +92,11 @@ class Terminal:
         self._set_network()
 
     async def act(self, action: Action) -> Screen:
-        """Take an action about the order. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
-        await self._until_acknowledged()
-        screen = self._panel.screen
-        if action.name not in screen.actions:
-            raise ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")
-        if action.name == "remove_card":
-            self._panel.remove_card()
-        elif self._dialogue is not None:
-            self._dialogue.act(action)
-        else:
-            await self._take_over(action)
-        return self._panel.screen
+        """Take a person's action about the order, and return the screen after it.
 
-    async def _until_acknowledged(self) -> None:
-        """Wait until the service has the acknowledgement of the order, for some seconds."""
-        display, deadline = self._panel.display, time.monotonic() + ACKNOWLEDGED_SECONDS_MAX
-        while display.screen.name == "amount" and (left := deadline - time.monotonic()) > 0:
-            await display.changed(display.revision, left)
-        if display.screen.name == "amount":
-            raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")
-
-    async def _take_over(self, action: Action) -> None:
-        """Let the person go on with an order that a script plays."""
-        screen = self._panel.screen
-        async with self._lock:
-            entry = self._journal.entries.get(self._lease_id)
-            if self._panel.screen is not screen or entry is None or entry.step != ACKNOWLEDGED or entry.result:
-                raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
-            dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
-            dialogue.act(action)
-            await self._stop_payment()
-            self._payment = self._in_background(self._converse(entry, dialogue, TAKEN_OVER_SEQ), "payment")
+        Raises `ActionNotPossible`, and `ValueError` for an unknown card.
+        """
+        return await self._slot.act(action)
 
     def _set_network(self) -> None:
         probability = playlists.parse(self._journal.script).flaky
@@ -161,13 +114,12 @@ class Terminal:
             self.settled.set()
             self._panel.disconnected(f"The session has ended: {error}", None)
             self._log.warning("virtual_terminal_stopped", reason=str(error))
-            await self._stop_payment()
+            await self._slot.stop()
             # The service accepts results without a session.
             await self._reporter.drained()
         finally:
             self.is_connected = False
-            await self._stop_payment()
-            await self._stop_following()
+            await self._slot.close()
             await self._reporter.stop()
             if self._client.network is not None:
                 await self._client.network.close()
@@ -205,13 +157,11 @@ class Terminal:
         elif entry.result is not None:
             self._report(entry)
         elif verdict.verdict == "resume":
-            await self._begin(entry)
+            await self._slot.begin(entry, self._part_of(entry))
         elif verdict.verdict in ("forget", "abort"):
-            await self._drop(entry.lease_id, is_over=True)
+            await self._slot.drop(entry.lease_id, is_over=True)
         elif verdict.verdict == "hold":
-            await self._stop_payment()
-            self._lease_id = entry.lease_id
-            self._payment = self._in_background(self._hold(entry), "payment")
+            await self._slot.hold(entry)
         else:
             self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
 
@@ -229,10 +179,10 @@ class Terminal:
             case Message("order", str(lease_id), order=dict(order)):
                 await self._offered(lease_id, order, message.expires_date or "")
             case Message("cancel", str(lease_id)):
-                done = await self._drop(lease_id)
+                done = await self._slot.drop(lease_id)
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
             case Message("expired", str(lease_id)):
-                await self._drop(lease_id, is_expired=True)
+                await self._slot.drop(lease_id, is_expired=True)
             case Message("mode", operating_mode=str(operating_mode)):
                 self._panel.set_mode(operating_mode)
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
@@ -243,127 +193,19 @@ class Terminal:
             entry = Entry(lease_id, order, number=self._journal.number_of(lease_id), expires_date=expires_date)
         if entry.result is not None:
             self._report(entry)
-        elif self._part_of(entry).script.name != "ignore":
-            await self._begin(entry)
+        elif (part := self._part_of(entry)).script.name != "ignore":
+            await self._slot.begin(entry, part)
 
     def _part_of(self, entry: Entry) -> Part:
         return playlists.parse(self._journal.script).at(entry.number)
 
-    async def _begin(self, entry: Entry) -> None:
-        """Process the order unless that is running already; for the service, any earlier order has ended."""
-        if self.is_paying:
-            if self._lease_id == entry.lease_id:
-                return
-            if not await self._drop(self._lease_id):
-                await self._stop_payment()
-                self._reporter.add(self._lease_id)
-        self._lease_id = entry.lease_id
-        self._payment = self._in_background(self._pay(entry), "payment")
-
-    async def _pay(self, entry: Entry) -> None:
-        script, delay_seconds = self._part_of(entry).script, self._part_of(entry).delay_seconds
-        if entry.step == OFFERED:
-            await self._pace.sleep(delay_seconds)
-        self._panel.begin(entry.order)
-        try:
-            if entry.step == AUTHORIZING and entry.chosen is not None:
-                has_result = await resume_permit(self._device, entry, entry.chosen)
-            elif script.name == MANUAL and entry.step != AUTHORIZING:
-                if not await acknowledge(self._device, entry):
-                    return
-                entry = self._journal.entries[entry.lease_id]
-                dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
-                dialogue.begin()
-                await self._converse(entry, dialogue)
-                return
-            else:
-                has_result = await play(self._device, entry, script)
-        except SessionEnded:
-            # The running poll raises the same and ends the session.
-            return
-        if has_result:
-            self._reporter.add(entry.lease_id)
-
-    async def _converse(self, entry: Entry, dialogue: Dialogue, seq: int = 0) -> None:
-        """Have a person process the order, whose dialogue has begun."""
-        self._dialogue = dialogue
-        try:
-            if await manual.play(self._device, entry, dialogue, seq):
-                self._reporter.add(entry.lease_id)
-        except SessionEnded:
-            return
-        finally:
-            if self._dialogue is dialogue:
-                self._dialogue = None
-
-    async def _hold(self, entry: Entry) -> None:
-        """Find the outcome of a payment with a permit and no result in the journal."""
-        self._panel.begin(entry.order)
-        if not entry.sent:
-            await conclude(self._device, entry, NEVER_CHARGED)
-        else:
-            try:
-                await resume_authorization(self._device, entry)
-            except SessionEnded:
-                # The running poll raises the same; the entry stays in the journal.
-                return
-        show_outcome(self._device, entry.lease_id)
-        self._reporter.add(entry.lease_id)
-
-    def _recorded(self, entry: Entry, prints: bool) -> None:  # noqa: FBT001 - as the reporter calls it
-        """Print the receipt of a recorded result, and find out an unknown outcome."""
-        outcome = (entry.result or {}).get("outcome")
-        if prints or outcome == "declined":
-            receipt = receipt_of(self._device, entry)
-            if receipt is not None:
-                self._panel.print(receipt)
-        if outcome == "unknown":
-            self._following = self._in_background(self._follow(entry), "outcome")
-
-    async def _follow(self, entry: Entry) -> None:
-        """Ask the service for the outcome while the screen says that it is not known."""
-        tries = 0
-        while self._panel.is_unknown(entry.order.get("id")):
-            await self._pace.sleep(OUTCOME_PAUSES_SECONDS[min(tries, len(OUTCOME_PAUSES_SECONDS) - 1)])
-            tries += 1
-            try:
-                order = await self._client.order_of(entry.lease_id)
-            except ServiceUnavailable:
-                continue
-            except SessionEnded:
-                return
-            if order.get("status") != "at_terminal":
-                self._panel.resolve(entry.order.get("id"), order)
-
-    async def _stop_following(self) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
-
     def _report(self, entry: Entry) -> None:
-        if entry.result is not None and not (self._lease_id == entry.lease_id and self.is_paying):
-            self._reporter.add(entry.lease_id)
+        """Report the result in the journal, unless its payment is about to do so."""
+        if entry.result is not None and not (self._slot.lease_id == entry.lease_id and self.is_paying):
+            self._add_report(entry.lease_id)
 
-    async def _drop(self, lease_id: str, *, is_over: bool = False, is_expired: bool = False) -> bool:
-        """Stop processing the order and forget it; return False if it may be charged: its result is reported.
-
-        `is_over`: the service has the outcome, so the order is kept only if its result must still be reported.
-        """
-        async with self._lock:
-            entry = self._journal.entries.get(lease_id)
-            if entry is not None and (entry.result is not None or (entry.sent and not is_over)):
-                return False
-            if lease_id == self._lease_id:
-                await self._stop_payment()
-        if entry is not None:
-            self._panel.drop(entry.order.get("id"), is_expired=is_expired)
-        await self._journal.forget(lease_id)
-        return True
-
-    async def _stop_payment(self) -> None:
-        if self._payment is not None:
-            self._payment.cancel()
-            await asyncio.gather(self._payment, return_exceptions=True)
+    def _add_report(self, lease_id: str) -> None:
+        self._reporter.add(lease_id)
 
     def _in_background(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=f"{name} of {self._journal.terminal_id}")

@@ -1,0 +1,238 @@
+"""The one order that a virtual terminal processes at a time: by a script, or by a person.
+
+A later order, a cancel or the expiry stops it, unless it may be charged: then its result is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from paydesk.sandbox.terminals import manual
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
+from paydesk.sandbox.terminals.dialogue import Dialogue
+from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
+from paydesk.sandbox.terminals.payment import (
+    NEVER_CHARGED,
+    Device,
+    acknowledge,
+    conclude,
+    play,
+    receipt_of,
+    resume_authorization,
+    resume_permit,
+    show_outcome,
+)
+from paydesk.sandbox.terminals.playlists import Part
+from paydesk.sandbox.terminals.presented import paid_amount
+from paydesk.sandbox.terminals.reporter import Start
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.scripts import MANUAL
+
+TAKEN_OVER_SEQ = 100
+"""The steps of a person who takes over from a script are numbered after this."""
+ACKNOWLEDGED_SECONDS_MAX = 3.0
+"""How long an action waits for the acknowledgement of its order."""
+STORED_SECONDS_MAX = 1.0
+OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
+"""Between the questions for an unknown outcome; the last one repeats."""
+
+
+class Slot:
+    """The slot for an order. `report` sends a lease's result, `start` runs work in the background."""
+
+    def __init__(self, device: Device, report: Callable[[str], None], start: Start) -> None:
+        self._device, self._report, self._start = device, report, start
+        self._panel, self._journal = device.panel, device.journal
+        self.lease_id = ""
+        """The lease of the order, or of the last one."""
+        self._payment: asyncio.Task[None] | None = None
+        self._inquiry: asyncio.Task[None] | None = None
+        self._dialogue: Dialogue | None = None
+
+    @property
+    def is_paying(self) -> bool:
+        """Whether an order is in progress."""
+        return self._payment is not None and not self._payment.done()
+
+    async def begin(self, entry: Entry, part: Part) -> None:
+        """Process the order unless that is running already; for the service, any earlier order has ended."""
+        if self.is_paying:
+            if self.lease_id == entry.lease_id:
+                return
+            if not await self.drop(self.lease_id):
+                await self.stop()
+                self._report(self.lease_id)
+        self.lease_id = entry.lease_id
+        self._payment = self._start(self._pay(entry, part), "payment")
+
+    async def hold(self, entry: Entry) -> None:
+        """Find the outcome of a payment with a permit and no result in the journal."""
+        await self.stop()
+        self.lease_id = entry.lease_id
+        self._payment = self._start(self._hold(entry), "payment")
+
+    async def drop(self, lease_id: str, *, is_over: bool = False, is_expired: bool = False) -> bool:
+        """Stop processing the order and forget it; return False if it may be charged: its result is reported.
+
+        `is_over`: the service has the outcome, so the order is kept only if its result must still be reported.
+        """
+        async with self._device.lock:
+            entry = self._journal.entries.get(lease_id)
+            if entry is not None and (entry.result is not None or (entry.sent and not is_over)):
+                return False
+            if lease_id == self.lease_id:
+                await self.stop()
+        if entry is not None and entry.sent:
+            self._find_outcome(entry)
+        elif entry is not None:
+            self._panel.drop(entry.order.get("id"), is_expired=is_expired)
+        await self._journal.forget(lease_id)
+        return True
+
+    async def stop(self) -> None:
+        """Stop processing the order; the journal keeps it."""
+        self._dialogue = None
+        await _canceled(self._payment)
+
+    async def close(self) -> None:
+        """Stop everything."""
+        await self.stop()
+        await _canceled(self._inquiry)
+
+    async def act(self, action: Action) -> Screen:
+        """Take a person's action about the order, and return the screen after it.
+
+        Raises `ActionNotPossible`, and `ValueError` for an unknown card.
+        """
+        if action.name == "press" and action.key == "cancel":
+            action = Action("press_cancel")
+        await self._until_acknowledged()
+        screen = self._panel.screen
+        if action.name not in screen.actions:
+            raise ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")
+        if action.name == "remove_card":
+            self._panel.remove_card()
+        elif self._dialogue is not None:
+            self._dialogue.act(action)
+        else:
+            await self._take_over(action)
+        screen = self._panel.screen
+        if (
+            self._payment is not None
+            and self._dialogue is not None
+            and self._dialogue.ending in ("canceled", "blocked")
+        ):
+            # The result is in the journal before the person hears of it.
+            await asyncio.wait((self._payment,), timeout=STORED_SECONDS_MAX)
+        return screen
+
+    def recorded(self, entry: Entry, *, prints: bool) -> None:
+        """Print the receipt of a result that the service has recorded, and find out an unknown outcome."""
+        outcome = (entry.result or {}).get("outcome")
+        if prints or outcome == "declined":
+            receipt = receipt_of(self._device, entry)
+            if receipt is not None:
+                self._panel.print(receipt)
+        if outcome == "unknown":
+            self._find_outcome(entry)
+
+    async def _pay(self, entry: Entry, part: Part) -> None:
+        if entry.step == OFFERED:
+            await self._device.pace.sleep(part.delay_seconds)
+        self._panel.begin(entry.order)
+        try:
+            if await self._has_result(entry, part):
+                self._report(entry.lease_id)
+        except SessionEnded:
+            # The running poll raises the same and ends the session.
+            return
+
+    async def _has_result(self, entry: Entry, part: Part) -> bool:
+        """Process the order; return whether the journal has a result."""
+        if entry.step == AUTHORIZING and entry.chosen is not None:
+            return await resume_permit(self._device, entry, entry.chosen)
+        if entry.step == AUTHORIZING or part.script.name != MANUAL:
+            return await play(self._device, entry, part.script)
+        if not await acknowledge(self._device, entry):
+            return False
+        entry = self._journal.entries[entry.lease_id]
+        self._dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
+        self._dialogue.begin()
+        return await manual.play(self._device, entry, self._dialogue)
+
+    async def _hold(self, entry: Entry) -> None:
+        self._panel.begin(entry.order)
+        if not entry.sent:
+            await conclude(self._device, entry, NEVER_CHARGED)
+        else:
+            try:
+                await resume_authorization(self._device, entry)
+            except SessionEnded:
+                # The running poll raises the same; the entry stays in the journal.
+                return
+        show_outcome(self._device, entry.lease_id)
+        self._report(entry.lease_id)
+
+    async def _until_acknowledged(self) -> None:
+        """Wait until the service has the acknowledgement of the order, for some seconds."""
+        display, deadline = self._panel.display, time.monotonic() + ACKNOWLEDGED_SECONDS_MAX
+        while display.screen.name == "amount" and (left := deadline - time.monotonic()) > 0:
+            await display.changed(display.revision, left)
+        if display.screen.name == "amount":
+            raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")
+
+    async def _take_over(self, action: Action) -> None:
+        """Let the person go on with an order that a script plays."""
+        screen = self._panel.screen
+        async with self._device.lock:
+            entry = self._journal.entries.get(self.lease_id)
+            if self._panel.screen is not screen or entry is None or entry.step != ACKNOWLEDGED or entry.result:
+                raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
+            dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
+            dialogue.act(action)
+            # Both at once: a stop of the terminal finds the one or the other.
+            scripted, self._dialogue = self._payment, dialogue
+            self._payment = self._start(self._converse(entry, dialogue), "payment")
+            await _canceled(scripted)
+
+    async def _converse(self, entry: Entry, dialogue: Dialogue) -> None:
+        """Process the order with a person who has taken over from a script."""
+        try:
+            if await manual.play(self._device, entry, dialogue, TAKEN_OVER_SEQ):
+                self._report(entry.lease_id)
+        except SessionEnded:
+            return
+
+    def _find_outcome(self, entry: Entry) -> None:
+        """Show that the outcome is not known, until the service knows it."""
+        if self._panel.warn(entry.order.get("id")):
+            if self._inquiry is not None:
+                self._inquiry.cancel()
+            self._inquiry = self._start(self._inquire(entry), "inquiry")
+
+    async def _inquire(self, entry: Entry) -> None:
+        """Ask the service for the outcome while the screen says that it is not known."""
+        order_id, tries = entry.order.get("id"), 0
+        while self._panel.is_unknown(order_id):
+            await self._device.pace.sleep(OUTCOME_PAUSES_SECONDS[min(tries, len(OUTCOME_PAUSES_SECONDS) - 1)])
+            tries += 1
+            try:
+                order = await self._device.client.order_of(entry.lease_id)
+            except ServiceUnavailable:
+                continue
+            except SessionEnded:
+                return
+            if order.get("status") != "at_terminal":
+                presented = entry.presented or {}
+                paid = {**presented, "paid_amount": paid_amount(entry.order, presented)}
+                self._panel.resolve(order_id, order.get("status", ""), paid)
+
+
+async def _canceled(task: asyncio.Task[None] | None) -> None:
+    """Cancel the task and wait for its end."""
+    if task is not None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
