@@ -21,7 +21,7 @@ import pytest
 
 import hostile
 from conftest import short_and_long
-from declared import applications, devices, operators, pages, public, tokens
+from declared import applications, devices, operators, pages, public, tokens, virtual
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
@@ -33,7 +33,7 @@ from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from service import running
 
-TABLES = [module.TABLE for module in (applications, tokens, devices, operators, pages, public)]
+TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, public)]
 MILLISECONDS_MAX = 50.0
 TRIES_MAX = 5
 SETTINGS = Settings(trusted_proxies=("127.0.0.1",), results_per_lease_max=100_000)
@@ -105,7 +105,9 @@ async def serving(url: str) -> AsyncIterator[Good]:
     """Run a service without workers; yield a function that prepares a valid request for an operation."""
     database = await open_database(url)
     faulty, clock = FaultyDatabase(database), MovableClock()
-    async with running(faulty, settings=SETTINGS, workers=False, development=True, clock=clock) as served:
+    async with running(
+        faulty, settings=SETTINGS, workers=False, development=True, clock=clock, has_fleet=True
+    ) as served:
         service = replace(served, scene=replace(served.scene, clock=clock))
 
         async def good(table: Table, operation: Operation) -> Attempt:

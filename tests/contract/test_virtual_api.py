@@ -18,6 +18,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
 from paydesk.sandbox.virtual import page_keys
+from paydesk.sandbox.virtual.handlers import WAITING_MAX
 from paydesk.sandbox.virtual.store import TERMINALS_MAX
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
@@ -349,8 +350,32 @@ async def test_wait_until_a_screen(service: Service) -> None:
         assert reply.details[0].startswith(detail)
 
 
+async def test_waiting_requests_are_bounded(service: Service) -> None:
+    """Per terminal; the next one is refused until one has its answer."""
+    virtual, other = await create(service), await create(service)
+    path = f"{TERMINALS}/{virtual.id}/screen?wait=30&until=off"
+    waiting = [asyncio.create_task(service.request("GET", path)) for _ in range(WAITING_MAX)]
+    await asyncio.sleep(0.5)
+    refused = await service.request("GET", path)
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "5")
+    assert (await other.screen())["screen"] == "idle"
+    await virtual.act("power_off")
+    assert [(await one).body["screen"] for one in waiting] == ["off"] * WAITING_MAX
+    assert (await virtual.screen("off"))["screen"] == "off"
+
+
+async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
+    """A request between the two stops gets 503, not an internal error."""
+    virtual = await create(service)
+    assert service.fleet is not None
+    await service.fleet.stop()
+    late = await service.request("POST", TERMINALS, {}, key=None)
+    assert (late.status, late.code, "Repeat" in late.body["message"]) == (503, "service_unavailable", True)
+    assert (await virtual.try_to("reboot")).status == 404
+
+
 async def test_a_stopping_service_ends_waits(database: Database) -> None:
-    """At once, with the screen; what comes later is told to repeat, and changes nothing."""
+    """At once, with the screen; later requests get 503, and change nothing."""
     async with playing(database) as service:
         virtual = await create(service)
         path = f"{TERMINALS}/{virtual.id}/screen?wait=40&until=off"

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import aiohttp
 
 
+class FleetStopped(Exception):
+    """A terminal cannot be switched on: the process stops."""
+
+
 class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
@@ -65,7 +69,8 @@ class Fleet:
         """Start a terminal, or restart it with this token and script; the entries of its journal are kept.
 
         `seed` makes the faults of its network the same in each run. Returns after its first hello, at most after 5 s;
-        then it continues to connect in the background. Raises `ValueError` for an invalid script or id.
+        then it continues to connect in the background. Raises `ValueError` for an invalid script or id, and
+        `FleetStopped`.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
@@ -106,7 +111,7 @@ class Fleet:
         """Do at the terminal what a person would do, and return the screen after it.
 
         Raises `ActionNotPossible` if the screen does not take the action, `ValueError` for an unknown card or an
-        invalid script, and `KeyError` for a terminal that is not of this process.
+        invalid script, `KeyError` for a terminal that is not of this process, and `FleetStopped`.
         """
         return await self._handhelds[terminal_id].act(action)
 
@@ -127,11 +132,12 @@ class Fleet:
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
+        # First, so that no terminal is switched on meanwhile.
+        http, self._http = self._http, None
         await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
         self._handhelds.clear()
-        if self._http is not None:
-            await self._http.close()
-            self._http = None
+        if http is not None:
+            await http.close()
 
     def terminals(self) -> tuple[str, ...]:
         """Return the ids of the terminals, switched on or off."""
@@ -158,7 +164,8 @@ class Fleet:
         return handheld
 
     def _start(self, journal: Journal, panel: Panel) -> Terminal:
-        assert self._http is not None, "a fleet is started before a terminal is added"
+        if self._http is None:
+            raise FleetStopped
         client = DeviceClient(self._http, self._base_url, journal.device_token)
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))

@@ -104,6 +104,8 @@ class Display:
         """The newest last."""
         self.is_online = False
         """Whether the terminal has a session and its network is up."""
+        self.waiting = 0
+        """Requests that wait for a screen."""
         self._exchanged = 0
         self._changed: asyncio.Event | None = None
         """Made by the first watcher: most displays have none."""

@@ -6,17 +6,19 @@ Only terminals that this process runs are found.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import get_args
 
 import msgspec
 
 from paydesk import audit
-from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
 from paydesk.operation import WAIT, Answer, Call, Query
 from paydesk.sandbox.terminals.actions import ActionNotPossible
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.screen import Screen, ScreenName
+from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
+from paydesk.sandbox.terminals.screen import Display, Screen, ScreenName
 from paydesk.sandbox.virtual import page_keys, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (
@@ -39,6 +41,8 @@ SELLER = Query(
     {"type": "string", "pattern": "^[0-9]{1,15}$"},
     "For operators only: the seller. Default: the first one.",
 )
+WAITING_MAX = 16
+"""Requests that may wait for a screen of one terminal."""
 LOOK_AGAIN_SECONDS = 1.0
 """How soon a request that waits notices that its client has gone or that the node stops."""
 
@@ -60,7 +64,10 @@ async def create(call: Call) -> Answer:
         return terminal, token.reveal()
 
     terminal, token = await call.database.write(work)
-    await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
+    try:
+        await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
+    except FleetStopped:
+        raise _stopping() from None
     return Answer(201, document_of(terminal, _page_url(call, terminal.terminal_id)))
 
 
@@ -88,7 +95,8 @@ async def show_screen(call: Call) -> Answer:
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await _find(call)
-    return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
+    with _counted(_display(call)):
+        return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
 
 
 async def act(call: Call) -> Answer:
@@ -110,6 +118,8 @@ async def act(call: Call) -> Answer:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
     except KeyError:
         raise _gone(call) from None
+    except FleetStopped:
+        raise _stopping() from None
     return Answer(200, ScreenDocument.of_screen(screen))
 
 
@@ -137,8 +147,12 @@ def document_of(terminal: Terminal, page_url: str | None = None) -> VirtualTermi
 def _fleet(call: Call) -> Fleet:
     """Return the virtual terminals of this process. Raises `SERVICE_UNAVAILABLE` while it stops."""
     if call.database.signals.stopping or call.shared.fleet is None:
-        raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
+        raise _stopping()
     return call.shared.fleet
+
+
+def _stopping() -> Refusal:
+    return SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
 
 
 async def _seller(tx: Transaction, call: Call, seller_id: int | None, field: str) -> int:
@@ -169,16 +183,39 @@ def _gone(call: Call) -> Refusal:
     )
 
 
+def _display(call: Call) -> Display:
+    """Return what the terminal of the path shows. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
+    assert call.shared.fleet is not None, "only `paydesk dev` has this endpoint"
+    try:
+        return call.shared.fleet.display(call.path)
+    except KeyError:
+        raise _gone(call) from None
+
+
+@contextmanager
+def _counted(display: Display) -> Iterator[None]:
+    """Count a waiting request of the terminal. Raises `TOO_MANY_REQUESTS` above `WAITING_MAX`."""
+    if display.waiting >= WAITING_MAX:
+        raise TOO_MANY_REQUESTS.with_reason(
+            "too many requests wait",
+            message=f"{WAITING_MAX} requests are already waiting for a screen of this terminal. Send the next one after"
+            " one of them is answered.",
+            headers=(("retry-after", "5"),),
+        )
+    display.waiting += 1
+    try:
+        yield
+    finally:
+        display.waiting -= 1
+
+
 async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
-    fleet, loop = _fleet(call), asyncio.get_running_loop()
+    loop, signals = asyncio.get_running_loop(), call.database.signals
     deadline = loop.time() + seconds
     while True:
-        try:
-            display = fleet.display(call.path)
-        except KeyError:
-            raise _gone(call) from None
+        display = _display(call)
         left = deadline - loop.time()
-        is_over = left <= 0 or call.database.signals.stopping or (call.disconnected is not None and call.disconnected())
+        is_over = left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected())
         if until in (None, display.screen.name) or is_over:
             return display.screen
         await display.changed(display.revision, min(left, LOOK_AGAIN_SECONDS))
