@@ -1,8 +1,7 @@
 """A reference client of Paydesk's terminal protocol, with Python's standard library alone.
 
-    python3 examples/terminal.py http://127.0.0.1:8377 --serial 4711
-
-Copy it, and replace `hardware.py`. Numbers in parentheses are the sections of docs/build-a-terminal.md.
+Run `python3 examples/terminal.py http://127.0.0.1:8377 --serial 4711`. To build your own, copy it and replace
+`hardware.py`. Numbers in parentheses are the sections of docs/build-a-terminal.md.
 """
 
 import argparse
@@ -101,17 +100,15 @@ class Terminal:
         for lease in self.call("POST", "/hello", {"app_version": "example", "journal": journal})[1]["leases"]:
             if lease["verdict"] == "resume":
                 self.lease_id = lease["lease_id"]
-            elif lease["verdict"] in ("forget", "abort"):
+            elif lease["verdict"] in ("forget", "abort"):  # report: sent anyway. hold: the service asks the acquirer.
                 self.drop(lease["lease_id"])
-            # report: results are sent anyway. hold: the card may be charged; the service asks the acquirer.
         return True
 
     def poll(self) -> None:
         """Wait for a message and follow it (3)."""
         wait, started = 1 if self.lease_id or self.results() else 25, time.monotonic()
         message = self.call("GET", f"/next?boot_id={self.boot_id}&wait={wait}", seconds=wait + 10)[1]
-        lease_id = message.get("lease_id", "")
-        entry = self.entries.get(lease_id, {})
+        entry = self.entries.get(lease_id := message.get("lease_id", ""), {})
         may_be_charged = entry.get("sent") or "result" in entry
         match message.get("type"):
             case "order":  # Every other order has ended.
@@ -124,6 +121,9 @@ class Terminal:
                 is_over = kind == "expired" or self.call("POST", f"/leases/{lease_id}/cancel-result", done)[0] == 200
                 if is_over and not may_be_charged:
                     self.drop(lease_id)
+            case "print":
+                print(message["content"], flush=True)  # Its printer is the console.
+                self.call("POST", f"/actions/{message['action_id']}/result", {"outcome": "printed"})
             case None:  # No message. A service that stops answers at once.
                 time.sleep(max(0, started + 1 - time.monotonic()))
 

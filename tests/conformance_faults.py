@@ -74,6 +74,17 @@ def ignores_cancels(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(terminal.Terminal, "_handle", handle_others)
 
 
+def does_not_print(patch: pytest.MonkeyPatch) -> None:
+    """It does nothing with a print message."""
+    handle = terminal.Terminal._handle
+
+    async def handle_others(self: Any, message: Message) -> None:
+        if message.type != "print":
+            await handle(self, message)
+
+    patch.setattr(terminal.Terminal, "_handle", handle_others)
+
+
 def never_backs_off(patch: pytest.MonkeyPatch) -> None:
     """It repeats failed calls in a tight loop."""
     patch.setattr(Pace, "pause", lambda _self, _failures: 0.0)
@@ -151,6 +162,7 @@ FAULTS: dict[str, tuple[Plant, str]] = {
         (forgets_its_journal, "restart-result-pending"),
         (charges_on_hold, "restart-hold"),
         (ignores_cancels, "cancel-before-permit"),
+        (does_not_print, "print"),
         (never_backs_off, "service-away"),
         (keeps_its_stale_session, "stale-session"),
         (ignores_the_permits_end, "permit-late"),

@@ -23,10 +23,11 @@ Kind = Literal[
     "authorize",
     "cancel-result",
     "result",
+    "print-result",
     "charge",
     "other",
 ]
-IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "authorize", "cancel-result")
+IN_SESSION: tuple[Kind, ...] = ("poll", "ack", "progress", "authorizing", "authorize", "cancel-result", "print-result")
 """The calls that need the terminal's newest session."""
 PERMITS: tuple[Kind, ...] = ("authorizing", "authorize")
 """The calls that take the permit; a terminal of kind `service` may do without the first one."""
@@ -34,6 +35,7 @@ PERMITS: tuple[Kind, ...] = ("authorizing", "authorize")
 EXCHANGES_MAX, BYTES_MAX = 50_000, 50_000_000
 
 _LEASE = re.compile(r"/device/v1/leases/([^/]+)/(ack|progress|authorize|cancel-result|results)(?:/([^/]+))?")
+_PRINT = re.compile(r"/device/v1/actions/([^/]+)/result")
 _NAMES: dict[str, Kind] = {
     "/device/v1/pairings": "pairing",
     "/device/v1/pairings/token": "pairing-token",
@@ -56,7 +58,7 @@ class Exchange:
     body: Any
     """The JSON of the body; of a poll its query."""
     lease_id: str = ""
-    """In upper case; of a charge the lease of its payment."""
+    """In upper case; of a charge the lease of its payment, of a `print-result` the action."""
     result_id: str = ""
     started: float = field(default_factory=time.monotonic)
     answered: float | None = None
@@ -144,6 +146,9 @@ def _classified(path: str, body: Any) -> tuple[Kind, str, str]:
     if path == CHARGE:
         payment_id = body.get("payment_id", "") if isinstance(body, dict) else ""
         return "charge", str(payment_id).upper().removeprefix("PAY"), ""
+    printed = _PRINT.fullmatch(path)
+    if printed is not None:
+        return "print-result", printed[1].upper(), ""
     call = _LEASE.fullmatch(path)
     if call is None:
         return _NAMES.get(path, "other"), "", ""

@@ -13,6 +13,10 @@ from paydesk.terminals.schemas import Kind
 if TYPE_CHECKING:
     import aiohttp
 
+PRINTED_TEXT = (
+    "{center}{b}Conformance{/b}{/center}{br}The terminal prints this text, or reports that it could not print it.{br}"
+    "{qr}https://paydesk.example{/qr}"
+)
 LIVE = ("created", "at_terminal")
 UNKNOWN_AFTER = "41s"
 """A permitted order without a result is `check_on_terminal` after 40 s."""
@@ -64,6 +68,27 @@ class Shop:
         status, answer = await self._call("POST", "/v1/orders", body)
         assert status == 201, f"the kit's own order was refused: {answer}"
         return Order(answer["id"], answer["id"].removeprefix("ORD"), amount)
+
+    async def print_text(self) -> str:
+        """Have the terminal print a text; return the id of the action."""
+        body = {
+            "type": "print",
+            "external_reference": "conformance",
+            "config": {"point": {"terminal_id": self.terminal_id, "subtype": "custom"}},
+            "content": PRINTED_TEXT,
+        }
+        status, answer = await self._call("POST", "/terminals/v1/actions", body)
+        assert status == 201, f"the kit's own print action was refused: {answer}"
+        return str(answer["id"])
+
+    async def print_status(self, action_id: str) -> str:
+        """Return the status of the print action."""
+        return str((await self._call("GET", f"/terminals/v1/actions/{action_id}"))[1]["status"])
+
+    async def release(self) -> None:
+        """Cancel the print action that the terminal has."""
+        path = f"/operator/v1/terminals/{self.terminal_id}/release"
+        await self._call("POST", path, {"reason": "The case has ended."}, token=self.operator_token)
 
     async def get(self, order: Order) -> dict[str, Any]:
         """Return the order."""

@@ -6,10 +6,12 @@ from typing import Any
 
 from paydesk.docs.markdown import page, table
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX
 from paydesk.oauth.consent.passwords import THREADS
 from paydesk.oauth.consent.sessions import USE_EVERY_MS
 from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
+from paydesk.printing.schemas import BODY_BYTES_MAX
 from paydesk.settings import PREFIX, THROTTLES, Settings, description
 
 _FIELDS = Settings.model_fields
@@ -60,6 +62,10 @@ _LIMITS_TAIL = f"""\
 
 With one access token at most {WAITING_PER_TOKEN_MAX} requests wait for events at `GET /v1/events`;
 a further one gets 429.
+
+The body of a request has at most 64 KiB; of `POST /terminals/v1/actions`, which can have an image, at most
+{BODY_BYTES_MAX:,} bytes. A process reads and handles at most {BODIES_MAX} bodies above 64 KiB at a time, and
+{BODIES_OF_CALLER_MAX} of one access token; a further one gets 429.
 
 At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins get 503 at once, those
 from unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a wrong client

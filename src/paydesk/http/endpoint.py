@@ -136,7 +136,7 @@ class Endpoint:
         operation, policy, shared = self.operation, self.policy, self.shared
         raw = await request.read(receive) if self._reads_at_once else b""
         bytes_max = operation.body_bytes_max
-        has_body = bool(raw) if bytes_max is None else request.announces_body(bytes_max)
+        has_body: object = raw if bytes_max is None else request.announces_body(bytes_max)
         if not operation.is_health_check:
             request.check_host(shared.host_names)
         document = self._read_first(request, raw, address, shared) if self._read_first is not None else None
@@ -168,7 +168,8 @@ class Endpoint:
         )
         if bytes_max is not None:
             return await self._run_with_large_body(call, key, request, receive, bytes_max)
-        return await self._run_with_body(call, key, raw, document)
+        document, call.body = self._read_body(raw, caller) if document is None else (document, document)
+        return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
 
     async def _run_with_large_body(
         self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
@@ -177,12 +178,8 @@ class Endpoint:
         admitted = nullcontext() if request.has_small_body else self._large_bodies.admit(call.caller)
         with admitted:
             raw = await request.read(receive, bytes_max)
-            return await self._run_with_body(call, key, raw, None)
-
-    def _run_with_body(self, call: Call, key: str, raw: bytes, document: Any) -> Awaitable[Reply]:
-        """Validate the body, unless it was read as `document` before, and run the operation."""
-        document, call.body = self._read_body(raw, call.caller) if document is None else (document, document)
-        return self._run_with_key(call, key, document) if self.operation.idempotent else self._run(call)
+            document, call.body = self._read_body(raw, call.caller)
+            return await (self._run_with_key(call, key, document) if self.operation.idempotent else self._run(call))
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
         """Authenticate the bearer and check its rate limit, its scope and `X-Test-Token`."""

@@ -88,6 +88,22 @@ async def _additions(kit: Kit) -> None:
         await kit.paid(await kit.place())
 
 
+@case("print", 3, "Prints an action once and reports `printed`, or `failed` if it can't print.")
+async def _print(kit: Kit) -> None:
+    since = kit.mark
+    action_id = await kit.shop.print_text()
+    kit.say("Print action: see that the text comes out once.")
+    try:
+        await kit.expect("print-result", since=since, so="report whether it printed the action")
+        if await kit.shop.print_status(action_id) not in ("processed", "failed"):
+            raise Failed("The service did not accept the report about the print action.")
+        await asyncio.sleep(kit.patience.quiet_seconds)
+        if len(list(kit.log.find("print-result", since=since))) > 1:
+            raise Failed("It reported the print action again after an answer.")
+    finally:
+        await kit.shop.release()
+
+
 @case("poll-answer-lost", 3, "Polls again when the answer to a poll is lost, and pays the order that is offered again.")
 async def _poll_answer_lost(kit: Kit) -> None:
     with kit.wire.on("poll", do=lose, times=1):

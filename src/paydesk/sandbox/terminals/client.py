@@ -48,6 +48,8 @@ class Pace:
     authorizing_seconds: float = 0.6
     """How long a person sees at least that the payment is being authorized."""
     reboot_seconds: float = 6
+    printing_seconds: float = 0.9
+    """How long the content of a print action is printed."""
 
     def pause(self, failures: int) -> float:
         """Return the seconds to wait after that many earlier failures in a row; the last value repeats."""
@@ -177,6 +179,11 @@ class DeviceClient:
         """Report whether the terminal released the order."""
         self._sends(f"cancel-result done: {'true' if done else 'false'}")
         return await self._in_session("POST", f"/leases/{lease_id}/cancel-result", {"done": done})
+
+    async def report_print(self, action_id: str, outcome: str) -> Reply:
+        """Report whether the print action was `printed` or has `failed`."""
+        self._sends(f"print {outcome}")
+        return await self._in_session("POST", f"/actions/{action_id}/result", {"outcome": outcome})
 
     async def report(self, lease_id: str, result_id: str, result: dict[str, Any]) -> Reply:
         """Send a result. The service accepts it from an earlier session and under a revoked token too."""

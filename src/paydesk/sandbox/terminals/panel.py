@@ -6,6 +6,7 @@ Screens that end by themselves do so by one timer. What the terminal shows betwe
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -133,6 +134,18 @@ class Panel:
         shown, order = self.screen, self.order
         if order is not None and shown.name in PRINTED_FROM and shown.order_id == order.order_id:
             self.show(order.printing(receipt), PRINTING_SECONDS, lambda: self._show_again(order, shown))
+
+    def show_printing(self, seconds: float) -> None:
+        """Show that a print action is printed, unless an order or its card needs the screen."""
+        if self.screen.name not in (*IN_PROGRESS, "remove_card"):
+            self.show(screens.printing(), seconds)
+
+    def print_content(self, subtype: str, content: str) -> None:
+        """Print the content of a print action."""
+        if subtype == "image":
+            self.display.print(image=base64.b64decode(content))
+        else:
+            self.display.print(text=content)
 
     def remove_card(self) -> None:
         """Take the inserted card out of the terminal."""

@@ -55,6 +55,11 @@ def starting(orders: int) -> Screen:
     return Screen("rebooting", ("Paydesk", "Starting", journal))
 
 
+def printing() -> Screen:
+    """Return the screen while a print action is printed."""
+    return Screen("printing", ("Printing", "Please take the paper"))
+
+
 def between_orders(operating_mode: str, seller_name: str, *, takes_orders: bool) -> Screen:
     """Return the screen of a terminal that waits for an order, or takes none in its mode."""
     if takes_orders:

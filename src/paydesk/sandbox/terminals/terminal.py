@@ -59,6 +59,7 @@ class Terminal:
             client, journal, self._pace, self._in_background, self._counts, recorded=self._slot.recorded
         )
         self._running: asyncio.Task[None] | None = None
+        self._printed = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
@@ -183,9 +184,21 @@ class Terminal:
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
             case Message("expired", str(lease_id)):
                 await self._slot.drop(lease_id, is_expired=True)
+            case Message("print", action_id=str(action_id), subtype=str(subtype), content=str(content)):
+                await self._print(action_id, subtype, content)
             case Message("mode", operating_mode=str(operating_mode)):
                 self._panel.set_mode(operating_mode)
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
+
+    async def _print(self, action_id: str, subtype: str, content: str) -> None:
+        """Print the action once in this start of the terminal, and report it each time that it is offered."""
+        if action_id != self._printed:
+            self._panel.show_printing(self._pace.printing_seconds)
+            await self._pace.sleep(self._pace.printing_seconds)
+            self._panel.print_content(subtype, content)
+            self._printed = action_id
+        # If the service doesn't answer, it offers the action again.
+        await self._client.report_print(action_id, "printed")
 
     async def _offered(self, lease_id: str, order: dict[str, Any], expires_date: str) -> None:
         entry = self._journal.entries.get(lease_id)
