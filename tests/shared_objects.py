@@ -17,6 +17,7 @@ from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.shared import Shared
 from paydesk.storage.database import Database
+from paydesk.web.live import Streams
 
 KEYS = Keys(1, {1: b"k" * 32})
 
@@ -32,6 +33,7 @@ class Chosen(TypedDict, total=False):
     acquirers: Acquirers
     readiness: Readiness
     fleet: Fleet
+    streams: Streams
 
 
 def make_shared(

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals.actions import ActionName
 from paydesk.sandbox.terminals.screen import Screen, ScreenName
 
 Lights = Literal["none", "waits", "tapped", "works", "done", "failed"]
@@ -61,6 +62,29 @@ def look_of(screen: Screen) -> Look:
     if screen.name == "pin" and screen.card == STUBBORN_CARD:
         return msgspec.structs.replace(look, hint="This card refuses every PIN: after the third it is blocked.")
     return look
+
+
+_PRESENTING = ("tap", "insert", "swipe", "phone", "scan")
+_WHEN = {
+    "idle": "The terminal waits for an order. Create one first.",
+    "standalone": "In this mode the terminal takes no orders.",
+    "authorizing": "The acquirer is being asked. Wait for its answer.",
+    "off": "The terminal is switched off. Plug it in first.",
+    "offline": "The terminal has no network.",
+    "rebooting": "The terminal is starting. Wait a few seconds.",
+    "pin": "The terminal asks for a PIN: type it on the keypad, then press the green key.",
+    "remove_card": "Remove the card from the slot first.",
+    "unknown": "The outcome is not known yet: do not charge again.",
+}
+
+
+def refusal_of(action: ActionName, screen: ScreenName) -> str:
+    """Return in words why the screen does not take the action; empty where there are none."""
+    if action in _PRESENTING:
+        return _WHEN.get(screen, "The terminal asks for no card now.")
+    if action in ("press", "press_cancel"):
+        return _WHEN.get(screen, "This key does nothing now.")
+    return ""
 
 
 class TrayCard(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from paydesk.operation import Answer, Call
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.virtual import page_store, page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
-from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS
+from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
 from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
 from paydesk.sandbox.virtual.page_forms import ActionForm
 from paydesk.web import html, live
@@ -60,8 +60,16 @@ async def act(call: Call) -> Answer:
     access = check_form(call, form.key)
     try:
         await access.fleet.act(access.terminal_id, form.as_action())
-    except (ActionNotPossible, ValueError) as error:
-        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=str(error)))
+    except ActionNotPossible as error:
+        message = refusal_of(form.action, error.screen.name)
+        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
+    except ValueError as error:
+        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=f"Not done: {error}."))
+    except KeyError:
+        raise not_found("the terminal was removed") from None
+    if form.action == "set_script":
+        # The terminal shows no script, the page does.
+        access.display.notify()
     return done(call, access)
 
 

@@ -5,32 +5,70 @@ Everything printed comes from applications, so it is only ever shown as text, as
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from paydesk.sandbox.terminals.screen import Paper
+from paydesk.terminals import print_content, qr
+from paydesk.terminals.print_content import InvalidContent, Piece
 from paydesk.web.html import environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 PACKAGE = "paydesk.sandbox.virtual"
+PRINTS_KEPT = 64
+"""Drawing a code takes longer than all the rest of the page."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
     """A print: its number, what is seen of it at the terminal, and each copy under its title."""
 
     number: int
-    buyer: Markup
+    visible: Markup
     copies: list[tuple[str, Markup]]
 
 
 def sheet_of(paper: Paper, image_url: str) -> Sheet:
-    """Return the print as HTML."""
-    macros: Any = environment(PACKAGE).get_template("print.html").module
+    """Return the print as HTML. `image_url` leads to its image, if it is one."""
+    macros = _macros()
     if paper.receipt is not None:
         buyer, seller = macros.lines(paper.receipt.buyer), macros.lines(paper.receipt.seller)
         return Sheet(paper.number, buyer, [("Copy of the buyer", buyer), ("Copy of the seller", seller)])
-    content = macros.image(image_url) if paper.image else macros.tagged(paper.text)
+    content = macros.image(image_url) if paper.image else tagged(paper.text)
     return Sheet(paper.number, content, [("Print", content)])
+
+
+@lru_cache(PRINTS_KEPT)
+def tagged(text: str) -> Markup:
+    """Return a text with the tags of print actions as HTML; one with invalid tags as it is."""
+    try:
+        pieces = print_content.parse(text)
+    except InvalidContent:
+        pieces = [Piece("text", text)]
+    return _macros().tagged(_lines(pieces))  # type: ignore[no-any-return]  # a template's macro
+
+
+def _lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]]:
+    """Return the pieces of each line, each with its drawn code. A code has a line of its own."""
+    from markupsafe import Markup
+
+    number, numbered = 0, list[tuple[int, Piece]]()
+    for piece in pieces:
+        if piece.kind != "text":
+            number += 1
+        numbered.append((number, piece))
+        if piece.kind in ("qr", "pdf417"):
+            number += 1
+    return [
+        # The payload of a code is in the drawing alone, which has no text.
+        [(piece, Markup(qr.svg_of(piece.text)) if piece.kind == "qr" else None) for _, piece in line]  # noqa: S704
+        for _, line in groupby(numbered, key=lambda item: item[0])
+    ]
+
+
+def _macros() -> Any:
+    return environment(PACKAGE).get_template("print.html").module

@@ -35,9 +35,24 @@
   let lastLive = new Date();
   let lostTimer = null;
   let isLive = false;
+  let isConnecting = false;
 
   function watch() {
-    if (!document.hidden && !stream._htmx?.sse && !isLive) htmx.trigger(stream, "watch");
+    if (document.hidden || isLive || isConnecting || stream._htmx?.sse) return;
+    isConnecting = true;
+    htmx.trigger(stream, "watch");
+  }
+
+  // htmx reads the page in a timer, perhaps before its extension for streams has been loaded.
+  function start() {
+    if (!one("#present")._htmx) {
+      setTimeout(start, 20);
+      return;
+    }
+    if (!stream._htmx) htmx.process(stream);
+    document.addEventListener("visibilitychange", watch);
+    setInterval(watch, RETRY_MS);
+    watch();
   }
 
   function setLive(live) {
@@ -64,6 +79,7 @@
   document.addEventListener("htmx:sse:after:connection", (event) => {
     // A lost stream that cannot be opened again is tried every few seconds, not ever more seldom.
     event.detail.connection.config.reconnectMaxDelay = RETRY_MS;
+    isConnecting = false;
     setLive(true);
   });
   document.addEventListener("htmx:sse:before:connection", (event) => {
@@ -71,8 +87,9 @@
   });
   document.addEventListener("htmx:sse:error", () => setLive(false));
   document.addEventListener("htmx:sse:close", () => setLive(false));
-  document.addEventListener("visibilitychange", watch);
-  setInterval(watch, RETRY_MS);
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (event.target === stream) isConnecting = false;
+  });
 
   document.addEventListener("htmx:config:request", (event) => {
     const { request } = event.detail.ctx;
@@ -345,6 +362,5 @@
   shown = `${one("#glass").dataset.screen} ${one("#glass").dataset.order}`;
   select(document.getElementById(remembered.get("card", "")) ?? selected());
   tick();
-  // htmx reads the page in a timer of its own, which it has set before.
-  setTimeout(watch);
+  start();
 })();

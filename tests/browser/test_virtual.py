@@ -1,0 +1,481 @@
+"""The page of a virtual terminal in Chromium, with its policy on: real presses, keys and drags."""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
+
+from browser.test_looks import RULES, violations
+from browser.virtual_screens import RECEIPT, SCREENS, show
+from page_counter import PageCounter, page_counter
+from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals.client import Pace
+from paydesk.storage.connect import open_database
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
+NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+QUICK = Pace(backoff_seconds=(0.1, 0.2), authorizing_seconds=0.6, reboot_seconds=0.3)
+
+
+@dataclass
+class Window:
+    """A window with the page of the counter's terminal. `faults` is what no page may do."""
+
+    page: Page
+    counter: PageCounter
+    faults: list[str] = field(default_factory=list)
+
+    async def press(self, name: str) -> None:
+        """Press the button of that name."""
+        await self.page.get_by_role("button", name=name, exact=True).click()
+
+    async def present(self, card: str, way: str = "Tap") -> None:
+        """Choose how cards are presented, and press a card."""
+        await self.page.get_by_role("radio", name=way, exact=True).check()
+        await self.page.locator(f"#card-{card}").click()
+
+    async def shows(self, screen: str) -> None:
+        """Wait until the page shows the screen."""
+        await self.page.locator(f"#glass[data-screen={screen}]").wait_for()
+
+    async def reads(self, text: str) -> None:
+        """Wait until the text is visible."""
+        await self.page.get_by_text(text).first.wait_for()
+
+    async def order(self, amount: str = "24.90", description: str = "") -> str:
+        """Create an order with the form of the page; return its id once the terminal asks for a card."""
+        await self.press("New order")
+        await self.page.get_by_label("Amount in").fill(amount)
+        await self.page.get_by_label("Description").fill(description)
+        await self.press("Create order")
+        await self.shows("present_card")
+        return str(self.counter.screen.order_id)
+
+    async def focused(self) -> str:
+        """Return the id of the focused element."""
+        found: str = await self.page.evaluate("document.activeElement.id")
+        return found
+
+
+def watch(window: Window, host: str) -> None:
+    """Record in `faults` scripts that fail or are blocked, requests to other hosts, and unexpected answers."""
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and "status of 409" not in message.text:
+            window.faults.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if urllib.parse.urlsplit(request.url).netloc != host:
+            window.faults.append(f"another host: {request.url}")
+
+    def on_response(response: Response) -> None:
+        if response.status >= 400 and response.status != 409:
+            window.faults.append(f"{response.status}: {response.url}")
+
+    window.page.on("console", on_console)
+    window.page.on("request", on_request)
+    window.page.on("response", on_response)
+    window.page.on("pageerror", lambda error: window.faults.append(f"script: {error}"))
+
+
+Open = Callable[..., Awaitable[Window]]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]:
+    """A manual terminal with its page."""
+    database = await open_database(sqlite_url)
+    async with page_counter(database, tmp_path, pace=QUICK) as counter:
+        yield counter
+    await database.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def window(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]:
+    """Opens the page in windows; at the end of the test none of them has shown a fault."""
+    async with contextlib.AsyncExitStack() as stack:
+        windows: list[Window] = []
+
+        async def open_window(**options: Any) -> Window:
+            context = await chromium.new_context(**{"viewport": DESKTOP, **options})
+            stack.push_async_callback(context.close)
+            context.set_default_timeout(10_000)
+            opened = Window(await context.new_page(), counter)
+            windows.append(opened)
+            watch(opened, urllib.parse.urlsplit(counter.service.base_url).netloc)
+            await opened.page.goto(counter.address)
+            if options.get("java_script_enabled", True):
+                await counter.until_streams(len(windows))
+            return opened
+
+        yield open_window
+        assert [opened.faults for opened in windows if opened.faults] == []
+
+
+# Payments. ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCounter) -> None:
+    """From an order that the page creates to the receipt of both copies."""
+    shop = await window()
+    order_id = await shop.order("24.90", "Two coffees")
+    await shop.present("visa_approved")
+    await shop.shows("authorizing")
+    await shop.shows("approved")
+    await shop.reads("Visa credit •••• 5682")
+    assert (await counter.ended(order_id, "processed"))["paid_amount"] == "24.90"
+    await shop.page.get_by_role("button", name="Receipt: show both copies").click()
+    await shop.page.get_by_role("heading", name="Copy of the seller").wait_for()
+    assert await shop.page.locator(".sheet").count() == 2
+    await shop.press("Close")
+    await shop.shows("idle")
+
+
+async def test_an_inserted_card_needs_a_pin_and_stays_until_it_is_removed(window: Open, counter: PageCounter) -> None:
+    """The digits are typed on the keypad, in their order however fast they come."""
+    shop = await window()
+    order_id = await shop.order()
+    await shop.present("debmaster_approved", "Insert")
+    await shop.shows("pin")
+    for digit in "1234":
+        await shop.page.locator(f".pad [value='{digit}']").click(no_wait_after=True)
+    await shop.page.get_by_role("img", name="4 digits entered").wait_for()
+    await shop.press("Clear")
+    await shop.page.get_by_role("img", name="4 digits entered").wait_for(state="detached")
+    for digit in "56789":
+        await shop.page.locator(f".pad [value='{digit}']").click(no_wait_after=True)
+    await shop.press("OK")
+    await shop.shows("remove_card")
+    await counter.ended(order_id, "processed")
+    await shop.press("Remove the card")
+    await shop.shows("idle")
+
+
+@pytest.mark.parametrize(
+    ("card", "way", "screen", "text"),
+    [
+        ("insufficient_amount", "Swipe", "declined", "Not enough money on the card"),
+        ("high_risk", "Phone", "declined", "Nothing was charged"),
+        ("no_answer", "Tap", "unknown", "Do not charge again"),
+    ],
+)
+async def test_other_cards_end_as_they_say(window: Open, card: str, way: str, screen: str, text: str) -> None:
+    """With the reason in words."""
+    shop = await window()
+    await shop.order()
+    await shop.present(card, way)
+    await shop.shows(screen)
+    await shop.reads(text)
+
+
+async def test_the_tray_has_every_card_and_a_wallet(window: Open, counter: PageCounter) -> None:
+    """In words, with the code of each."""
+    shop = await window()
+    shown = await shop.page.locator("#cards small").all_text_contents()
+    assert sorted(shown) == sorted([*CARDS, "scan"])
+    order_id = await shop.order()
+    await shop.page.get_by_role("button", name="QR code of a wallet").click()
+    await shop.shows("approved")
+    await counter.ended(order_id, "processed")
+
+
+async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter: PageCounter) -> None:
+    """The top taps, the bottom inserts, the right edge swipes; elsewhere nothing happens."""
+    shop = await window()
+    device = await shop.page.locator("#device").bounding_box()
+    card = await shop.page.locator("#card-visa_approved").bounding_box()
+    assert device is not None
+    assert card is not None
+    mouse, x, y = shop.page.mouse, card["x"] + 30, card["y"] + 20
+    ends = {
+        "tap": (device["x"] + 150, device["y"] - 10, "approved"),
+        "swipe": (device["x"] + device["width"], device["y"] + 200, "approved"),
+        "insert": (device["x"] + 150, device["y"] + device["height"] + 20, "pin"),
+    }
+    for way, (to_x, to_y, screen) in ends.items():
+        await shop.order()
+        for end in ((x + 300, y + 600), (to_x, to_y)):
+            await mouse.move(x, y)
+            await mouse.down()
+            await mouse.move(x + 40, y, steps=3)
+            await mouse.move(*end, steps=5)
+            if end == (x + 300, y + 600):
+                assert await shop.page.locator(".ghost").count() == 1
+            await mouse.up()
+            if end != (to_x, to_y):
+                assert counter.screen.name == "present_card"
+        await shop.shows(screen)
+        assert counter.screen.entry == way
+        if way != "insert":
+            await shop.shows("idle")
+    assert await shop.page.locator(".ghost").count() == 0
+
+
+async def test_the_buttons_of_a_screen_choose(window: Open, counter: PageCounter) -> None:
+    """Pressing a choice leaves the focus on the screen, not at the top of the page."""
+    shop = await window()
+    await shop.press("New order")
+    await shop.page.get_by_label("Amount in").fill("10.00")
+    await shop.press("Create order")
+    await shop.shows("present_card")
+    await show(counter, "tip")
+    await shop.page.get_by_role("button", name="10 %").focus()
+    await show(counter, "present_card")
+    await shop.shows("present_card")
+    assert await shop.focused() == "glass"
+
+
+# Faults. --------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_plug_the_network_and_the_script(window: Open, counter: PageCounter) -> None:
+    """Each fault and its end, with the focus kept on the button."""
+    shop = await window()
+    await shop.press("Pull the plug")
+    await shop.shows("off")
+    await shop.reads("Switched off")
+    assert await shop.focused() == "plug"
+    await shop.press("Plug in")
+    await shop.shows("idle")
+    await shop.press("No network for 20 s")
+    await shop.page.locator("#status", has_text="Offline").wait_for()
+    await shop.press("Reconnect now")
+    await shop.page.locator("#status", has_text="Online").wait_for()
+    await shop.press("Restart now")
+    await shop.shows("rebooting")
+    await shop.shows("idle")
+    await shop.press("Lose the next acknowledgement")
+    await shop.page.get_by_label("Played by you or by a script").select_option("cancel")
+    await shop.page.locator("#played", has_text="cancel").wait_for()
+    assert counter.fleet.script(counter.terminal.id) == "cancel"
+
+
+async def test_a_refused_action_says_so_in_the_place_of_the_hint(window: Open, counter: PageCounter) -> None:
+    """And to a screen reader."""
+    shop = await window()
+    await shop.present("visa_approved")
+    await shop.page.locator(".hint.refused").wait_for()
+    assert "Create one first" in await shop.page.locator("#hint").inner_text()
+    assert "Create one first" in str(await shop.page.locator("#say").text_content())
+    await shop.order()
+    await shop.page.locator(".hint.refused").wait_for(state="detached")
+    assert counter.screen.name == "present_card"
+
+
+# Live. ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hidden_tab_has_no_stream_and_comes_back(window: Open, counter: PageCounter) -> None:
+    """It costs nothing while it is hidden, then shows what it missed."""
+    shop = await window()
+    await counter.until_streams(1)
+    await shop.page.evaluate(VISIBILITY, True)
+    await counter.until_streams(0)
+    await counter.act("power_off")
+    await shop.page.evaluate(VISIBILITY, False)
+    await shop.shows("off")
+    await counter.until_streams(1)
+
+
+VISIBILITY = """hidden => {
+    Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+async def test_a_lost_stream_is_said_and_found_again(window: Open, counter: PageCounter) -> None:
+    """After five seconds: since when the page is not live."""
+    shop = await window()
+    await shop.page.context.set_offline(True)
+    await shop.page.evaluate("document.querySelector('#stream')._htmx.sse.reader.cancel()")
+    await shop.page.get_by_text("Not live since").wait_for()
+    await counter.act("power_off")
+    await shop.page.context.set_offline(False)
+    await shop.shows("off")
+    await shop.page.get_by_text("Not live since").wait_for(state="hidden")
+    # Chromium reports each attempt without network.
+    assert all("ERR_INTERNET_DISCONNECTED" in fault or "htmx:sse:error" in fault for fault in shop.faults), shop.faults
+    shop.faults.clear()
+
+
+async def test_without_scripts_every_form_works(window: Open, counter: PageCounter) -> None:
+    """Only not live: the page reloads while a screen ends by itself."""
+    shop = await window(java_script_enabled=False)
+    await shop.press("New order")
+    await shop.press("Create order")
+    await counter.shows("present_card")
+    await shop.page.goto(counter.address)
+    await shop.page.locator("#card-insufficient_amount").click()
+    await shop.shows("declined")
+    await shop.reads("Not enough money on the card")
+    await shop.shows("idle")
+    await shop.page.locator("#card-visa_approved").click()
+    await shop.reads("The terminal waits for an order")
+    await shop.press("Pull the plug")
+    await shop.reads("Switched off")
+
+
+# Keys. ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_keys_alone(window: Open, counter: PageCounter) -> None:
+    """Choose a card, insert it, type a PIN, correct it; ? opens the list of keys."""
+    shop = await window()
+    order_id = await shop.order()
+    keyboard = shop.page.keyboard
+    await shop.page.evaluate("document.activeElement.blur()")
+    await keyboard.press("ArrowDown")
+    await keyboard.press("ArrowDown")
+    await keyboard.press("ArrowUp")
+    assert await shop.page.locator("#cards [aria-current]").get_attribute("value") == "master_approved"
+    await keyboard.press("i")
+    await shop.shows("pin")
+    await keyboard.press("9")
+    await shop.page.get_by_role("img", name="1 digit entered").wait_for()
+    await keyboard.press("Backspace")
+    await shop.page.get_by_role("img", name="0 digits entered").wait_for()
+    await keyboard.type("1234")
+    await shop.page.get_by_role("img", name="4 digits entered").wait_for()
+    await keyboard.press("Enter")
+    await shop.shows("remove_card")
+    await counter.ended(order_id, "processed")
+    await keyboard.press("?")
+    assert await shop.page.locator("#keys").get_attribute("open") is not None
+    await shop.press("Remove the card")
+    await shop.shows("idle")
+    await shop.order()
+    await shop.page.evaluate("document.activeElement.blur()")
+    await keyboard.press("Escape")
+    await shop.shows("canceled")
+
+
+async def test_keys_can_be_switched_off_and_stay_off(window: Open, counter: PageCounter) -> None:
+    """WCAG 2.1.4: and they do nothing in a field or with a modifier."""
+    shop = await window()
+    await shop.order()
+    keyboard = shop.page.keyboard
+    await shop.press("New order")
+    await shop.page.get_by_label("Description").fill("")
+    await keyboard.type("tips 12")
+    assert await shop.page.get_by_label("Description").input_value() == "tips 12"
+    await keyboard.press("Escape")
+    await keyboard.press("Control+i")
+    await shop.page.get_by_text("Keyboard", exact=True).click()
+    await shop.page.get_by_label("Use these keys").uncheck()
+    await keyboard.press("t")
+    await shop.page.reload()
+    await shop.page.get_by_text("Keyboard", exact=True).click()
+    assert not await shop.page.get_by_label("Use these keys").is_checked()
+    await keyboard.press("t")
+    await shop.page.wait_for_timeout(300)
+    assert counter.screen.name == "present_card"
+
+
+async def test_every_control_is_reached_with_tab(window: Open) -> None:
+    """In the order of the page, with a visible focus of 3 px."""
+    shop = await window()
+    reached = []
+    for _ in range(60):
+        await shop.page.keyboard.press("Tab")
+        focus = await shop.page.evaluate(FOCUS)
+        if focus["tag"] != "BODY":
+            assert focus["width"] >= 3, focus
+            reached.append(focus["id"])
+    for name in (
+        "open-order",
+        "card-visa_approved",
+        "card-scan",
+        "key-1",
+        "key-ok",
+        "plug",
+        "script-choice",
+        "messages",
+    ):
+        assert name in reached, name
+
+
+FOCUS = """() => {
+    const it = document.activeElement, shown = it.type === 'radio' ? it.closest('label') : it;
+    const width = parseFloat(getComputedStyle(shown).outlineWidth);
+    return {id: it.id, tag: it.tagName, text: it.textContent.trim().slice(0, 20), width};
+}"""
+
+
+# Looks. ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_every_screen_fits_and_is_accessible(window: Open, counter: PageCounter, viewport: ViewportSize) -> None:
+    """Nothing is cut off or scrolls; axe finds nothing in light and dark; targets are large enough."""
+    is_phone = viewport is PHONE
+    shop = await window(viewport=viewport, has_touch=is_phone, reduced_motion="reduce")
+    for name in SCREENS:
+        await show(counter, name)
+        await shop.shows(name)
+        sizes = await shop.page.evaluate(SIZES)
+        assert sizes["wider"] <= 0, name
+        assert sizes["cut"] <= 0, name
+        assert is_phone or sizes["taller"] <= 0, name
+        assert sizes["overlaps"] == [], name
+        assert sizes["small"] == [], name
+        for scheme in ("light", "dark"):
+            await shop.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found = await Axe().run(shop.page, options={"runOnly": RULES["runOnly"]})
+            assert violations(found) == [], (name, scheme)
+
+
+SIZES = """() => {
+    const root = document.documentElement, screen = document.querySelector('.scr'), phone = innerWidth < 768;
+    const box = name => document.querySelector(name).getBoundingClientRect();
+    const overlaps = [];
+    if (box('.hint').height && phone && box('.hint').bottom > box('.tray').top + 1) overlaps.push('hint, tray');
+    if (!phone && getComputedStyle(document.querySelector('.hint')).visibility === 'visible'
+        && box('.hint').bottom > box('.device').top) overlaps.push('hint, device');
+    const small = [...document.querySelectorAll('button, summary, select, .how label')]
+        .filter(it => it.checkVisibility({visibilityProperty: true}))
+        .filter(it => it.getBoundingClientRect().height < (phone ? 43.9 : 24))
+        .map(it => it.id || it.textContent.trim());
+    return {
+        wider: root.scrollWidth - innerWidth, taller: root.scrollHeight - innerHeight,
+        cut: Math.max(screen.scrollHeight - screen.clientHeight, screen.scrollWidth - screen.clientWidth),
+        overlaps, small,
+    };
+}"""
+
+
+async def test_the_page_at_200_percent_and_in_a_small_window(window: Open) -> None:
+    """Text twice as large, and a window of 320 px, cut nothing off."""
+    shop = await window()
+    await shop.page.set_viewport_size({"width": 640, "height": 400})
+    assert await shop.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await shop.page.set_viewport_size({"width": 320, "height": 640})
+    assert await shop.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    await shop.page.set_viewport_size({"width": 640, "height": 800})
+    await shop.page.evaluate("document.documentElement.style.setProperty('font-size', '200%')")
+    assert await shop.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+async def test_content_of_applications_runs_no_script(window: Open, counter: PageCounter) -> None:
+    """Descriptions, names and printed text are shown as they are."""
+    await counter.service.scene.run("UPDATE pos SET name = $1", NASTY)
+    await counter.service.scene.run("UPDATE sellers SET name = $1", NASTY)
+    shop = await window()
+    counter.display.exchanged(NASTY, sent=True)
+    counter.display.print(text=NASTY)
+    await shop.order("1.00", NASTY)
+    await shop.present("visa_approved")
+    await shop.shows("approved")
+    counter.display.print(receipt=RECEIPT)
+    await shop.reads("<script>alert(1)</script>")
+    assert await shop.page.locator("main script, main img, #copies img").count() == 0
