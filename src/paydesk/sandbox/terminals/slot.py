@@ -55,6 +55,7 @@ class Slot:
         self._dialogue: Dialogue | None = None
         self._unshown: asyncio.Future[None] | None = None
         """Done once the outcome of the order is shown."""
+        self._is_closed = False
 
     @property
     def is_paying(self) -> bool:
@@ -102,7 +103,8 @@ class Slot:
         await _canceled(self._payment)
 
     async def close(self) -> None:
-        """Stop everything."""
+        """Stop everything; a person who waits to take over comes too late."""
+        self._is_closed = True
         await self.stop()
         await _canceled(self._inquiry)
 
@@ -214,7 +216,8 @@ class Slot:
         screen = self._panel.screen
         async with self._device.lock:
             entry = self._journal.entries.get(self.lease_id)
-            if self._panel.screen is not screen or entry is None or entry.step != ACKNOWLEDGED or entry.result:
+            has_gone_on = self._is_closed or self._panel.screen is not screen
+            if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
             dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
             dialogue.act(action)

@@ -116,7 +116,8 @@ async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
         raise IN_USE.with_reason(
             "an open print action",
             f"{terminal_id} has the print action {action.action_id} ({action.status}); wait for its end, or cancel it"
-            f" with `POST /terminals/v1/actions/{action.action_id}/cancel`, then delete the terminal",
+            f" with `POST /terminals/v1/actions/{action.action_id}/cancel` (on_terminal: `paydesk terminals release`),"
+            " then delete the terminal",
         )
     await registry.delete(tx, seller_id, terminal_id, now_ms)
     is_own_pos = pos is not None and pos.external_pos_id == own_pos_name(terminal_id)
