@@ -84,7 +84,7 @@ async def _leaks(database: Database, canaries: Canaries) -> dict[str, list[str]]
 async def _logged(database: Database, stream: io.StringIO) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
     """A service with its workers and a seller of its own, whose log goes into the stream as JSON."""
     faulty, clock = FaultyDatabase(database), MovableClock()
-    async with running(faulty, settings=SETTINGS, development=True, clock=clock) as service:
+    async with running(faulty, settings=SETTINGS, development=True, clock=clock, has_fleet=True) as service:
         with kept_logging():
             logs.configure("json", stream)
             yield replace(service, scene=replace(service.scene, clock=clock)), faulty
