@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import html
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
 import pytest
 
-from declared import applications, devices, operators, pages, public, tokens, virtual
+from declared import applications, devices, operators, pages, public, tokens, virtual, virtual_pages
 from declared.attempt import Attempt, Table
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
@@ -25,7 +26,7 @@ from service import Reply, Service, running
 
 pytestmark = pytest.mark.sqlite_alone
 
-TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, public)]
+TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, public)]
 SETTINGS = Settings(
     body_timeout_seconds=1,
     bearer_failures_per_minute=FAILURES,
@@ -130,4 +131,4 @@ def _codes_of_page(page: str) -> set[str]:
     words = texts("en")
     code = page.partition(words("error.for_developers", code=""))[2].partition("<")[0]
     shown = {code for code, name in NOTICES.items() if words(f"sign_in.{name}", minutes="{").partition("{")[0] in page}
-    return shown | {code}
+    return shown | {code} | set(re.findall('data-error="(.*?)"', page))

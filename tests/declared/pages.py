@@ -52,6 +52,7 @@ async def _with_form(attempt: Attempt) -> Attempt:
 
 
 TABLE = Table("page", _good)
+TABLE.operations = [operation for operation in TABLE.operations if not operation.development]
 
 
 @TABLE.way("forbidden")

@@ -23,7 +23,7 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
         (True, (errors.UNSUPPORTED_HEADER,)),
         (has_caller, (errors.UNAUTHORIZED,)),
-        (operation.development or policy.may_forbid(operation), (errors.FORBIDDEN,)),
+        (_checks_origin(operation) or policy.may_forbid(operation), (errors.FORBIDDEN,)),
         (has_caller, (errors.TOO_MANY_REQUESTS,)),
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
@@ -81,3 +81,8 @@ def _keywords(schema: Any) -> Iterator[str]:
 def may_answer(operation: Operation) -> frozenset[ErrorKind]:
     """Return every error that is declared for this operation."""
     return frozenset((*shared_errors(operation), *operation.errors))
+
+
+def _checks_origin(operation: Operation) -> bool:
+    """Return whether requests of pages of other origins are refused; a page checks its forms itself."""
+    return operation.development and operation.surface != "page"

@@ -14,7 +14,7 @@ from paydesk.orders import handlers
 from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
 from paydesk.orders.schemas import OrderRequest
 from paydesk.sandbox.virtual import page, page_store
-from paydesk.sandbox.virtual.page_access import check_form, not_found
+from paydesk.sandbox.virtual.page_access import check_form
 from paydesk.sandbox.virtual.page_forms import OrderForm
 from paydesk.sandbox.virtual.page_store import Place
 from paydesk.storage.database import Transaction
@@ -32,10 +32,8 @@ ERRORS = (PROPERTY_VALUE, NO_APPLICATION, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEU
 async def create(call: Call) -> Answer:
     """Create the order that the form describes, under the rules of `POST /v1/orders`."""
     form: OrderForm = call.body
-    access = check_form(call, form.key)
-    place = await call.database.read(lambda tx: page_store.find_place(tx, access.terminal_id))
-    if place is None:
-        raise not_found("the terminal was removed")
+    access = await check_form(call, form.key)
+    place = access.place
     try:
         request = _request(form, access.terminal_id, place, call.settings.order_amount_minor_min)
         outcome = await call.database.write(
@@ -43,8 +41,8 @@ async def create(call: Call) -> Answer:
             conflict_keys=(conflict_keys.terminal(access.terminal_id),),
         )
     except Refusal as refusal:
-        return await page.refused(call, access, refusal)
-    return await page.refused(call, access, outcome) if isinstance(outcome, Refusal) else page.done(call, access)
+        return page.refused(call, access, refusal)
+    return page.refused(call, access, outcome) if isinstance(outcome, Refusal) else page.done(call, access)
 
 
 def _request(form: OrderForm, terminal_id: str, place: Place, amount_minor_min: int) -> OrderRequest:

@@ -14,7 +14,7 @@ import msgspec
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer, Call
 from paydesk.sandbox.terminals.actions import ActionNotPossible
-from paydesk.sandbox.virtual import page_store, page_view
+from paydesk.sandbox.virtual import page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
 from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
@@ -39,12 +39,12 @@ _MINIMAL = "return=minimal"
 
 async def show(call: Call) -> Answer:
     """Show the page."""
-    return await page(call, check_key(call, call.query.get("key", "")))
+    return page(await check_key(call, call.query.get("key", "")))
 
 
 async def events(call: Call) -> Answer:
     """Stream what changes on the page. Raises `too_many_streams`."""
-    access = check_key(call, call.query.get("key", ""))
+    access = await check_key(call, call.query.get("key", ""))
 
     def render() -> Mapping[str, Markup] | None:
         return page_view.parts(access) if access.is_current else None
@@ -57,14 +57,14 @@ async def events(call: Call) -> Answer:
 async def act(call: Call) -> Answer:
     """Do at the terminal what the person does on the page."""
     form: ActionForm = call.body
-    access = check_form(call, form.key)
+    access = await check_form(call, form.key)
     try:
         await access.fleet.act(access.terminal_id, form.as_action())
     except ActionNotPossible as error:
         message = refusal_of(form.action, error.screen.name)
-        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
+        return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
     except ValueError as error:
-        return await refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=f"Not done: {error}."))
+        return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=f"Not done: {error}."))
     except KeyError:
         raise not_found("the terminal was removed") from None
     if form.action == "set_script":
@@ -75,7 +75,7 @@ async def act(call: Call) -> Answer:
 
 async def show_image(call: Call) -> Answer:
     """Return the image that the terminal printed."""
-    access = check_key(call, call.query.get("key", ""))
+    access = await check_key(call, call.query.get("key", ""))
     paper = access.display.paper
     if paper is None or not paper.image or str(paper.number) != call.path:
         raise not_found("no such print")
@@ -92,19 +92,16 @@ def done(call: Call, access: Access) -> Answer:
     return html.fragment(live.partials(page_view.parts(access)))
 
 
-async def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
+def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
     """Answer an action that is not possible, with the reason in the place of the hint."""
-    message = refusal.public_message
     if "hx-request" not in call.headers:
-        return await page(call, access, message, refusal)
-    return html.fragment(live.partials(page_view.refused(message)), refusal)
+        return page(access, refusal)
+    return html.fragment(live.partials(page_view.refused(refusal)), refusal)
 
 
-async def page(call: Call, access: Access, message: str = "", refusal: Refusal | None = None) -> Answer:
+def page(access: Access, refusal: Refusal | None = None) -> Answer:
     """Return the page, with the reason of a refusal in the place of the hint."""
-    place = await call.database.read(lambda tx: page_store.find_place(tx, access.terminal_id))
-    if place is None:
-        raise not_found("the terminal was removed")
+    place = access.place
     parts = page_view.parts(access)
     script = access.script
     shown = html.page(
@@ -118,7 +115,7 @@ async def page(call: Call, access: Access, message: str = "", refusal: Refusal |
         terminal_id=access.terminal_id,
         key=access.key,
         parts=parts,
-        hint=page_view.refused(message)["hint"] if message else parts["hint"],
+        hint=parts["hint"] if refusal is None else page_view.refused(refusal)["hint"],
         state=live.state_of(parts),
         tray=TRAY,
         ways=WAYS,

@@ -13,7 +13,8 @@ from paydesk.core.secrets import digest
 from paydesk.operation import Call, Caller
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.screen import Display
-from paydesk.sandbox.virtual import page_keys
+from paydesk.sandbox.virtual import page_keys, page_store
+from paydesk.sandbox.virtual.page_store import Place
 from paydesk.web.forms import BrowserRequest
 
 
@@ -23,6 +24,7 @@ class Access:
 
     fleet: Fleet
     display: Display
+    place: Place
     terminal_id: str
     key: str = field(repr=False)
 
@@ -56,14 +58,14 @@ class Access:
         return f"{self.path}/paper/{number}?key={self.key}"
 
 
-def check_form(call: Call, key: str) -> Access:
+async def check_form(call: Call, key: str) -> Access:
     """Return the access of a form's sender. Raises `forbidden` for a form of another site, and as `check_key`."""
-    access = check_key(call, key)
+    access = await check_key(call, key)
     BrowserRequest(call).check_origin()
     return access
 
 
-def check_key(call: Call, key: str) -> Access:
+async def check_key(call: Call, key: str) -> Access:
     """Return the access of the key's holder, counted as a request.
 
     Raises `not_found`, and `too_many_requests` for an address that tries keys, or a page that sends too much.
@@ -75,11 +77,11 @@ def check_key(call: Call, key: str) -> Access:
         raise not_found("wrong key") if counted is guess else counted
     if shared.bearer_rates.check_application is not None:
         shared.bearer_rates.check_application(Caller(0, token_digest=digest(key)))
-    try:
-        assert shared.fleet is not None, "development has virtual terminals"
-        return Access(shared.fleet, shared.fleet.display(terminal_id), terminal_id, key)
-    except KeyError:
-        raise not_found("no terminal of this process") from None
+    place = await call.database.read(lambda tx: page_store.find_place(tx, terminal_id))
+    fleet = shared.fleet
+    if place is None or fleet is None or terminal_id not in fleet.terminals():
+        raise not_found("no terminal of this process")
+    return Access(fleet, fleet.display(terminal_id), place, terminal_id, key)
 
 
 def not_found(reason: str) -> Refusal:

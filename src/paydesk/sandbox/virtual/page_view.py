@@ -16,6 +16,7 @@ from paydesk.web.html import environment
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from paydesk.core.errors import Refusal
     from paydesk.sandbox.virtual.page_access import Access
 
 PACKAGE = "paydesk.sandbox.virtual"
@@ -136,10 +137,11 @@ def parts(access: Access) -> dict[str, Markup]:
     return {name: getattr(macros, name)(view) for name in PARTS}
 
 
-def refused(message: str) -> dict[str, Markup]:
+def refused(refusal: Refusal) -> dict[str, Markup]:
     """Return the parts of the page that show and say why an action was refused."""
     macros = _macros()
-    return {"hint": macros.refused(message), "say": macros.said(message)}
+    message = refusal.public_message
+    return {"hint": macros.refused(message, refusal.kind.code), "say": macros.said(message)}
 
 
 def _is_out(paper: Paper, screen: Screen) -> bool:

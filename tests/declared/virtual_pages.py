@@ -1,0 +1,108 @@
+"""The declared errors of the page of a virtual terminal."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+from declared.attempt import Attempt, Table
+from declared.everywhere import FAILURES
+from faulty_database import FaultyDatabase
+from paydesk.operation import Operation
+from paydesk.sandbox.virtual import page_keys
+from paydesk.web.live import PER_PAGE_MAX
+from service import KEYS, Reply, Service
+from virtual_scene import create
+
+FORM = "application/x-www-form-urlencoded"
+BODIES: dict[str, dict[str, Any]] = {
+    "virtual_page_action": {"action": "lose_acknowledgement"},
+    "virtual_page_order": {"amount": "24.90"},
+}
+
+
+async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
+    attempt = Attempt(service, database, operation)
+    if "{terminal_id}" not in operation.path:
+        return attempt
+    terminal = await create(service, script="manual")
+    key = terminal.made["page_url"].partition("key=")[2]
+    attempt = attempt.at(terminal_id=terminal.id, **({"number": "1"} if "{number}" in operation.path else {}))
+    if operation.method == "GET":
+        return replace(attempt, query=f"?key={key}")
+    return replace(attempt, body={"key": key, **BODIES[operation.name]}, headers={"Content-Type": FORM})
+
+
+TABLE = Table("page", _good, needs_more=("virtual_page_events", "virtual_page_paper"))
+"""A stream doesn't end, and an image is there after a print action."""
+TABLE.operations = [operation for operation in TABLE.operations if operation.development]
+
+
+@TABLE.way("not_found")
+async def _terminal_of_another_process(attempt: Attempt) -> Reply:
+    other = "PAYDESK_VIRTUAL__000000000000"
+    key = page_keys.page_url("", KEYS, other).partition("key=")[2]
+    return await _with_key(attempt.at(terminal_id=other), key).send()
+
+
+@TABLE.way("too_many_requests")
+async def _guessed_keys(attempt: Attempt) -> Reply:
+    for guess in range(FAILURES + 1):
+        reply = await _with_key(attempt, f"1-{guess}").send()
+        if reply.status == 429:
+            break
+        assert reply.status == 404
+    return reply
+
+
+@TABLE.way("forbidden")
+async def _form_of_another_site(attempt: Attempt) -> Reply:
+    return await attempt.send(headers={"Sec-Fetch-Site": "cross-site"})
+
+
+@TABLE.way("too_many_streams")
+async def _many_windows(attempt: Attempt) -> Reply:
+    async with contextlib.AsyncExitStack() as windows:
+        for _ in range(PER_PAGE_MAX):
+            url = attempt.service.base_url + attempt.path
+            await windows.enter_async_context(attempt.service.session.get(url))
+        return await attempt.send()
+
+
+@TABLE.way("action_not_possible")
+async def _card_without_an_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "action": "tap", "card": "visa_approved"})
+
+
+@TABLE.way("property_value")
+async def _no_amount(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "amount": "much"})
+
+
+@TABLE.way("already_queued_order_on_terminal")
+async def _second_order(attempt: Attempt) -> Reply:
+    assert (await attempt.send()).status == 303
+    return await attempt.send()
+
+
+@TABLE.way("terminal_not_in_pdv_mode")
+async def _standalone(attempt: Attempt) -> Reply:
+    await attempt.service.scene.run("UPDATE terminals SET operating_mode = 'STANDALONE'")
+    return await attempt.send()
+
+
+@TABLE.way("no_application")
+async def _nothing_authorized(attempt: Attempt) -> Reply:
+    run = attempt.service.scene.run
+    await run("UPDATE authorizations SET withdrawn_ms = 1 WHERE withdrawn_ms IS NULL")
+    try:
+        return await attempt.send()
+    finally:
+        await run("UPDATE authorizations SET withdrawn_ms = NULL WHERE withdrawn_ms = 1")
+
+
+def _with_key(attempt: Attempt, key: str) -> Attempt:
+    if attempt.operation.method == "GET":
+        return replace(attempt, query=f"?key={key}")
+    return replace(attempt, body={**attempt.body, "key": key})
