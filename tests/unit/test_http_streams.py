@@ -38,7 +38,8 @@ async def _sending(parts: _Parts, receive: Any = _never) -> list[dict[str, Any]]
     async def send(message: Any) -> None:
         sent.append(message)
 
-    await send_stream(receive, send, Reply(200), parts.parts(), "id")
+    async with asyncio.timeout(5):
+        await send_stream(receive, send, Reply(200), parts.parts(), "id")
     return sent
 
 
