@@ -463,6 +463,18 @@ async def test_a_person_takes_over_from_a_script(database: Database, tmp_path: P
         assert len(await desk.ledger()) == 1
 
 
+async def test_a_person_takes_over_after_an_order_by_hand(desk: Counter) -> None:
+    """The dialogue about the first order is over."""
+    first = await desk.order()
+    await desk.act("tap", card="visa_approved")
+    await desk.ended(first, "processed")
+    await desk.act("set_script", script="hold")
+    second = await desk.order()
+    await desk.act("tap", card="visa_approved")
+    await desk.ended(second, "processed")
+    assert len(await desk.ledger()) == 2
+
+
 async def test_two_take_over_at_once(database: Database, tmp_path: Path) -> None:
     """One does."""
     async with counter(database, tmp_path, "hold") as desk:
