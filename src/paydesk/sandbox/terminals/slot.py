@@ -70,7 +70,8 @@ class Slot:
             if not await self.drop(self.lease_id):
                 await self.stop()
                 self._report(self.lease_id)
-        self.lease_id = entry.lease_id
+        # An earlier order's dialogue must not take the actions about this one.
+        self.lease_id, self._dialogue = entry.lease_id, None
         self._payment = self._start(self._pay(entry, part), "payment")
 
     async def hold(self, entry: Entry) -> None:
