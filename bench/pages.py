@@ -1,8 +1,8 @@
-"""`python -m bench.pages`: measure what open pages of a virtual terminal cost a node of `paydesk dev`.
+"""`python -m bench.pages`: measure what open pages of virtual terminals cost a node of `paydesk dev`.
 
-Each page is loaded with its assets and keeps its stream open, as a visible tab does; a hidden tab closes it. The CPU
-time of the node is measured without pages, with pages at which nothing happens, with pages that show a payment every
-few seconds, and with the same payments after all streams were closed.
+The pages are of a few private terminals. Each is loaded with its assets and keeps its stream open, as a visible tab
+does; a hidden tab closes it. The CPU time of the node is measured without pages, with pages at which nothing happens,
+with pages that show a payment every few seconds, and with the same payments after all streams were closed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bench.running import free_port, started
 PAYMENT_SECONDS = 4.0
 """Between two payments."""
 SCRIPT = "approve:1s"
+PAGES_A_TERMINAL = 10
 SETTLE_SECONDS = 2.0
 ASSET = re.compile(r'(?:src|href)="(/[^"#]*assets/[^"#]+)')
 
@@ -46,7 +47,13 @@ def main() -> None:
             figures = asyncio.run(_Measured(process.pid, credentials, arguments).run())
     except BenchError as error:
         sys.exit(str(error))
-    table = Table("", "CPU of the node", "messages", "kB a page", title=f"{arguments.pages} pages of one terminal")
+    table = Table(
+        "",
+        "CPU of the node",
+        "messages",
+        "kB a page",
+        title=f"{arguments.pages} pages, {PAGES_A_TERMINAL} of each terminal",
+    )
     for column in table.columns[1:]:
         column.justify = "right"
     for row in figures:
@@ -72,34 +79,30 @@ class _Measured:
     async def run(self) -> list[tuple[str, str, str, str]]:
         """Return a row for each part."""
         known = await self._known()
-        terminal = known["terminals"][-1]
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
-            page_url = terminal["page_url"]
-            base_url, terminal_id = known["base_url"], terminal["terminal_id"]
-            operator = {"Authorization": f"Bearer {known['operator']['token']}"}
-            await _posted(
-                http,
-                f"{base_url}/virtual/v1/terminals/{terminal_id}/actions",
-                {"action": "set_script", "script": SCRIPT},
-                operator,
-            )
+            base_url = known["base_url"]
+            application = {"Authorization": f"Bearer {known['test']['access_token']}"}
+            count = -(-self._pages // PAGES_A_TERMINAL)
+            made = [
+                await _posted(http, f"{base_url}/virtual/v1/terminals", {"script": SCRIPT}, application)
+                for _ in range(count)
+            ]
+            addresses = [made[number % count]["page_url"] for number in range(self._pages)]
 
             async def pay() -> None:
-                application = {
-                    "Authorization": f"Bearer {known['test']['access_token']}",
-                    "X-Idempotency-Key": str(uuid.uuid4()),
-                }
-                order = {
-                    "type": "point",
-                    "external_reference": f"bench-{uuid.uuid4().hex[:12]}",
-                    "transactions": {"payments": [{"amount": "24.90"}]},
-                    "config": {"point": {"terminal_id": terminal_id}},
-                }
-                await _posted(http, f"{base_url}/v1/orders", order, application)
+                for terminal in made:
+                    order = {
+                        "type": "point",
+                        "external_reference": f"bench-{uuid.uuid4().hex[:12]}",
+                        "transactions": {"payments": [{"amount": "24.90"}]},
+                        "config": {"point": {"terminal_id": terminal["id"]}},
+                    }
+                    key = {"X-Idempotency-Key": str(uuid.uuid4())}
+                    await _posted(http, f"{base_url}/v1/orders", order, {**application, **key})
 
             rows = [await self._part("no page, nothing happens")]
-            loaded = await self._load(http, page_url)
-            streams = [asyncio.create_task(self._stream(http, page_url)) for _ in range(self._pages)]
+            loaded = await self._load(http, addresses[0])
+            streams = [asyncio.create_task(self._stream(http, address)) for address in addresses]
             rows.append(await self._part("pages open, nothing happens"))
             rows.append(await self._part(f"pages open, a payment each {PAYMENT_SECONDS:g} s", pay))
             for stream in streams:
@@ -148,10 +151,14 @@ class _Measured:
         return name, f"{share:.1%} of a core", f"{self._messages:,}", f"{kilobytes:.1f}"
 
 
-async def _posted(http: aiohttp.ClientSession, url: str, body: dict[str, Any], headers: dict[str, str]) -> None:
+async def _posted(
+    http: aiohttp.ClientSession, url: str, body: dict[str, Any], headers: dict[str, str]
+) -> dict[str, Any]:
     async with http.post(url, json=body, headers=headers) as answer:
         if answer.status >= 300:
             raise BenchError(f"{url} was answered with {answer.status}: {(await answer.text())[:200]}")
+        made: dict[str, Any] = await answer.json()
+        return made
 
 
 if __name__ == "__main__":

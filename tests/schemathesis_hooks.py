@@ -30,6 +30,8 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
         "from PT30S to PT3H",
         NO_INTEGER,
     ),
+    # What the content may be depends on the subtype, and is a grammar or a format.
+    "create_action": ("'$.content' - must", "'$.content' - the tag", "'$.content' - the {"),
     "refund_order": AMOUNT,
     "simulate_order": (
         "with this status",
@@ -109,7 +111,11 @@ def _setup(body: Any) -> None:
     body["terminals"] = [{**one, "id": next(TERMINALS)} for one in body["terminals"][: len(KNOWN["terminals"])]]
 
 
-MADE_TO_FIT = {"create_order": _order, "refund_order": _refund, "setup_terminals": _setup}
+def _action(body: Any) -> None:
+    body["config"]["point"]["terminal_id"] = next(TERMINALS)
+
+
+MADE_TO_FIT = {"create_order": _order, "create_action": _action, "refund_order": _refund, "setup_terminals": _setup}
 
 
 @schemathesis.hook

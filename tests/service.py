@@ -291,6 +291,7 @@ async def running(
             database.signals.stop()
             await fleet.stop()
         await asyncio.gather(*parts)
+        database.signals.stopping = False
 
 
 async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = ALL_SCOPES) -> str:

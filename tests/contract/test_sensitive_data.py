@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 from aiohttp import web
 
-from declared import applications, devices, operators, pages, public, tokens
+from declared import applications, devices, operators, pages, public, tokens, virtual, virtual_pages
 from faulty_database import FaultyDatabase
 from kept_logging import kept_logging
 from paydesk import logs
@@ -28,7 +28,7 @@ from webhooks_scene import Receiver, receiver, subscribe
 pytestmark = pytest.mark.sqlite_alone
 
 # Operators come last: they suspend and delete what the others need.
-TABLES = [module.TABLE for module in (applications, tokens, devices, pages, public, operators)]
+TABLES = [module.TABLE for module in (applications, tokens, devices, pages, virtual_pages, virtual, public, operators)]
 SETTINGS = Settings(card_numbers_refused_in_references=True, results_per_lease_max=1000)
 
 
@@ -84,7 +84,7 @@ async def _leaks(database: Database, canaries: Canaries) -> dict[str, list[str]]
 async def _logged(database: Database, stream: io.StringIO) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
     """A service with its workers and a seller of its own, whose log goes into the stream as JSON."""
     faulty, clock = FaultyDatabase(database), MovableClock()
-    async with running(faulty, settings=SETTINGS, development=True, clock=clock) as service:
+    async with running(faulty, settings=SETTINGS, development=True, clock=clock, has_fleet=True) as service:
         with kept_logging():
             logs.configure("json", stream)
             yield replace(service, scene=replace(service.scene, clock=clock)), faulty

@@ -23,6 +23,7 @@ from paydesk.sandbox.virtual.handlers import WAITING_MAX
 from paydesk.sandbox.virtual.store import TERMINALS_MAX
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
+from print_scene import PATH, print_on
 from service import KEYS, Service, running
 from virtual_scene import TERMINALS, Virtual, create, playing
 
@@ -293,6 +294,18 @@ async def test_a_terminal_with_an_order_is_not_deleted(service: Service) -> None
     assert (await service.cancel(order_id)).status == 200
     assert (await virtual.delete()).status == 204
     assert (await service.get(order_id))["status"] == "canceled"
+
+
+async def test_a_terminal_with_a_print_action_is_not_deleted(service: Service) -> None:
+    """The refusal names the action and what to do."""
+    virtual = await create(service)
+    await virtual.act("power_off")
+    action_id = (await print_on(service, virtual.terminal)).body["id"]
+    refused = await virtual.delete()
+    assert (refused.status, refused.code) == (409, "in_use")
+    assert f"POST /terminals/v1/actions/{action_id}/cancel" in refused.details[0]
+    assert (await service.request("POST", f"{PATH}/{action_id}/cancel", {})).status == 200
+    assert (await virtual.delete()).status == 204
 
 
 async def test_deletes_side_by_side(service: Service) -> None:

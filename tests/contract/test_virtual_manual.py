@@ -463,6 +463,18 @@ async def test_a_person_takes_over_from_a_script(database: Database, tmp_path: P
         assert len(await desk.ledger()) == 1
 
 
+async def test_a_person_takes_over_after_an_order_by_hand(desk: Counter) -> None:
+    """The dialogue about the first order is over."""
+    first = await desk.order()
+    await desk.act("tap", card="visa_approved")
+    await desk.ended(first, "processed")
+    await desk.act("set_script", script="hold")
+    second = await desk.order()
+    await desk.act("tap", card="visa_approved")
+    await desk.ended(second, "processed")
+    assert len(await desk.ledger()) == 2
+
+
 async def test_two_take_over_at_once(database: Database, tmp_path: Path) -> None:
     """One does."""
     async with counter(database, tmp_path, "hold") as desk:
@@ -473,6 +485,27 @@ async def test_two_take_over_at_once(database: Database, tmp_path: Path) -> None
         assert isinstance(cancel, ActionNotPossible)
         assert not isinstance(tap, BaseException)
         await desk.ended(order_id, "processed")
+
+
+async def test_a_person_takes_over_too_late(database: Database, tmp_path: Path) -> None:
+    """They wait until the terminal has said hello again, and its power is cut meanwhile: nothing is charged."""
+    async with counter(database, tmp_path, "hold") as desk:
+        order_id = await desk.order()
+        handheld = desk.fleet._handhelds[desk.terminal.id]
+        assert handheld.terminal is not None
+        lock = handheld.terminal._lock
+        await lock.acquire()
+        tap = asyncio.create_task(desk.act("tap", card="visa_approved"))
+        await asyncio.sleep(0.05)
+        cut = asyncio.create_task(desk.act("power_off"))
+        await asyncio.sleep(0)
+        lock.release()
+        assert (await cut).name == "off"
+        with pytest.raises(ActionNotPossible):
+            await tap
+        await asyncio.sleep(0.3)
+        assert await desk.ledger() == []
+        assert (await desk.service.get(order_id))["status"] == "at_terminal"
 
 
 @pytest.mark.parametrize("script", ["approve:20s", "hold", "decline:high_risk:20s"])

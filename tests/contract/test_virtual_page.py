@@ -214,10 +214,24 @@ async def test_a_second_order_and_a_terminal_in_another_mode_are_refused(counter
     other = await counter.post("/orders", HTMX, amount="3.00")
     assert other.status == 409
     assert "does not accept orders" in other.text
-    await scene.run("UPDATE authorizations SET withdrawn_ms = 1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE authorizations SET withdrawn_ms = 1",
+        "UPDATE authorizations SET scope = 'read'",
+        "UPDATE applications SET scopes = 'read'",
+        "UPDATE applications SET suspended_ms = 1",
+        "UPDATE sellers SET suspended_ms = 1",
+    ],
+)
+async def test_no_order_where_no_application_may_create_one(counter: PageCounter, change: str) -> None:
+    """The page creates orders as an application does, so what stops that stops the page."""
+    await counter.service.scene.run(change)
     none = await counter.post("/orders", HTMX, amount="4.00")
     assert none.status == 409
-    assert "No application is authorized" in none.text
+    assert "No application can create an order" in none.text
 
 
 # Content. -------------------------------------------------------------------------------------------------------------

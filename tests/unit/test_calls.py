@@ -19,7 +19,7 @@ ALLOWED = {
     "paydesk.orders.change": "takes the change out of the call",
     "paydesk.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",
     "paydesk.web.forms": "reads cookies and headers for the handlers of pages",
-    "paydesk.sandbox.virtual.page_access": "checks the key for the handlers of the page of a virtual terminal",
+    "paydesk.sandbox.virtual.page_access": "checks the key of a page for its handlers",
     "paydesk.audit": "records who makes the call, and from where",
     "paydesk.sandbox.simulated_orders": "the handler of POST /v1/orders/{order_id}/events calls it for some statuses",
 }

@@ -21,7 +21,7 @@ from paydesk.http.error_responses import may_answer
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS
-from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL_TERMINAL
+from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL
 from paydesk.web.language import LANGUAGES, choose, texts
 
 CLIENT_ID = 1234567890123456
@@ -109,7 +109,7 @@ def test_every_text_is_used_and_every_used_one_exists() -> None:
     named = set(re.findall(r'(?<!\w)(?:t|words|self)\("([\w.]+)"[,)]', written))
     notices = {f"sign_in.{name}" for name in ("failed", "throttled", "outdated", "ended")}
     scopes = {f"scope.{name}" for name in ALL_SCOPES.split(" ")}
-    codes = {kind.code for row in (*OPERATIONS, *VIRTUAL_TERMINAL) for kind in may_answer(row)} | {"method_not_allowed"}
+    codes = {kind.code for row in (*OPERATIONS, *VIRTUAL) for kind in may_answer(row)} | {"method_not_allowed"}
     shown = {f"error.{code}.{part}" for code in codes for part in ("title", "text")}
     there = set(_document("en")) - {"months"}
     assert named | notices | scopes <= there

@@ -99,20 +99,22 @@ async def send_stream(
     encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": encoded})
     disconnected = asyncio.ensure_future(_disconnected(receive))
+    part: asyncio.Future[Any] = disconnected
     try:
-        while True:
+        while not disconnected.done():
             part = asyncio.ensure_future(anext(stream, None))
             await asyncio.wait((part, disconnected), return_when=asyncio.FIRST_COMPLETED)
             if not part.done():
-                part.cancel()
-                await asyncio.gather(part, return_exceptions=True)
                 return
             content = part.result()
             await send({"type": "http.response.body", "body": content or b"", "more_body": content is not None})
-            if content is None or disconnected.done():
+            if content is None:
                 return
     finally:
+        # A generator that runs cannot be closed.
+        part.cancel()
         disconnected.cancel()
+        await asyncio.gather(part, disconnected, return_exceptions=True)
         await stream.aclose()
 
 

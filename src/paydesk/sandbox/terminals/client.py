@@ -120,7 +120,8 @@ class DeviceClient:
         """Where its messages are listed, if anywhere."""
         self.network: FlakyNetwork | None = None
         """What loses, doubles, delays and reorders messages, if anything does."""
-        self._service_time: tuple[datetime, float] | None = None
+        self._service_time: tuple[datetime, float, float] | None = None
+        """The service's time in an answer, and when that was requested and received."""
 
     async def hello(self, entries: Iterable[Entry]) -> Welcome:
         """Start or restart the session; return the service's verdict on each lease in the journal."""
@@ -207,13 +208,16 @@ class DeviceClient:
         """Return the time by the service's clock, as estimated from its answers; None before the first."""
         if self._service_time is None:
             return None
-        service_time, sent = self._service_time
-        return service_time + timedelta(seconds=time.monotonic() - sent)
+        service_time, _, received = self._service_time
+        return service_time + timedelta(seconds=time.monotonic() - received)
 
     def is_before(self, until: str) -> bool:
-        """Whether the instant lies in the future by the service's clock."""
-        now, end = self.now(), _instant(until)
-        return now is not None and end is not None and now < end
+        """Whether the instant lies in the future by the service's clock, which this estimate is never behind."""
+        end = _instant(until)
+        if self._service_time is None or end is None:
+            return False
+        service_time, sent, _ = self._service_time
+        return service_time + timedelta(seconds=time.monotonic() - sent) < end
 
     def seconds_until(self, instant: str) -> float | None:
         """Return the seconds until the instant by the service's clock, None if either is unknown."""
@@ -255,7 +259,7 @@ class DeviceClient:
         if service_time is not None:
             # The latest value counts: in development the clock may be frozen or moved. It is dated to when the request
             # was sent, so that the estimate is never behind the service's clock.
-            self._service_time = service_time, sent
+            self._service_time = service_time, sent, time.monotonic()
         return reply
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:

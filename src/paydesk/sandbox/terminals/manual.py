@@ -10,7 +10,7 @@ import msgspec
 
 from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.payment import CANCELED, Device, authorize, conclude, show_outcome
+from paydesk.sandbox.terminals.payment import CANCELED, Device, authorize, conclude
 
 
 async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -> bool:
@@ -36,7 +36,6 @@ async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -
     if not await authorize(device, entry, dialogue.presented, seq):
         return False
     await device.pace.sleep(max(0.0, began + device.pace.authorizing_seconds - time.monotonic()))
-    show_outcome(device, entry.lease_id)
     return True
 
 

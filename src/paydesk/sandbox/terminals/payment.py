@@ -81,23 +81,19 @@ async def play(device: Device, entry: Entry, script: Script) -> bool:
         await asyncio.Event().wait()
     if script.name == "cancel":
         await conclude(device, entry, CANCELED)
-    show_outcome(device, entry.lease_id)
     return True
 
 
 async def resume_permit(device: Device, entry: Entry, chosen: dict[str, Any]) -> bool:
     """Request the permit again for what a person presented before a restart, and charge it."""
-    if not await authorize(device, entry, chosen, RESUMED_SEQ):
-        return False
-    show_outcome(device, entry.lease_id)
-    return True
+    return await authorize(device, entry, chosen, RESUMED_SEQ)
 
 
-def show_outcome(device: Device, lease_id: str) -> None:
-    """Show the result in the journal."""
-    entry = device.journal.entries.get(lease_id)
-    if entry is not None and entry.result is not None and device.panel.order is not None:
-        device.panel.end(device.panel.order.outcome(entry.result, receipt_of(device, entry)))
+def show_outcome(device: Device, entry: Entry) -> None:
+    """Show the result, if its order is shown."""
+    order = device.panel.order
+    if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
+        device.panel.end(order.outcome(entry.result, receipt_of(device, entry)))
 
 
 def receipt_of(device: Device, entry: Entry) -> Receipt | None:

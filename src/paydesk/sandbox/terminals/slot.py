@@ -36,6 +36,8 @@ TAKEN_OVER_SEQ = 100
 ACKNOWLEDGED_SECONDS_MAX = 3.0
 """How long an action waits for the acknowledgement of its order."""
 STORED_SECONDS_MAX = 1.0
+RECORDED_SECONDS_MAX = 0.7
+"""How long an outcome is shown later, so that the service has it first."""
 OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
 """Between the questions for an unknown outcome; the last one repeats."""
 
@@ -51,6 +53,9 @@ class Slot:
         self._payment: asyncio.Task[None] | None = None
         self._inquiry: asyncio.Task[None] | None = None
         self._dialogue: Dialogue | None = None
+        self._unshown: asyncio.Future[None] | None = None
+        """Done once the outcome of the order is shown."""
+        self._is_closed = False
 
     @property
     def is_paying(self) -> bool:
@@ -65,7 +70,8 @@ class Slot:
             if not await self.drop(self.lease_id):
                 await self.stop()
                 self._report(self.lease_id)
-        self.lease_id = entry.lease_id
+        # An earlier order's dialogue must not take the actions about this one.
+        self.lease_id, self._dialogue = entry.lease_id, None
         self._payment = self._start(self._pay(entry, part), "payment")
 
     async def hold(self, entry: Entry) -> None:
@@ -98,7 +104,8 @@ class Slot:
         await _canceled(self._payment)
 
     async def close(self) -> None:
-        """Stop everything."""
+        """Stop everything; a person who waits to take over comes too late."""
+        self._is_closed = True
         await self.stop()
         await _canceled(self._inquiry)
 
@@ -133,6 +140,8 @@ class Slot:
         """Print the receipt of a result that the service has recorded, and find out an unknown outcome."""
         if self._panel.hidden:
             return
+        if entry.lease_id == self.lease_id:
+            self._show_outcome(entry)
         outcome = (entry.result or {}).get("outcome")
         if prints or outcome == "declined":
             receipt = self._panel.receipt_of(entry.order.get("id")) or receipt_of(self._device, entry)
@@ -147,7 +156,7 @@ class Slot:
         self._panel.begin(entry.order)
         try:
             if await self._has_result(entry, part):
-                self._report(entry.lease_id)
+                await self._end(entry.lease_id)
         except SessionEnded:
             # The running poll raises the same and ends the session.
             return
@@ -176,8 +185,24 @@ class Slot:
             except SessionEnded:
                 # The running poll raises the same; the entry stays in the journal.
                 return
-        show_outcome(self._device, entry.lease_id)
-        self._report(entry.lease_id)
+        await self._end(entry.lease_id)
+
+    async def _end(self, lease_id: str) -> None:
+        """Report the result in the journal, and show it once the service has it, or has not answered for a moment."""
+        entry = self._journal.entries[lease_id]
+        if self._panel.hidden:
+            self._report(lease_id)
+            return
+        self._unshown = asyncio.get_running_loop().create_future()
+        self._report(lease_id)
+        await asyncio.wait((self._unshown,), timeout=RECORDED_SECONDS_MAX)
+        self._show_outcome(entry)
+
+    def _show_outcome(self, entry: Entry) -> None:
+        """Show the result, unless it was shown before."""
+        if self._unshown is not None and not self._unshown.done():
+            self._unshown.set_result(None)
+            show_outcome(self._device, entry)
 
     async def _until_acknowledged(self) -> None:
         """Wait until the service has the acknowledgement of the order, for some seconds."""
@@ -192,7 +217,8 @@ class Slot:
         screen = self._panel.screen
         async with self._device.lock:
             entry = self._journal.entries.get(self.lease_id)
-            if self._panel.screen is not screen or entry is None or entry.step != ACKNOWLEDGED or entry.result:
+            has_gone_on = self._is_closed or self._panel.screen is not screen
+            if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
             dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
             dialogue.act(action)
@@ -205,7 +231,7 @@ class Slot:
         """Process the order with a person who has taken over from a script."""
         try:
             if await manual.play(self._device, entry, dialogue, TAKEN_OVER_SEQ):
-                self._report(entry.lease_id)
+                await self._end(entry.lease_id)
         except SessionEnded:
             return
 

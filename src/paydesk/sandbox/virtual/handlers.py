@@ -124,7 +124,7 @@ async def act(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete a virtual terminal without a live order, and the point of sale that was made for it."""
+    """Delete a virtual terminal that nothing holds, and the point of sale that was made for it."""
     audit.require_change(call)
     fleet, found = _fleet(call), await _find(call)
 

@@ -22,8 +22,9 @@ from paydesk.storage.database import Transaction
 NO_APPLICATION = ErrorKind(
     "no_application",
     409,
-    "No application is authorized for this seller, so none can create an order. Authorize one: `paydesk authorize-url`"
-    " prints where.",
+    "No application can create an order for this seller: none is authorized to write, or it or the seller is"
+    " suspended. Authorize one: `paydesk authorize-url` prints where; or end the suspension: `paydesk sellers resume`,"
+    " `paydesk apps resume`.",
 )
 ERRORS = (PROPERTY_VALUE, NO_APPLICATION, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL)
 

@@ -26,10 +26,12 @@ FIND_PLACE = """SELECT t.seller_id, p.name, s.country, s.currency
     JOIN sellers s ON s.seller_id = t.seller_id
     WHERE o.terminal_id = $1"""
 
-# The application that the seller authorized first.
+# The application that the seller authorized first, of those that may create orders.
 FIND_APPLICATION = """SELECT a.application_id FROM authorizations a
     JOIN applications p ON p.application_id = a.application_id
-    WHERE a.seller_id = $1 AND a.withdrawn_ms IS NULL AND p.suspended_ms IS NULL
+    JOIN sellers s ON s.seller_id = a.seller_id
+    WHERE a.seller_id = $1 AND a.withdrawn_ms IS NULL AND p.suspended_ms IS NULL AND s.suspended_ms IS NULL
+      AND ' ' || a.scope || ' ' LIKE '% write %' AND ' ' || p.scopes || ' ' LIKE '% write %'
     ORDER BY a.created_ms, a.authorization_id LIMIT 1"""
 
 
@@ -40,6 +42,6 @@ async def find_place(tx: Transaction, terminal_id: str) -> Place | None:
 
 
 async def find_application(tx: Transaction, seller_id: int) -> int | None:
-    """Return an application that the seller has authorized, or None."""
+    """Return an application that may create orders for the seller, or None."""
     row = await tx.one(FIND_APPLICATION, seller_id)
     return row[0] if row else None

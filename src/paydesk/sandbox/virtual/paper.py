@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PACKAGE = "paydesk.sandbox.virtual"
 PRINTS_KEPT = 64
 """Drawing a code takes longer than all the rest of the page."""
+CODES_DRAWN_MAX = 10
+"""In one print: all that fit into a text would take seconds and hundreds of kilobytes. The others are shown as text."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
@@ -63,9 +65,11 @@ def _lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]]:
         numbered.append((number, piece))
         if piece.kind in ("qr", "pdf417"):
             number += 1
+    drawn = [piece for piece in pieces if piece.kind == "qr"][:CODES_DRAWN_MAX]
+    # The payload of a code is in the drawing alone, which has no text.
+    drawings = {id(piece): Markup(qr.svg_of(piece.text)) for piece in drawn}  # noqa: S704
     return [
-        # The payload of a code is in the drawing alone, which has no text.
-        [(piece, Markup(qr.svg_of(piece.text)) if piece.kind == "qr" else None) for _, piece in line]  # noqa: S704
+        [(piece, drawings.get(id(piece))) for _, piece in line]
         for _, line in groupby(numbered, key=lambda item: item[0])
     ]
 

@@ -7,7 +7,7 @@ from paydesk.oauth.consent import sellers
 from paydesk.orders import store as orders
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.storage.database import Transaction
-from paydesk.terminals import registry, stores
+from paydesk.terminals import action_store, registry, stores
 from paydesk.terminals import store as terminals
 from paydesk.terminals.schemas import SettableMode
 from paydesk.terminals.store import Terminal
@@ -97,7 +97,7 @@ async def of_seller(tx: Transaction, seller_id: int) -> list[Terminal]:
 async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
     """Delete the terminal and the point of sale that was made for it; return False if it is deleted already.
 
-    Raises `IN_USE` while it has a live order.
+    Raises `IN_USE` while it has a live order or an open print action.
     """
     seller_id, terminal_id = terminal.seller_id, terminal.terminal_id
     pos = await stores.lock_pos(tx, seller_id, terminal.pos_id)
@@ -109,6 +109,14 @@ async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
             "a live order",
             f"{terminal_id} has the live order {order.order_id} ({order.status}); wait for its end, or cancel it with"
             f" `POST /v1/orders/{order.order_id}/cancel` (at_terminal: with `X-Allow-Cancelable-Status: at_terminal`),"
+            " then delete the terminal",
+        )
+    action = await action_store.open_on_terminal(tx, seller_id, terminal_id)
+    if action is not None:
+        raise IN_USE.with_reason(
+            "an open print action",
+            f"{terminal_id} has the print action {action.action_id} ({action.status}); wait for its end, or cancel it"
+            f" with `POST /terminals/v1/actions/{action.action_id}/cancel` (on_terminal: `paydesk terminals release`),"
             " then delete the terminal",
         )
     await registry.delete(tx, seller_id, terminal_id, now_ms)
