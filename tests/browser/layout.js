@@ -26,8 +26,9 @@
         if (style.overflowX === "visible" && style.overflowY === "visible") continue;
         const edge = outer.getBoundingClientRect();
         const scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
-        if (scrolls && outer.matches(".cards, .messages, .copies, .pop, pre")) {
-          // A list that scrolls: what is beyond its edges is no fault, but isn't seen.
+        const shortens = style.textOverflow === "ellipsis";
+        if (shortens || (scrolls && outer.matches(".cards, .messages, .copies, .pop, pre"))) {
+          // A list that scrolls, or a text with an ellipsis: what is beyond its edges is no fault here, but isn't seen.
           seen = { left: Math.max(seen.left, edge.left), top: Math.max(seen.top, edge.top),
             right: Math.min(seen.right, edge.right), bottom: Math.min(seen.bottom, edge.bottom) };
         } else if (outer !== document.body && outer !== root && (box.left < edge.left - 1 || box.right > edge.right + 1

@@ -37,6 +37,7 @@ async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]
     """A manual terminal with its page."""
     database = await open_database(sqlite_url)
     async with page_counter(database, tmp_path, pace=QUICK) as counter:
+        await counter.service.scene.run("UPDATE pos SET name = $1", "Counter beside the window of the Aurora Bakery")
         yield counter
     await database.close()
 
