@@ -23,9 +23,6 @@ ADVICE = {
     "request_decided": "Send the seller to GET /authorization again.",
     "application_changed": "Send the seller to GET /authorization again, with the application's current scopes.",
     "sign_in_throttled": "Wait for the seconds of `Retry-After`, then retry.",
-    "not_found": "Check the address. `paydesk terminals list` prints that of each virtual terminal's page.",
-    "too_many_streams": "Close other windows of the page, then reload it.",
-    "no_application": "Let the seller authorize an application, as the credentials file of `paydesk dev` has one.",
     # Every operation
     "json_syntax_error": "Send one well-formed JSON document in UTF-8, each key once.",
     "bad_request": "Send well-formed HTTP; move an order only to a status that its current one allows.",
