@@ -38,6 +38,7 @@ ADVICE = {
     "minimum_properties": "Add a property to the object that `details` names.",
     "events_no_longer_kept": "Start without `after`; read the orders whose outcome you still need one by one.",
     "invalid_path_param": "Use the id from a response, unchanged.",
+    "not_found": "Check the address. `paydesk terminals list` prints those of the pages of virtual terminals.",
     "unauthorized": "Send `Authorization: Bearer` with a token of this surface; refresh it if it has expired.",
     "forbidden": "Ask the operator of the service for the reason.",
     "insufficient_scope": "Ask the seller for the scope that this operation requires.",
@@ -71,6 +72,8 @@ ADVICE = {
     # Terminals
     "terminal_not_found": "Use a terminal from GET /terminals/v1/list with the same token.",
     "action_not_possible": "Read the screen; `details` names it and what it takes.",
+    "no_application": "Authorize an application for the seller, then create the order again.",
+    "too_many_streams": "Close some windows with this page, then reload.",
     "too_many_terminals": "Delete a virtual terminal that is no longer used, then create another.",
     "terminal_busy": "Wait for its order or print action to end, or cancel it, then retry.",
     "action_not_found": "Check the id, and that the token is for the action's seller and mode, live or test.",
