@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from paydesk.api import OPERATIONS
+from print_scene import PATH as ACTIONS
+from print_scene import action_body, print_on, status_of
 from refund_scene import paid, refund
 from service import Reply, Service, Terminal, order_body
 
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 UNKNOWN_TERMINAL = "NEWLAND_N950__UNKNOWN"
+UNKNOWN_ACTION = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,31 @@ async def setup_terminals(mine: Side, other: Side) -> None:
         assert {terminal["operating_mode"] for terminal in listed} == {"PDV"}
 
 
+async def create_action(mine: Side, other: Side) -> None:
+    """A terminal of the other mode is not found, and prints nothing."""
+    reply = await print_on(mine.service, other.free_terminal)
+    assert_like(reply, await mine.service.request("POST", ACTIONS, action_body(UNKNOWN_TERMINAL)))
+    assert (reply.status, reply.code) == (404, "terminal_not_found")
+    assert (await print_on(other.service, other.free_terminal)).status == 201, "the terminal is free"
+
+
+async def get_action(mine: Side, other: Side) -> None:
+    """An action of the other mode does not exist."""
+    action_id = (await print_on(other.service, other.free_terminal)).body["id"]
+    reply = await mine.service.request("GET", f"{ACTIONS}/{action_id}")
+    assert_like(reply, await mine.service.request("GET", f"{ACTIONS}/{UNKNOWN_ACTION}"))
+    assert (reply.status, reply.code) == (404, "action_not_found")
+
+
+async def cancel_action(mine: Side, other: Side) -> None:
+    """Nor can it be canceled."""
+    action_id = (await print_on(other.service, other.free_terminal)).body["id"]
+    reply = await mine.service.request("POST", f"{ACTIONS}/{action_id}/cancel", {})
+    assert_like(reply, await mine.service.request("POST", f"{ACTIONS}/{UNKNOWN_ACTION}/cancel", {}))
+    assert (reply.status, reply.code) == (404, "action_not_found")
+    assert await status_of(other.service, action_id) == "created"
+
+
 async def setup(mine: Side, *terminal_ids: str) -> Reply:
     """Request another mode of these terminals."""
     terminals = [{"id": terminal_id, "operating_mode": "STANDALONE"} for terminal_id in terminal_ids]
@@ -144,6 +172,9 @@ KEPT_APART: dict[str, Kept] = {
         read_events,
         list_terminals,
         setup_terminals,
+        create_action,
+        get_action,
+        cancel_action,
     )
 }
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
