@@ -217,7 +217,8 @@ async def test_a_second_order_and_a_terminal_in_another_mode_are_refused(counter
     await scene.run("UPDATE authorizations SET withdrawn_ms = 1")
     none = await counter.post("/orders", HTMX, amount="4.00")
     assert none.status == 409
-    assert "No application is authorized" in none.text
+    assert "No application can create an order" in none.text
+    assert 'hx-target="#order-refused"' in none.text
 
 
 # Content. -------------------------------------------------------------------------------------------------------------
