@@ -101,7 +101,7 @@ class Display:
         self.screen = Screen("off", ("Switched off",))
         self.paper: Paper | None = None
         self.is_paper_taken = False
-        """Whether another order began since the last print: somebody took it."""
+        """Whether another order began since the last print, which counts as taken then."""
         self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
         """The newest last."""
         self.is_online = False
