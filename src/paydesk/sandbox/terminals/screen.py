@@ -100,6 +100,8 @@ class Display:
         self.revision = 1
         self.screen = Screen("off", ("Switched off",))
         self.paper: Paper | None = None
+        self.is_paper_taken = False
+        """Whether another order began since the last print, which counts as taken then."""
         self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
         """The newest last."""
         self.is_online = False
@@ -112,13 +114,15 @@ class Display:
 
     def show(self, screen: Screen) -> None:
         """Show another screen."""
+        if screen.order_id not in (None, self.screen.order_id):
+            self.is_paper_taken = True
         self.screen = screen
         self.notify()
 
     def print(self, *, receipt: Receipt | None = None, text: str = "", image: bytes = b"") -> None:
         """Print a receipt or the content of a print action."""
         number = 1 if self.paper is None else self.paper.number + 1
-        self.paper = Paper(number, receipt, text, image)
+        self.paper, self.is_paper_taken = Paper(number, receipt, text, image), False
         self.notify()
 
     def exchanged(self, text: str, *, sent: bool) -> None:

@@ -25,7 +25,7 @@ class Look(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-_PRESENT = "Press a card, or drag it to the terminal: top taps, bottom inserts, right edge swipes."
+_PRESENT = "Press a card, or drag it: top taps, bottom inserts, right edge swipes."
 
 LOOKS: Mapping[ScreenName, Look] = {
     "pairing": Look(hint="An operator types this code, and the terminal belongs to a seller."),
@@ -41,7 +41,7 @@ LOOKS: Mapping[ScreenName, Look] = {
     ),
     "approved": Look("ok", "check", "done", "The order is processed. The webhook is on its way."),
     "declined": Look("bad", "cross", "failed", "The order has failed, with this reason as its detail."),
-    "remove_card": Look("ok", "check", "done", "Press the card in the slot to remove it."),
+    "remove_card": Look("ok", "check", "done", "Press the card in the terminal to remove it."),
     "unknown": Look("look", "triangle", "failed", "The order is at check_on_terminal until the acquirer answers."),
     "printing": Look(art="printer", lights="works"),
     "canceled": Look("off", "dash", hint="The order is canceled, and the terminal is free again."),
@@ -106,7 +106,7 @@ _DECLINED = {
     "insufficient_amount": "Not enough money",
     "card_disabled": "Card disabled",
     "required_call_for_authorize": "Call the bank",
-    "amount_limit_exceeded": "Over the limit of the card",
+    "amount_limit_exceeded": "Over the card's limit",
     "rejected_by_issuer": "Refused by the bank",
     "high_risk": "Suspected fraud",
     "bad_filled_card_data": "Wrong card data",

@@ -18,7 +18,7 @@ from paydesk.sandbox.virtual import page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
 from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
-from paydesk.sandbox.virtual.page_forms import ActionForm
+from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
 from paydesk.web import html, live
 from paydesk.web.language import texts
 
@@ -93,10 +93,12 @@ def done(call: Call, access: Access) -> Answer:
 
 
 def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
-    """Answer an action that is not possible, with the reason in the place of the hint."""
+    """Answer an action that is not possible, with the reason in the place of the hint, or in the form of an order."""
     if "hx-request" not in call.headers:
         return page(access, refusal)
-    return html.fragment(live.partials(page_view.refused(refusal)), refusal)
+    is_order = isinstance(call.body, OrderForm)
+    parts = page_view.order_refused(refusal.public_message) if is_order else page_view.refused(refusal)
+    return html.fragment(live.partials(parts), refusal)
 
 
 def page(access: Access, refusal: Refusal | None = None) -> Answer:

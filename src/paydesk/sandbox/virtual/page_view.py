@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.sandbox.terminals.screen import Exchanged, Paper, Screen
+from paydesk.sandbox.terminals.screen import Display, Exchanged, Paper, Screen
 from paydesk.sandbox.virtual.looks import CARD_COLOURS, Look, look_of
 from paydesk.sandbox.virtual.paper import Sheet, sheet_of
 from paydesk.web.html import environment
@@ -128,7 +128,7 @@ def parts(access: Access) -> dict[str, Markup]:
         screen=display.screen,
         look=look_of(display.screen),
         paper=sheet_of(paper, access.image(paper.number)) if paper is not None else None,
-        is_paper_out=paper is not None and _is_out(paper, display.screen),
+        is_paper_out=paper is not None and _is_out(paper, display),
         messages=[_line(message) for message in list(display.messages)[: -MESSAGES_SHOWN - 1 : -1]],
         is_online=display.is_online,
         script=access.script,
@@ -144,11 +144,18 @@ def refused(refusal: Refusal) -> dict[str, Markup]:
     return {"hint": macros.refused(message, refusal.kind.code), "say": macros.said(message)}
 
 
-def _is_out(paper: Paper, screen: Screen) -> bool:
+def order_refused(message: str) -> dict[str, Markup]:
+    """Return the parts of the page that show in the form, and say, why an order was refused."""
+    macros = _macros()
+    return {"order-refused": macros.order_refused(message), "say": macros.said(message)}
+
+
+def _is_out(paper: Paper, display: Display) -> bool:
     """Return whether the print is still in the terminal: the next order finds it taken."""
-    if screen.name in _WITH_RECEIPT:
+    screen = display.screen
+    if screen.name in _WITH_RECEIPT or screen.receipt is not None:
         return paper.receipt is not None and paper.receipt == screen.receipt
-    return screen.name not in _WITHOUT_PAPER
+    return screen.name not in _WITHOUT_PAPER and not display.is_paper_taken
 
 
 def _macros() -> Any:

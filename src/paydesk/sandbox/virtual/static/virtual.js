@@ -101,10 +101,12 @@
   // Answers. ---------------------------------------------------------------------------------------------------------
 
   function hint(text) {
-    one("#hint").classList.add("refused");
+    const place = one("#new-order:popover-open #order-refused") ?? one("#hint");
     const line = document.createElement("p");
     line.textContent = text;
-    one("#hint").replaceChildren(line);
+    place.replaceChildren(line);
+    place.classList.add("refused");
+    place.hidden = false;
     one("#say").textContent = text;
   }
 
@@ -112,14 +114,15 @@
     if (event.target !== stream) hint("Not sent: the service does not answer. Try again.");
   });
   document.addEventListener("htmx:response:error", (event) => {
-    const { response, request } = event.detail.ctx;
-    if (request.method !== "POST" || response.status === 409) return;
+    const { response, request, text } = event.detail.ctx;
+    if (request.method !== "POST" || text.startsWith("<hx-partial")) return;
     hint(response.status === 404 ? "This page is out of date: the terminal is gone. Open its new address."
       : `The service refused that (${response.status}). Try again.`);
   });
   document.addEventListener("htmx:after:request", (event) => {
     if (event.detail.ctx.response?.status < 400 && event.target.closest("#new-order")) one("#new-order").hidePopover();
   });
+  one("#new-order").addEventListener("beforetoggle", () => { one("#order-refused").hidden = true; });
 
   // After each change of the page: the focus, the sound, the clock. --------------------------------------------------
 
@@ -301,8 +304,9 @@
       if (isRadio || target.closest(".messages")) return false;
       choose(-1);
     } else if (key === "Enter") {
-      // On a button that was reached by keyboard, Enter presses that button.
-      if (target.matches("button, a, summary") && target.matches(":focus-visible")) return false;
+      // On a button that was reached by keyboard, Enter presses that button, except while a PIN is typed.
+      const isReached = target.matches("button, a, summary") && target.matches(":focus-visible");
+      if (isReached && one("#glass").dataset.screen !== "pin") return false;
       press("ok");
     } else if (key === "?") {
       one("#keys").open = !one("#keys").open;
@@ -358,7 +362,6 @@
   one("#sound").setAttribute("aria-pressed", soundOn);
   one("#keys-switch").checked = keysOn;
 
-  for (const scripted of document.querySelectorAll(".scripted")) scripted.hidden = false;
   shown = `${one("#glass").dataset.screen} ${one("#glass").dataset.order}`;
   select(document.getElementById(remembered.get("card", "")) ?? selected());
   tick();
