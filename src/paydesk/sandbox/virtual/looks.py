@@ -37,7 +37,9 @@ LOOKS: Mapping[ScreenName, Look] = {
     "present_card": Look(art="waves", lights="waits", hint=_PRESENT),
     "pin": Look(lights="works", hint=EASY_CARD),
     "authorizing": Look(
-        art="spinner", lights="works", hint="The terminal asks for the permit, then the acquirer. Pull the plug to see."
+        art="spinner",
+        lights="works",
+        hint="The terminal asks for the permit, then the acquirer. Pull the plug to see how it ends.",
     ),
     "approved": Look("ok", "check", "done", "The order is processed. The webhook is on its way."),
     "declined": Look("bad", "cross", "failed", "The order has failed, with this reason as its detail."),
