@@ -36,7 +36,7 @@ class Pos:
 _STORE = "seller_id, store_id, name, created_ms"
 _POS = "seller_id, pos_id, store_id, external_pos_id, name, created_ms"
 
-INSERT_STORE = f"INSERT INTO stores ({_STORE}) VALUES ($1, $2, $3, $4)"
+INSERT_STORE = f"INSERT INTO stores ({_STORE}) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
 
 STORES = f"SELECT {_STORE} FROM stores WHERE seller_id = $1 ORDER BY created_ms, store_id"
 
@@ -74,9 +74,11 @@ IN_STORE = "SELECT pos_id FROM pos WHERE seller_id = $1 AND store_id = $2 ORDER 
 
 async def create_store(tx: Transaction, seller_id: int, name: str, now_ms: int) -> Store:
     """Insert a store of the seller."""
-    store = Store(seller_id, _new_id(), name, now_ms)
-    await tx.run(INSERT_STORE, seller_id, store.store_id, name, now_ms)
-    return store
+    while True:
+        store = Store(seller_id, _new_id(), name, now_ms)
+        # A seller with thousands of stores may draw an id twice.
+        if await tx.run(INSERT_STORE, seller_id, store.store_id, name, now_ms):
+            return store
 
 
 async def stores(tx: Transaction, seller_id: int) -> list[Store]:
