@@ -12,8 +12,8 @@ from typing import Any
 
 from authorize_scene import SET_KIND
 from paydesk.sandbox.terminals.actions import Action, ActionName
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.screen import Display, Screen
 from paydesk.storage.database import Database
 from service import Service, Terminal, running

@@ -11,7 +11,7 @@ from typing import Any
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
 
 from page_counter import PageCounter
-from paydesk.sandbox.terminals.client import Pace
+from paydesk.sandbox.terminals.pace import Pace
 
 PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
 QUICK = Pace(backoff_seconds=(0.1, 0.2), authorizing_seconds=0.6, reboot_seconds=0.3)

@@ -11,9 +11,10 @@ import pytest
 
 from device_service import DeviceService, Lease
 from paydesk.sandbox.terminals import network as networks
-from paydesk.sandbox.terminals.client import Pace, Reply
+from paydesk.sandbox.terminals.client import Reply
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
+from paydesk.sandbox.terminals.pace import Pace
 
 QUICK = Pace(poll_seconds=1, backoff_seconds=(0.01, 0.02))
 CALLS = ("ack", "card_requested", "card_presented", "authorizing", "acquirer", "result")

@@ -12,8 +12,8 @@ import pytest
 from device_service import DeviceService
 from paydesk.sandbox.terminals import handheld
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk.sandbox.terminals.pace import Pace
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 

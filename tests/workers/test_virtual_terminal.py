@@ -13,8 +13,9 @@ import pytest
 from device_service import DeviceService, Fault, Lease
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import DeviceClient, Pace
+from paydesk.sandbox.terminals.client import DeviceClient
 from paydesk.sandbox.terminals.journal import Entry, Journal
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))

@@ -19,8 +19,9 @@ import msgspec
 import structlog
 
 from paydesk.sandbox.terminals import receipts
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable
+from paydesk.sandbox.terminals.client import DeviceClient, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.screen import Receipt

@@ -10,8 +10,9 @@ from typing import Protocol
 
 import structlog
 
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, Reply, ServiceUnavailable, SessionEnded
+from paydesk.sandbox.terminals.client import DeviceClient, Reply, ServiceUnavailable, SessionEnded
 from paydesk.sandbox.terminals.journal import Entry, Journal
+from paydesk.sandbox.terminals.pace import Pace
 
 _log = structlog.get_logger("virtual.terminal")
 _AFTER_RESULT_SEQ = 10_000

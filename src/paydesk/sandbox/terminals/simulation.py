@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import REQUEST_FAULTS
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.pairing import Kind, Paired, Pairing, Refused, Service
 from paydesk.sandbox.terminals.playlists import Playlist
 

@@ -18,9 +18,10 @@ import structlog
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
+from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable, SessionEnded, Verdict
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.network import FlakyNetwork
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.playlists import Part
