@@ -22,11 +22,13 @@ _JPEG_MARKER = re.compile(rb"\xff++([^\x00\xff])", re.DOTALL)
 _JPEG_DATA_END = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 """The marker after compressed data: neither a stuffed byte nor a restart."""
 _SOF, _SOS, _EOI = (0xC0, 0xC1, 0xC2), 0xDA, 0xD9
+_OTHER_SIZES = (0xC3, *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0), 0xDC)
+"""Frames of processes that terminals can't decode, and the marker that sets another height (DNL)."""
 _WITHOUT_CONTENT = (0x01, *range(0xD0, 0xD9))
 
 
 class InvalidImage(ValueError):
-    """It is no image that a terminal can print. The message says what it must be."""
+    """A terminal can't print the content as an image. The message says what it must be."""
 
 
 def check(content: str) -> bytes:
@@ -110,17 +112,23 @@ def _jpeg_size(image: bytes) -> tuple[int, int]:
             return size
         if kind in _WITHOUT_CONTENT:
             break
+        if kind in _OTHER_SIZES:
+            raise InvalidImage("must be a baseline or progressive JPEG with one size")
         content, at = _segment(image, at)
         if kind in _SOF:
-            if len(content) < 6 or size != (0, 0) or content[5] not in (1, 3):
-                break
-            size = int.from_bytes(content[3:5], "big"), int.from_bytes(content[1:3], "big")
+            size = _frame_size(content, is_first=size == (0, 0))
         elif kind == _SOS:
             data_end = _JPEG_DATA_END.search(image, at)
             if data_end is None:
                 break
             at, has_scan = data_end.start(), True
     raise _damaged("JPEG")
+
+
+def _frame_size(content: bytes, *, is_first: bool) -> tuple[int, int]:
+    if len(content) < 6 or not is_first or content[5] not in (1, 3):
+        raise _damaged("JPEG")
+    return int.from_bytes(content[3:5], "big"), int.from_bytes(content[1:3], "big")
 
 
 def _segment(image: bytes, at: int) -> tuple[bytes, int]:
