@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from paydesk.core.errors import Refusal
+from paydesk.core.money import CURRENCIES
 from paydesk.operation import Answer, Call
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.virtual import page_view
@@ -19,6 +20,7 @@ from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
 from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
 from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
+from paydesk.terminals import print_images, registry
 from paydesk.web import html, live
 from paydesk.web.language import texts
 
@@ -68,6 +70,8 @@ async def act(call: Call) -> Answer:
     except KeyError:
         raise not_found("the terminal was removed") from None
     if form.action == "set_script":
+        seller_id, terminal_id = access.place.seller_id, access.terminal_id
+        await call.database.write(lambda tx: registry.set_script(tx, seller_id, terminal_id, access.script))
         # The terminal shows no script, the page does.
         access.display.notify()
     return done(call, access)
@@ -79,8 +83,7 @@ async def show_image(call: Call) -> Answer:
     paper = access.display.paper
     if paper is None or not paper.image or str(paper.number) != call.path:
         raise not_found("no such print")
-    media_type = "image/png" if paper.image.startswith(b"\x89PNG") else "image/jpeg"
-    return Answer(200, paper.image, _IMAGE_HEADERS, media_type)
+    return Answer(200, paper.image, _IMAGE_HEADERS, print_images.media_type(paper.image))
 
 
 def done(call: Call, access: Access) -> Answer:
@@ -123,7 +126,7 @@ def page(access: Access, refusal: Refusal | None = None) -> Answer:
         ways=WAYS,
         script=script,
         scripts_offered=SCRIPTS if script in dict(SCRIPTS) else ((script, script), *SCRIPTS),
-        amount="2490" if place.currency in ("CLP", "COP") else "24.90",
+        amount="24.90" if CURRENCIES[place.currency].decimals else "2490",
         is_changing=access.display.screen.name in CHANGING,
         address=access.address,
         actions=f"{access.path}/actions",
