@@ -178,7 +178,7 @@ async def test_cancel_ends_an_action_that_was_not_fetched(service: Service) -> N
 
 
 async def test_an_order_and_an_action_exclude_each_other(service: Service) -> None:
-    """Either way the details name what is in the way, if it is of the same application."""
+    """The details name the order or action that holds the terminal, if it is of the same application."""
     terminal = await service.terminal()
     action_id = (await print_on(service, terminal)).body["id"]
     for reply in (await service.create(terminal), await print_on(service, terminal)):
@@ -197,7 +197,7 @@ async def test_an_order_and_an_action_exclude_each_other(service: Service) -> No
     assert await check.check(service.database) == []
 
 
-async def test_an_overdue_action_gives_way(database: Database, clock: MovableClock) -> None:
+async def test_an_overdue_action_is_expired_first(database: Database, clock: MovableClock) -> None:
     """Without a worker: to an order, to another action, and to a cancel, which is refused."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:

@@ -164,8 +164,8 @@ class OrderScreens:
         return self._ended("canceled", (f"Canceled {how}".strip(), NOTHING_CHARGED), status_detail=detail or None)
 
     def expired(self) -> Screen:
-        """Return the screen of an order that expired before a card was presented."""
-        lines = "Too late", "The order expired before a card was presented", NOTHING_CHARGED
+        """Return the screen of an order that expired before its authorization."""
+        lines = "Too late", "The order expired before the payment", NOTHING_CHARGED
         return self._ended("expired", lines, status_detail="expired")
 
     def printing(self, receipt: Receipt | None) -> Screen:

@@ -110,9 +110,9 @@ async def act(call: Call) -> Answer:
     try:
         screen = await fleet.act(terminal.terminal_id, body.as_action())
     except ActionNotPossible as error:
-        taken = ", ".join(error.screen.actions) or "nothing but what every screen takes"
+        taken = ", ".join(error.screen.actions) or "only actions on power, network and script"
         raise ACTION_NOT_POSSIBLE.with_reason(
-            f"{body.action} on {error.screen.name}", f"{error}; the screen {error.screen.name} takes {taken}"
+            f"{body.action} on {error.screen.name}", f"{error}; it takes {taken}"
         ) from None
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None

@@ -84,8 +84,8 @@ OPERATIONS: tuple[Operation, ...] = (
         name="get_virtual_screen",
         summary="Get the screen of a virtual terminal",
         description=(
-            "With `wait` and `until` the response is sent as soon as the terminal shows that screen. When the time is"
-            " over it has another one: compare `screen`."
+            "With `wait` and `until` the response is sent as soon as the terminal shows that screen, or after `wait`"
+            " seconds with the screen that it shows then: compare `screen`."
         ),
         scope="read",
         handler=handlers.show_screen,

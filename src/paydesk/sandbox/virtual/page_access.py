@@ -1,4 +1,4 @@
-"""Who may use the page of a virtual terminal: the holder of the key in its address.
+"""Access to the page of a virtual terminal, by the key in its address.
 
 A wrong key and an unknown terminal are the same error after the same work, so that neither can be found by trying.
 """

@@ -77,7 +77,7 @@
   }
 
   document.addEventListener("htmx:sse:after:connection", (event) => {
-    // A lost stream that cannot be opened again is tried every few seconds, not ever more seldom.
+    // A lost stream that cannot be opened again is tried every few seconds, not after longer and longer pauses.
     event.detail.connection.config.reconnectMaxDelay = RETRY_MS;
     isConnecting = false;
     setLive(true);
@@ -250,7 +250,7 @@
     if (!ghost) return;
     ghost.remove();
     delete one("#device").dataset.over;
-    // The click that follows a drag is none.
+    // Ignore the click that follows a drag.
     addEventListener("click", (click) => click.preventDefault(), { capture: true, once: true });
     setTimeout(() => dispatchEvent(new Event("click", { cancelable: true })), 0);
     const way = event.type === "pointerup" ? wayAt(event.clientX, event.clientY) : null;
