@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from authorize_scene import rows
 from page_counter import HTMX, PageCounter, page_counter
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.virtual import page_keys
@@ -157,6 +158,18 @@ async def test_an_impossible_action_says_what_the_screen_does_not_take(counter: 
     assert unknown.status == 409
     assert "unknown script" in unknown.text
     assert counter.screen.name == "idle"
+
+
+async def test_a_script_chosen_on_the_page_is_the_terminals(counter: PageCounter) -> None:
+    """The terminal plays it, and the list of operators shows it; an unknown one changes neither."""
+    recorded = "SELECT script FROM terminals WHERE terminal_id = $1", counter.terminal.id
+    assert (await counter.post("/actions", HTMX, action="set_script", script="hold")).status == 200
+    assert await rows(counter.service, *recorded) == [("hold",)]
+    assert (await counter.post("/actions", HTMX, action="set_script", script="dance")).status == 409
+    assert await rows(counter.service, *recorded) == [("hold",)]
+    await counter.service.create(counter.terminal)
+    await counter.shows("present_card")
+    assert "Script: hold" in (await counter.get()).text
 
 
 @pytest.mark.parametrize(
