@@ -58,14 +58,20 @@ async def _call(database: Database, handler: Handler, clock: MovableClock | None
 
 
 async def _subscribe(database: Database, url: str, subscription_id: str = "S1") -> None:
-    await database.write(
-        lambda tx: tx.run(
+    async def work(tx: Transaction) -> None:
+        await tx.run(
             "INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation,"
-            " key_version, created_ms) VALUES ($1, 1, 0, 'orders', $2, '[]', 1, 1, 0)",
+            " created_ms) VALUES ($1, 1, 0, 'orders', $2, '[]', 1, 0)",
             subscription_id,
             url,
         )
-    )
+        await tx.run(
+            "INSERT INTO subscription_secrets (subscription_id, generation, key_version, created_ms)"
+            " VALUES ($1, 1, 1, 0)",
+            subscription_id,
+        )
+
+    await database.write(work)
 
 
 def _headers(body: bytes = BODY, subscription_id: str = "S1") -> dict[str, str]:

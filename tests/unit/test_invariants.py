@@ -106,7 +106,7 @@ async def _key(tx: Transaction, **columns: Any) -> None:
 
 async def _subscribe(tx: Transaction, subscription_id: str, **columns: Any) -> None:
     named = {"subscription_id": subscription_id, "application_id": 7, "live": 0, "topic": "orders", "actions": "[]"}
-    rest = {"url": "https://shop.example", "secret_generation": 1, "key_version": 1, "created_ms": NOW - DAY}
+    rest = {"url": "https://shop.example", "secret_generation": 1, "created_ms": NOW - DAY}
     await _insert(tx, "subscriptions", **{**named, **rest, **columns})
 
 

@@ -25,6 +25,7 @@ KEPT = {
     "terminals": _BY_HAND,
     "terminal_owners": _BY_HAND,
     "subscriptions": _BY_HAND,
+    "subscription_secrets": _BY_HAND,
     "operators": _BY_HAND,
     "operator_audit": "the audit trail stays",
     "operator_events": "evidence stays; repeatable events are one row an hour",

@@ -14,8 +14,10 @@ from paydesk.invariants import check
 from paydesk.oauth import authorizations
 from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database, Transaction
+from paydesk.webhooks import subscriptions
 from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, context_of, count, insert, names_of, sweep
 from service import running
+from shared_objects import KEYS
 
 
 async def _keys(tx: Transaction) -> None:
@@ -294,11 +296,17 @@ async def test_pruning_keeps_history_and_invariants(database: Database) -> None:
     """Of paid orders everything about their deliveries goes, nothing of their history, and nothing is found wrong."""
     clock = frozen_clock()
     async with running(database, clock=clock, workers=False) as service:
-        subscribed = (
-            "INSERT INTO subscriptions VALUES ('s', $1, 0, 'orders', 'https://shop.example', '[]', 1, 1, $2, NULL)"
-        )
+        application_id = service.scene.application.application_id
         await database.write(
-            lambda tx: tx.run(subscribed, service.scene.application.application_id, clock.now_ms() - 1)
+            lambda tx: subscriptions.create(
+                tx,
+                KEYS,
+                application_id=application_id,
+                live=False,
+                url="https://shop.example",
+                actions=(),
+                now_ms=clock.now_ms() - 1,
+            )
         )
         terminal = await service.terminal()
         device = await service.device(terminal)

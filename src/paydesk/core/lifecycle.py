@@ -45,11 +45,15 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The states of a table's rows in the order of the docs, and the moves between them."""
+    """The states of a table's rows in the order of the docs, and the moves between them.
+
+    `reopening`: moves that an operator requests and that may leave a final state.
+    """
 
     table: str
     states: tuple[State, ...]
     moves: tuple[Move, ...]
+    reopening: tuple[Move, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,7 +62,7 @@ class Lifecycle:
 
     @property
     def final(self) -> tuple[State, ...]:
-        """The states that no move leaves."""
+        """The states that no move leaves unless an operator requests it."""
         sources = {source for move in self.moves for source in move.sources}
         return tuple(state for state in self.states if state not in sources)
 

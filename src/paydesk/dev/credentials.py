@@ -23,7 +23,7 @@ from paydesk.operators.credentials import OperatorBearers, add_operator, new_pas
 from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import signature
+from paydesk.webhooks import subscriptions
 
 Document = dict[str, Any]
 
@@ -62,12 +62,13 @@ class CredentialsFile:
         """Update the file. Raises `StartRefused` if it cannot be written."""
         previous = _read(file)
         # Concurrent, so that they share their commits.
-        secret, password, test, live, operator = await asyncio.gather(
+        secret, password, test, live, operator, webhook_secret = await asyncio.gather(
             self._client_secret(previous.get("client_secret")),
             self._password(_within(previous, "seller").get("password")),
             self._tokens(_within(previous, "test"), live=False),
             self._tokens(_within(previous, "live"), live=True),
             self._operator_token(_within(previous, "operator").get("token")),
+            self._webhook_secret(),
         )
         document = {
             "base_url": self.base_url,
@@ -92,7 +93,7 @@ class CredentialsFile:
             ],
             "webhook": {
                 "url": self.base_url + INBOX,
-                "secret": self._webhook_secret(),
+                "secret": webhook_secret,
                 "inbox_url": self.base_url + INBOX,
             },
             "operator": {"token": operator},
@@ -150,10 +151,12 @@ class CredentialsFile:
         owner = (self.demo.seller.seller_id, self.demo.application.application_id, live)
         return (caller.seller_id, caller.application_id, caller.live) == owner
 
-    def _webhook_secret(self) -> str:
-        found = self.demo.subscription
-        secret = signature.secret_of(self.keys, found.key_version, found.subscription_id, found.secret_generation)
-        return secret.reveal()
+    async def _webhook_secret(self) -> str:
+        """Return the primary secret of the subscription to the demo inbox."""
+        primary = self.demo.subscription
+        valid = await self.database.read(lambda tx: subscriptions.secrets(tx, primary.subscription_id))
+        found = next(secret for secret in valid if secret.generation == primary.secret_generation)
+        return found.derive(self.keys).reveal()
 
     async def _operator_token(self, previous: Any) -> str:
         try:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from paydesk.storage.database import Transaction
 from paydesk.storage.statements import CLOCK_MS
 
-KEY_VERSIONS = "SELECT DISTINCT key_version FROM subscriptions WHERE deleted_ms IS NULL ORDER BY key_version"
+KEY_VERSIONS = """
+SELECT DISTINCT k.key_version FROM subscriptions s
+  JOIN subscription_secrets k ON k.subscription_id = s.subscription_id AND k.dropped_ms IS NULL
+ WHERE s.deleted_ms IS NULL ORDER BY k.key_version"""
 
 CLOCK = f"SELECT {CLOCK_MS}"
 

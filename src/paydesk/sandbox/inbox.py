@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +17,10 @@ from paydesk.core.redaction import redacted_answer
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import subscriptions
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
-from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, secret_of, verify_standard, verify_x_signature
-from paydesk.webhooks.subscriptions import Subscription
+from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, verify_standard, verify_x_signature
 
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192
@@ -29,14 +31,15 @@ _SIGNED_HEADERS = ("x-signature", "webhook-id", "webhook-timestamp", "webhook-si
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-def secrets_of(keys: Keys, subscriptions: Sequence[Subscription]) -> list[Secret]:
-    """Return the secrets of the subscriptions to this inbox whose keys this node has."""
-    secrets = []
-    for found in subscriptions:
+async def secrets_of(tx: Transaction, keys: Keys) -> list[Secret]:
+    """Return the valid secrets of the subscriptions to this inbox whose keys this node has."""
+    derived = []
+    for found in await subscriptions.listed(tx, "", sys.maxsize):
         if urlsplit(found.url).path == PATH:
-            with contextlib.suppress(KeyMissing):
-                secrets.append(secret_of(keys, found.key_version, found.subscription_id, found.secret_generation))
-    return secrets
+            for secret in await subscriptions.secrets(tx, found.subscription_id):
+                with contextlib.suppress(KeyMissing):
+                    derived.append(secret.derive(keys))
+    return derived
 
 
 def signature_fault(

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -70,7 +70,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
-        for subscription_id in await database.read(lambda tx: store.subscriptions_due(tx, now_ms, wall_ms)):
+        for subscription_id in await database.read(lambda tx: store.subscriptions_due(tx, now_ms)):
             if self._slots.free(subscription_id):
                 for seller_id in await self._sellers_due(subscription_id, now_ms, wall_ms):
                     yield subscription_id, seller_id
@@ -89,10 +89,11 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         if target is None or target.ended:
             await store.withdraw(tx, seller_id, subscription_id, claim)
             return []
-        if target.key_version not in self._keys.versions:
-            if self._keys.should_log_missing(target.key_version):
-                log.error("webhook_key_missing", subscription=subscription_id, key_version=target.key_version)
-            return []
+        for _, key_version in target.secrets:
+            if key_version not in self._keys.versions:
+                if self._keys.should_log_missing(key_version):
+                    log.error("webhook_key_missing", subscription=subscription_id, key_version=key_version)
+                return []
         return await store.claim(tx, seller_id, subscription_id, target, claim)
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
@@ -119,7 +120,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            address, headers = request(claimed, self._secret(claimed), self._wall.now_ms() // 1000)
+            address, headers = request(claimed, self._secrets(claimed), self._wall.now_ms() // 1000)
             outcome = await self._sender.send(address, headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
@@ -135,9 +136,12 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         )
         await self._record_with_retry(claimed, outcome, milliseconds)
 
-    def _secret(self, claimed: Claimed) -> Secret:
-        target = claimed.target
-        return signature.secret_of(self._keys, target.key_version, claimed.subscription_id, target.secret_generation)
+    def _secrets(self, claimed: Claimed) -> list[Secret]:
+        """Return the valid secrets, the primary one first."""
+        return [
+            signature.secret_of(self._keys, key_version, claimed.subscription_id, generation)
+            for generation, key_version in claimed.target.secrets
+        ]
 
     async def _record_with_retry(self, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
         until = time.monotonic() + CLAIM_MARGIN_SECONDS
@@ -193,8 +197,11 @@ async def _record_refused(
     return event if await operator_events.record_repeatable(tx, event, now_ms) else None
 
 
-def request(claimed: Claimed, secret: Secret, seconds: int) -> tuple[URL, dict[str, str]]:
-    """Return the URL and the headers of one attempt, signed at `seconds` of the machine's clock."""
+def request(claimed: Claimed, secrets: Sequence[Secret], seconds: int) -> tuple[URL, dict[str, str]]:
+    """Return the URL and the headers of one attempt, signed at `seconds` of the machine's clock.
+
+    `X-Signature` has the signature of the first secret, the primary one; `webhook-signature` those of all.
+    """
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
     headers = {
         "Content-Type": "application/json",
@@ -202,8 +209,10 @@ def request(claimed: Claimed, secret: Secret, seconds: int) -> tuple[URL, dict[s
         "Accept-Encoding": "identity",
         "X-Request-Id": request_id,
         "X-Retry": str(claimed.attempt - 1),
-        "X-Signature": signature.x_signature(secret, data_id=claimed.data_id, request_id=request_id, seconds=seconds),
-        **signature.standard_headers([secret], message_id=claimed.event_id, seconds=seconds, body=claimed.body),
+        "X-Signature": signature.x_signature(
+            secrets[0], data_id=claimed.data_id, request_id=request_id, seconds=seconds
+        ),
+        **signature.standard_headers(secrets, message_id=claimed.event_id, seconds=seconds, body=claimed.body),
     }
     target = claimed.target
     return urls.with_parameters(target.url, claimed.data_id, TYPES[target.topic]), headers

@@ -7,7 +7,7 @@ import msgspec
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.storage.database import Transaction
-from paydesk.webhooks.schedule import PENDING
+from paydesk.webhooks.schedule import PARKED_MS, PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES, Notification
 
 # `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
@@ -15,7 +15,8 @@ ANNOUNCE = f"""
 INSERT INTO deliveries (seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms,
                         claimed_until_ms, created_ms)
 SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscription_id, CAST($3 AS text),
-       CAST($4 AS bigint), '{PENDING.name}', 0, CAST($5 AS bigint), 0, CAST($5 AS bigint)
+       CAST($4 AS bigint), '{PENDING.name}', 0,
+       CASE WHEN paused_ms IS NULL THEN CAST($5 AS bigint) ELSE {PARKED_MS} END, 0, CAST($5 AS bigint)
   FROM subscriptions
  WHERE topic = 'orders' AND application_id = $6 AND live = $7 AND deleted_ms IS NULL
    AND (actions = '[]' OR actions LIKE '%"' || CAST($8 AS text) || '"%')
@@ -35,7 +36,8 @@ ANNOUNCE_CONNECT = f"""
 INSERT INTO deliveries (seller_id, delivery_id, subscription_id, order_id, version, status, attempts, next_ms,
                         claimed_until_ms, created_ms)
 SELECT CAST($1 AS bigint), CAST($2 AS text) || '.' || subscription_id, subscription_id,
-       CAST(application_id AS text), CAST($3 AS bigint), '{PENDING.name}', 0, CAST($4 AS bigint), 0, CAST($4 AS bigint)
+       CAST(application_id AS text), CAST($3 AS bigint), '{PENDING.name}', 0,
+       CASE WHEN paused_ms IS NULL THEN CAST($4 AS bigint) ELSE {PARKED_MS} END, 0, CAST($4 AS bigint)
   FROM subscriptions
  WHERE topic = 'mp-connect' AND application_id = $5 AND deleted_ms IS NULL
    AND (actions = '[]' OR actions LIKE '%"' || CAST($6 AS text) || '"%')

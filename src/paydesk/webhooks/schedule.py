@@ -16,13 +16,21 @@ PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN = states_of(DeliveryStatus)
 
 ANNOUNCE = Move("announce", "an event that the subscription matches", (), PENDING)
 DELIVER = Move("deliver", "the receiver answers 2xx", (PENDING,), DELIVERED)
-EXHAUST = Move("exhaust", "the last attempt of the schedule fails", (PENDING,), EXHAUSTED)
+EXHAUST = Move("exhaust", "the last attempt of the schedule fails, or a pause lasts 30 days", (PENDING,), EXHAUSTED)
+SUPERSEDE = Move("supersede", "five attempts failed and a newer version waits", (PENDING,), SUPERSEDED)
 WITHDRAW = Move("withdraw", "the subscription or the seller's authorization has ended", (PENDING,), WITHDRAWN)
+RESEND = Move("resend", "the receiver answers 2xx to a resend", (EXHAUSTED, SUPERSEDED, WITHDRAWN), DELIVERED)
+REPLAY = Move("replay", "an operator replays it", (EXHAUSTED, SUPERSEDED), PENDING)
 
 DELIVERIES = Lifecycle(
-    "deliveries", (PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN), (ANNOUNCE, DELIVER, EXHAUST, WITHDRAW)
+    "deliveries",
+    (PENDING, DELIVERED, EXHAUSTED, SUPERSEDED, WITHDRAWN),
+    (ANNOUNCE, DELIVER, EXHAUST, SUPERSEDE, WITHDRAW),
+    reopening=(RESEND, REPLAY),
 )
-"""No move leads to `superseded`, which is reserved."""
+
+PARKED_MS = 253_402_300_799_000
+"""`next_ms` of pending deliveries of a paused subscription: the end of the year 9999."""
 
 
 def next_attempt_ms(

@@ -11,33 +11,45 @@ from paydesk.webhooks.schedule import PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 from paydesk.webhooks.sending import Outcome
 
-SELLERS_MAX = 200
+DUE_MAX = 500
+"""Of this many due deliveries of a subscription the sellers are found in one turn."""
 
-# $1 is the service's time, for the schedule; $2 the machine's time, for claims.
+# One index seek for each subscription, whatever the number of its pending deliveries. $1 is the service's time.
 SUBSCRIPTIONS_DUE = f"""
-SELECT DISTINCT subscription_id FROM deliveries WHERE {PENDING} AND next_ms <= $1 AND claimed_until_ms <= $2
+SELECT subscription_id FROM subscriptions s
+ WHERE (SELECT min(d.next_ms) FROM deliveries d WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) <= $1
 """
 
+# The sellers of the first due deliveries. $2 is the service's time, for the schedule; $3 the machine's, for claims.
 SELLERS_DUE = f"""
-SELECT seller_id FROM deliveries
- WHERE subscription_id = $1 AND {PENDING} AND next_ms <= $2 AND claimed_until_ms <= $3
- GROUP BY seller_id ORDER BY min(next_ms) LIMIT $4
+SELECT DISTINCT seller_id FROM (
+       SELECT seller_id FROM deliveries
+        WHERE subscription_id = $1 AND {PENDING} AND next_ms <= $2 AND claimed_until_ms <= $3
+        ORDER BY next_ms LIMIT $4) AS due
 """
 
-NEXT_DUE = f"SELECT min(next_ms) FROM deliveries WHERE {PENDING} AND next_ms > $1"
+NEXT_DUE = f"""
+SELECT min((SELECT min(d.next_ms) FROM deliveries d
+             WHERE d.subscription_id = s.subscription_id AND d.{PENDING} AND d.next_ms > $1))
+  FROM subscriptions s
+"""
 
 # `orders` end for an application when the seller has withdrawn all of its authorizations; `mp-connect` continues.
 TARGET = """
-SELECT url, application_id, topic, secret_generation, key_version,
-       CASE WHEN deleted_ms IS NOT NULL
-              OR (topic = 'orders'
+SELECT s.url, s.application_id, s.topic,
+       CASE WHEN s.deleted_ms IS NOT NULL
+              OR (s.topic = 'orders'
                   AND EXISTS (SELECT 1 FROM authorizations
-                               WHERE seller_id = $1 AND application_id = subscriptions.application_id)
+                               WHERE seller_id = $1 AND application_id = s.application_id)
                   AND NOT EXISTS (SELECT 1 FROM authorizations
-                                   WHERE seller_id = $1 AND application_id = subscriptions.application_id
+                                   WHERE seller_id = $1 AND application_id = s.application_id
                                      AND withdrawn_ms IS NULL))
-            THEN 1 ELSE 0 END
-  FROM subscriptions WHERE subscription_id = $2
+            THEN 1 ELSE 0 END,
+       s.paused_ms, s.failing_since_ms, s.failed_ms, s.fault, k.generation, k.key_version
+  FROM subscriptions s
+  JOIN subscription_secrets k ON k.subscription_id = s.subscription_id AND k.dropped_ms IS NULL
+ WHERE s.subscription_id = $2
+ ORDER BY CASE WHEN k.generation = s.secret_generation THEN 0 ELSE 1 END
 """
 
 WITHDRAW = f"""
@@ -84,7 +96,7 @@ UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveri
 
 # Not bound to the claim: a 2xx after the claim expired counts.
 DELIVERED = f"""
-UPDATE deliveries SET {schedule.DELIVER.target}, ended_ms = $3
+UPDATE deliveries SET {schedule.DELIVER.target}, ended_ms = $3, claimed_until_ms = 0
  WHERE seller_id = $1 AND delivery_id = $2 AND {schedule.DELIVER.guard}
 """
 
@@ -112,14 +124,21 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a subscription's notifications and the inputs of its secret. `ended`: no deliveries any more."""
+    """The target of a subscription's notifications.
 
+    `secrets` has the generation and the key version of each valid secret, the primary one first. `ended`: it gets no
+    deliveries any more. `fault` is JSON, see `webhooks.faults`.
+    """
+
+    secrets: tuple[tuple[int, int], ...]
     url: str
     application_id: int
     topic: str
-    secret_generation: int
-    key_version: int
     ended: int
+    paused_ms: int | None
+    failing_since_ms: int | None
+    failed_ms: int | None
+    fault: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +168,14 @@ class Claimed:
         return self.delivery_id.partition(".")[0]
 
 
-async def subscriptions_due(tx: Transaction, now_ms: int, wall_ms: int) -> list[str]:
-    """Return the subscriptions with due and unclaimed deliveries."""
-    return [row[0] for row in await tx.all(SUBSCRIPTIONS_DUE, now_ms, wall_ms)]
+async def subscriptions_due(tx: Transaction, now_ms: int) -> list[str]:
+    """Return the subscriptions with due deliveries; these may be claimed."""
+    return [row[0] for row in await tx.all(SUBSCRIPTIONS_DUE, now_ms)]
 
 
 async def sellers_due(tx: Transaction, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
-    """Return the sellers with due deliveries for this subscription, longest overdue first."""
-    return [row[0] for row in await tx.all(SELLERS_DUE, subscription_id, now_ms, wall_ms, SELLERS_MAX)]
+    """Return the sellers of the deliveries of this subscription that have been due longest."""
+    return [row[0] for row in await tx.all(SELLERS_DUE, subscription_id, now_ms, wall_ms, DUE_MAX)]
 
 
 async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
@@ -167,8 +186,11 @@ async def next_due_ms(tx: Transaction, now_ms: int) -> int | None:
 
 async def target(tx: Transaction, seller_id: int, subscription_id: str) -> Target | None:
     """Return the target of this seller's deliveries, or None."""
-    row = await tx.one(TARGET, seller_id, subscription_id)
-    return Target(*row) if row else None
+    rows = await tx.all(TARGET, seller_id, subscription_id)
+    if not rows:
+        return None
+    *fields, _, _ = rows[0]
+    return Target(tuple((generation, key_version) for *_, generation, key_version in rows), *fields)
 
 
 async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim: Claim) -> None:

@@ -17,22 +17,33 @@ from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
 
 CREATE = """
-INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation, key_version,
-                           created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8)
+INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 """
 
-_COLUMNS = "subscription_id, application_id, live, topic, url, actions, secret_generation, key_version, created_ms"
+ADD_GENERATION = """
+INSERT INTO subscription_secrets (subscription_id, generation, key_version, created_ms) VALUES ($1, $2, $3, $4)
+"""
+
+FIRST_GENERATION = 1
+
+_COLUMNS = """subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms, paused_ms,
+       paused_by, fault"""
 
 LISTED = f"""
 SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms IS NULL
  ORDER BY subscription_id LIMIT $2
 """
 
+SECRETS = """
+SELECT subscription_id, generation, key_version, created_ms FROM subscription_secrets
+ WHERE subscription_id = $1 AND dropped_ms IS NULL ORDER BY generation
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One row of `subscriptions`. Its secret is derived, see `signature.secret_of`."""
+    """One row of `subscriptions`. `secret_generation` is that of its primary secret. `fault` is JSON."""
 
     subscription_id: str
     application_id: int
@@ -41,14 +52,30 @@ class Subscription:
     url: str
     actions: str
     secret_generation: int
-    key_version: int
     created_ms: int
+    paused_ms: int | None = None
+    paused_by: str | None = None
+    fault: str | None = None
 
     @property
     def action_names(self) -> list[str]:
         """The subscribed actions; an empty list means all."""
         names: list[str] = msgspec.json.decode(self.actions)
         return names
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionSecret:
+    """A valid secret of a subscription: what it is derived from."""
+
+    subscription_id: str
+    generation: int
+    key_version: int
+    created_ms: int
+
+    def derive(self, keys: Keys) -> Secret:
+        """Return the secret. Raises `KeyMissing` if this node lacks the key."""
+        return signature.secret_of(keys, self.key_version, self.subscription_id, self.generation)
 
 
 async def refuse_invalid(
@@ -98,8 +125,7 @@ async def create(
         topic=topic,
         url=url,
         actions=msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode(),
-        secret_generation=1,
-        key_version=keys.active,
+        secret_generation=FIRST_GENERATION,
         created_ms=now_ms,
     )
     await tx.run(
@@ -110,15 +136,22 @@ async def create(
         topic,
         url,
         subscription.actions,
-        keys.active,
+        FIRST_GENERATION,
         now_ms,
     )
-    return subscription, signature.secret_of(keys, keys.active, subscription.subscription_id, 1)
+    await tx.run(ADD_GENERATION, subscription.subscription_id, FIRST_GENERATION, keys.active, now_ms)
+    first = SubscriptionSecret(subscription.subscription_id, FIRST_GENERATION, keys.active, now_ms)
+    return subscription, first.derive(keys)
 
 
 async def listed(tx: Transaction, after: str, limit: int) -> list[Subscription]:
     """Return up to `limit` subscriptions with ids after `after`, in order of id."""
     return [Subscription(*row) for row in await tx.all(LISTED, after, limit)]
+
+
+async def secrets(tx: Transaction, subscription_id: str) -> list[SubscriptionSecret]:
+    """Return the subscription's one or two valid secrets, the older one first."""
+    return [SubscriptionSecret(*row) for row in await tx.all(SECRETS, subscription_id)]
 
 
 def _topic_faults(topic: str) -> list[str]:

@@ -1,0 +1,35 @@
+-- Webhooks: secrets that are rotated, pauses, resends, and what each attempt sent.
+
+-- At most two secrets of a subscription are valid; each is derived from its generation and the server key. Rows are
+-- kept, so that no generation is used twice.
+CREATE TABLE subscription_secrets (
+    subscription_id    text     NOT NULL,
+    generation         bigint   NOT NULL,
+    key_version        bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    dropped_ms         bigint,
+    PRIMARY KEY (subscription_id, generation)
+);
+
+INSERT INTO subscription_secrets (subscription_id, generation, key_version, created_ms)
+SELECT subscription_id, secret_generation, key_version, created_ms FROM subscriptions;
+
+ALTER TABLE subscriptions DROP COLUMN key_version;      -- secret_generation is the primary secret's
+
+-- While a subscription is paused, its deliveries stay pending, with a next_ms that is never reached.
+ALTER TABLE subscriptions ADD COLUMN paused_ms bigint;
+ALTER TABLE subscriptions ADD COLUMN paused_by text CHECK (paused_by IN ('operator', 'failures'));
+ALTER TABLE subscriptions ADD COLUMN failing_since_ms bigint;  -- the first failure after the last success
+ALTER TABLE subscriptions ADD COLUMN failed_ms bigint;         -- a recent failure, to the hour
+ALTER TABLE subscriptions ADD COLUMN fault text;               -- development only: JSON, see `webhooks.faults`
+
+ALTER TABLE deliveries ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;  -- attempts that the schedule does not count
+ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when an attempt outside the schedule was requested
+
+CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
+
+-- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
+DROP INDEX deliveries_due;
+CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
+
+ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the URL and the headers that were sent
