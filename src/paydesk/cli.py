@@ -22,6 +22,7 @@ from paydesk.commands import (
     simulate,
     slot,
     stores,
+    subscriptions,
     terminals,
 )
 from paydesk.commands.command import command
@@ -57,7 +58,7 @@ app.add_typer(stores.stores, name="stores")
 app.add_typer(stores.pos, name="pos")
 terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
-app.add_typer(apps.subscriptions, name="subscriptions")
+app.add_typer(subscriptions.app, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(orders.deliveries, name="deliveries")
 app.add_typer(orders.inquiries, name="inquiries")
