@@ -28,7 +28,7 @@ def recorded(secret: str = SECRET, **headers: str) -> Recorded:
     """Return a notification as the service sends it, with other headers."""
     made = samples.sample("order.processed", now_ms=NOW * 1000)
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body)
-    _, sent = forwarding.request(notice, "http://a/hook", Secret(secret), 1, NOW)
+    sent = forwarding.request(notice, "http://a/hook", Secret(secret), 1, NOW).headers
     lower = {name.lower(): value for name, value in sent.items()} | headers
     return Recorded(lower, made.body.encode(), ORDER.lower())
 
