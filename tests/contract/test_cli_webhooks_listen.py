@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from command_line import command as run_here
 from forwarded import Got, free_port, hook, wait_until
 from paydesk_process import PAYDESK, command, credentials, dev, environment, request
 from webhook_validators import in_python
@@ -355,6 +356,35 @@ def test_a_new_database_starts_another_feed(tmp_path: Path) -> None:
     assert (events_of(first, receiving.got), events_of(second, receiving.got)) == (FAILED, FAILED)
 
 
+def test_a_restored_database_repeats_nothing(tmp_path: Path) -> None:
+    """Its feed ends before the cursor, so it is read from its beginning; events that were forwarded are skipped."""
+    data = tmp_path / ".paydesk"
+    with hook() as receiving:
+        with dev(tmp_path):
+            listener = Listener(tmp_path, "--forward-to", receiving.url)
+            listener.wait_for("Listening for ")
+            orders = [order(tmp_path)]
+            receiving.wait_for(3)
+        try:
+            copies = {file: file.read_bytes() for file in data.glob("paydesk.db*")}
+            with dev(tmp_path):
+                orders.append(order(tmp_path))
+                receiving.wait_for(6)
+            for file in data.glob("paydesk.db*"):
+                file.unlink()
+            for file, content in copies.items():
+                file.write_bytes(content)
+            with dev(tmp_path):
+                listener.wait_for("its database was replaced")
+                orders.append(order(tmp_path))
+                receiving.wait_for(9)
+                listener.interrupt()
+        finally:
+            listener.process.kill()
+            listener.process.wait()
+    assert [events_of(order_id, receiving.got) for order_id in orders] == [FAILED] * 3
+
+
 def test_wrong_usage_exits_2(shared: Path) -> None:
     """With a message that says what is valid."""
     for options, message in (
@@ -367,7 +397,7 @@ def test_wrong_usage_exits_2(shared: Path) -> None:
         (("--forward-to", "http://a/", "--secret", "x"), "is not a webhook secret"),
         (("--retries", "-1"), "--retries"),
     ):
-        done = command("webhooks", "listen", *options, folder=shared)
+        done = run_here("webhooks", "listen", *options, folder=shared)
         assert (done.returncode, done.stdout) == (2, ""), (options, done.stderr)
         assert message in " ".join(done.stderr.split()), done.stderr
 
