@@ -12,6 +12,7 @@ from paydesk.commands import (
     apps,
     authorize,
     conformance,
+    deliveries,
     development,
     maintenance,
     operators,
@@ -24,6 +25,10 @@ from paydesk.commands import (
     stores,
     subscriptions,
     terminals,
+    webhook_listen,
+    webhook_trigger,
+    webhook_verify,
+    webhooks,
 )
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
@@ -60,7 +65,11 @@ terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conf
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(subscriptions.app, name="subscriptions")
 app.add_typer(orders.app, name="orders")
-app.add_typer(orders.deliveries, name="deliveries")
+app.add_typer(deliveries.app, name="deliveries")
+webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)
+webhooks.app.command("trigger", epilog=webhook_trigger.EPILOG)(webhook_trigger.trigger)
+webhooks.app.command("verify", epilog=webhook_verify.EPILOG)(webhook_verify.verify)
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(orders.inquiries, name="inquiries")
 app.add_typer(orders.reversals, name="reversals")
 app.add_typer(orders.refunds, name="refunds")

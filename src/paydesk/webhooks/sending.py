@@ -46,7 +46,7 @@ class Sender:
     receiver has just closed.
     """
 
-    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int]) -> None:
+    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int] = ()) -> None:
         self._resolver, self._ports = resolver, ports
         self._timeout_seconds = timeout_seconds
 

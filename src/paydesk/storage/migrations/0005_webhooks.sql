@@ -27,7 +27,11 @@ ALTER TABLE subscriptions ADD COLUMN fault text;               -- development on
 ALTER TABLE deliveries ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;  -- attempts that the schedule does not count
 ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when an attempt outside the schedule was requested
 
-CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
+CREATE INDEX deliveries_resend ON deliveries (seller_id, subscription_id, resend_ms) WHERE resend_ms IS NOT NULL;
+
+-- The deliveries of a subscription that an operator can replay.
+CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
+ WHERE (status = 'exhausted' OR status = 'superseded');
 
 -- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
 DROP INDEX deliveries_due;
