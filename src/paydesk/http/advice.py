@@ -101,6 +101,7 @@ ADVICE = {
     "application_not_found": "Use a client_id from the list of applications.",
     "seller_not_found": "Use a user_id from the list of sellers.",
     "secret_not_found": "Use an id from the application's `secrets`.",
+    "subscription_not_found": "Use an id from the list of subscriptions; a deleted one is not in it.",
     "operator_not_found": "Use an id from the list of operators.",
     "grant_not_found": "Use an id from the list of grants, unchanged.",
     "store_not_found": "Use a store_id from the seller's list of stores.",

@@ -6,6 +6,7 @@ from paydesk.core.errors import ErrorKind
 
 APPLICATION_NOT_FOUND = ErrorKind("application_not_found", 404, "There is no such application.")
 SECRET_NOT_FOUND = ErrorKind("secret_not_found", 404, "The application has no such secret.")
+SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")
 OPERATOR_NOT_FOUND = ErrorKind("operator_not_found", 404, "There is no such operator.")
 AUTHORIZATION_NOT_FOUND = ErrorKind("grant_not_found", 404, "There is no such grant.")
 STORE_NOT_FOUND = ErrorKind("store_not_found", 404, "This seller has no such store.")

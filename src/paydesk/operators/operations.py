@@ -20,6 +20,7 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
@@ -206,6 +207,7 @@ OPERATIONS = (
         transaction="none",
         errors=(errors.APPLICATION_NOT_FOUND,),
     ),
+    *SUBSCRIPTION_FAULTS,
     creating(
         "codes",
         codes.create,

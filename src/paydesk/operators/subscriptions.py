@@ -11,12 +11,13 @@ from paydesk.operators.errors import APPLICATION_NOT_FOUND
 from paydesk.operators.lists import pages
 from paydesk.operators.schemas import SubscriptionRequest
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import subscriptions
+from paydesk.webhooks import faults, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
+from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.subscriptions import Subscription
 
 
-class SubscriptionDocument(Closed, frozen=True):
+class SubscriptionDocument(Closed, frozen=True, kw_only=True):
     """A subscription without its secret; an empty list of actions means all."""
 
     id: str
@@ -26,9 +27,11 @@ class SubscriptionDocument(Closed, frozen=True):
     url: str
     actions: list[str]
     created_date: Time
+    fault: Fault | None = None
+    """What goes wrong with its notifications, in development."""
 
 
-class NewSubscription(SubscriptionDocument, frozen=True):
+class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
     """A new subscription with the secret that signs its notifications."""
 
     secret: str
@@ -81,6 +84,7 @@ def _present(subscription: Subscription) -> SubscriptionDocument:
         client_id=str(subscription.application_id),
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
+        fault=None if subscription.fault is None else faults.parse(subscription.fault),
     )
 
 

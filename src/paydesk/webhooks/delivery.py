@@ -20,7 +20,7 @@ from paydesk.core.secrets import Secret
 from paydesk.jobs import Claim, Job, JobWorker
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import schedule, signature, store, urls
+from paydesk.webhooks import fault_store, faults, schedule, signature, store, urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 from paydesk.webhooks.schemas import TYPES
 from paydesk.webhooks.sending import Outcome, Sender
@@ -63,7 +63,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self._database, self._settings = context.database, context.settings
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
-        self._sender = sender
+        self._sender, self._faults_allowed = sender, context.development
         self._slots = Slots(context.settings.webhook_concurrency_max)
         self._last_success_ms: dict[tuple[int, str], int] = {}
         self.lease_seconds = context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
@@ -94,7 +94,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
                 if self._keys.should_log_missing(key_version):
                     log.error("webhook_key_missing", subscription=subscription_id, key_version=key_version)
                 return []
-        return await store.claim(tx, seller_id, subscription_id, target, claim)
+        claimed = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
+        return await claimed(tx, seller_id, subscription_id, target, claim)
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
         """Return when the next attempt is due."""
@@ -120,7 +121,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            address, headers = request(claimed, self._secrets(claimed), self._wall.now_ms() // 1000)
+            signing = faults.signing(claimed.fault, self._secrets(claimed), self._wall.now_ms() // 1000)
+            address, headers = request(claimed, *signing)
             outcome = await self._sender.send(address, headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
@@ -172,8 +174,12 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
 
         async def work(tx: Transaction) -> OperatorEvent | None:
             await store.add_attempt(tx, claimed, outcome, milliseconds)
-            if outcome.delivered:
+            if outcome.delivered and claimed.fault == "twice":
+                await fault_store.repeat(tx, claimed, now_ms)
+            elif outcome.delivered:
                 await store.delivered(tx, claimed, now_ms, since_ms)
+                if claimed.fault == "out_of_order":
+                    await fault_store.end_hold(tx, claimed)
             elif next_ms is None:
                 await store.exhausted(tx, claimed, now_ms)
             else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
+from paydesk.webhooks.faults import FaultKind
 from paydesk.webhooks.schedule import PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 from paydesk.webhooks.sending import Outcome
@@ -145,7 +146,8 @@ class Target:
 class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
-    For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
+    For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock. `fault` is the
+    fault of this attempt, in development only.
     """
 
     target: Target
@@ -156,6 +158,7 @@ class Claimed:
     order_id: str
     attempt: int
     body: str
+    fault: FaultKind | None = None
 
     @property
     def data_id(self) -> str:
