@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import faults, store
+from paydesk.webhooks import faults, outcome_store, store
 from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.schedule import PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
@@ -92,7 +92,7 @@ UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
           AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
           AND EXISTS ({earlier} AND {held}) AND NOT EXISTS ({earlier} AND NOT ({held}))
         ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING seller_id, delivery_id, subscription_id, order_id, attempts,
+RETURNING seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
           (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
               AND {same})
 """
@@ -188,21 +188,24 @@ async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -
         return row
     if fault.kind != "drop":
         return replace(row, fault=fault.kind)
-    await store.add_attempt(tx, row, Outcome(None, error=faults.DROPPED), 0)
-    await store.exhausted(tx, row, claim.now_ms)
+    await outcome_store.add_attempt(tx, row, Outcome(None, error=faults.DROPPED), 0, request="")
+    await outcome_store.exhausted(tx, row, claim.now_ms)
     return None
 
 
-async def repeat(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
-    """Make a delivered notification due once more, after its attempt was recorded."""
-    await tx.run(REPEAT, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms)
-    tx.notify("deliveries")
+async def delivered(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
+    """Record the success of an attempt with a fault, as `outcome_store.delivered` does for others.
 
-
-async def end_hold(tx: Transaction, claimed: Claimed) -> None:
-    """Send the held versions of the order, after a newer one was delivered."""
-    await tx.run(END_HOLD, claimed.seller_id, claimed.subscription_id, claimed.order_id)
-    tx.notify("deliveries")
+    `twice` makes the delivery due once more; `out_of_order` sends the order's versions that are held.
+    """
+    if claimed.fault == "twice":
+        await tx.run(REPEAT, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms)
+        tx.notify("deliveries")
+        return
+    await outcome_store.delivered(tx, claimed, now_ms)
+    if claimed.fault == "out_of_order":
+        await tx.run(END_HOLD, claimed.seller_id, claimed.subscription_id, claimed.order_id)
+        tx.notify("deliveries")
 
 
 async def any_before_answer(tx: Transaction) -> bool:
