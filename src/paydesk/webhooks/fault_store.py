@@ -190,6 +190,8 @@ async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -
         return replace(row, fault=fault.kind)
     await outcome_store.add_attempt(tx, row, Outcome(None, error=faults.DROPPED), 0, request="")
     await outcome_store.exhausted(tx, row, claim.now_ms)
+    # Its place in this turn is free for another.
+    tx.notify("deliveries")
     return None
 
 
