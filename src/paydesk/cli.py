@@ -23,6 +23,7 @@ from paydesk.commands import (
     simulate,
     slot,
     stores,
+    subscriptions,
     terminals,
     webhooks,
 )
@@ -59,7 +60,7 @@ app.add_typer(stores.stores, name="stores")
 app.add_typer(stores.pos, name="pos")
 terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
-app.add_typer(apps.subscriptions, name="subscriptions")
+app.add_typer(subscriptions.app, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(webhooks.app, name="webhooks")

@@ -42,6 +42,7 @@ ALLOWED = {
     "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "webhooks.fault_store.FORGET": "changes the pending deliveries of one subscription, in development",
+    "webhooks.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
     "operators.history.DELIVERIES": _OPERATORS,
     "operators.outcomes.LIST_REVERSALS": _OPERATORS,
     "operators.outcomes.LIST_INQUIRIES": _OPERATORS,

@@ -11,11 +11,13 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import Model
 from paydesk.operation import Answer, Call
+from paydesk.operators import subscriptions
 from paydesk.operators.errors import SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.rows import Resource
 from paydesk.webhooks import fault_store, faults
 from paydesk.webhooks.faults import DELAY_SECONDS_DEFAULT, DELAY_SECONDS_MAX, EVERY_MAX, Fault, FaultKind
 from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.subscriptions import Subscription
 
 SEED_MAX = 2**53 - 1
 """The largest integer that all JSON libraries read exactly."""
@@ -45,34 +47,29 @@ async def set_fault(call: Call) -> Answer:
     """Set or replace the fault of a subscription. Notifications are counted from 1 again."""
     audit.require_change(call)
     body: FaultRequest = call.body
-    before = await _lock(call)
+    before = await subscriptions.lock(call.tx, call.path)
     if body.kind == "before_answer" and before.topic != TOPIC:
         raise PROPERTY_VALUE.with_reason(
             "not about orders", f"'$.kind' - must not be before_answer: the subscription's topic is not {TOPIC}"
         )
     fault = faults.new_fault(body.kind, every=body.every, delay_seconds=body.delay_seconds, seed=body.seed)
-    subscription_id = call.path.lower()
-    await fault_store.set_fault(call.tx, subscription_id, fault)
-    await audit.record(call, call.tx, "subscriptions.set_fault", subscription_id, before=before.fault, after=fault)
+    await _change(call, "subscriptions.set_fault", before, fault)
     return Answer(200, fault)
 
 
 async def clear_fault(call: Call) -> Answer:
     """Clear the fault of a subscription; without one nothing changes."""
     audit.require_change(call)
-    before = await _lock(call)
+    before = await subscriptions.lock(call.tx, call.path)
     if before.fault is not None:
-        subscription_id = call.path.lower()
-        await fault_store.set_fault(call.tx, subscription_id, None)
-        await audit.record(call, call.tx, "subscriptions.clear_fault", subscription_id, before=before.fault)
+        await _change(call, "subscriptions.clear_fault", before, None)
     return Answer(204)
 
 
-async def _lock(call: Call) -> fault_store.Faulty:
-    found = await fault_store.lock(call.tx, call.path.lower())
-    if found is None:
-        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown or deleted subscription")
-    return found
+async def _change(call: Call, action: str, before: Subscription, fault: Fault | None) -> None:
+    await fault_store.set_fault(call.tx, before.subscription_id, fault)
+    earlier = None if before.fault is None else faults.parse(before.fault)
+    await audit.record(call, call.tx, action, before.subscription_id, before=earlier, after=fault)
 
 
 _FAULT = Resource("subscriptions/{subscription_id}/fault", "fault", UUID_PATTERN, Fault, SUBSCRIPTION_NOT_FOUND)

@@ -6,7 +6,7 @@ restart changes nothing. Holds follow the machine's clock: a delivery that is he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
@@ -24,8 +24,6 @@ TOPIC_OF_SIGNALS = "faults"
 SET = """
 UPDATE subscriptions SET fault = $2, fault_count = 0 WHERE subscription_id = $1
 """
-
-LOCK = "SELECT topic, fault FROM subscriptions WHERE subscription_id = $1 AND deleted_ms IS NULL FOR UPDATE"
 
 # The deliveries that an earlier fault numbered or holds: they are counted again, or sent.
 FORGET = f"""
@@ -110,20 +108,6 @@ SELECT d.status, d.attempts, d.claimed_until_ms, d.fault_ordinal, s.fault
   FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
  WHERE d.seller_id = $1 AND d.order_id = $2 AND d.version = 1 AND s.fault LIKE '%before_answer%' AND s.paused_ms IS NULL
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Faulty:
-    """A subscription's topic and its fault, if it has one."""
-
-    topic: str
-    fault: Fault | None
-
-
-async def lock(tx: Transaction, subscription_id: str) -> Faulty | None:
-    """Lock the subscription and return its fault, or None if there is no such subscription."""
-    row = await tx.one(LOCK, subscription_id)
-    return None if row is None else Faulty(row[0], None if row[1] is None else faults.parse(row[1]))
 
 
 async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) -> None:
