@@ -43,7 +43,7 @@ OTHERS = {
 
 
 def _set(service: Service, kind: str, subscription: str | None, **fields: Any) -> tuple[Answer, str]:
-    subscription_id = subscription or _demo(service)
+    subscription_id = _demo(service) if subscription is None else subscription
     fault = service.request("PUT", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault", given({"kind": kind, **fields}))
     clear = "paydesk webhooks fault clear" + (f" --subscription {subscription}" if subscription else "")
     return {"subscription_id": subscription_id, **fault}, f"The fault stays until you clear it: `{clear}`."
@@ -100,7 +100,7 @@ def list_faults(service: Service, *, as_json: bool) -> None:
 @command(app, "clear", "paydesk webhooks fault clear")
 def clear(service: Service, subscription: Subscription = None) -> Answer:
     """Clear the fault of a subscription. Notifications that it held back are sent."""
-    subscription_id = subscription or _demo(service)
+    subscription_id = _demo(service) if subscription is None else subscription
     service.request("DELETE", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault")
     return {"subscription_id": subscription_id, "cleared": True}
 
