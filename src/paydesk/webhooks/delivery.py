@@ -16,7 +16,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.secrets import Secret
 from paydesk.jobs import Claim, Job, JobWorker, run_together
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import outcome_store, parking, signature, store
+from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Attempted, Recorder
 from paydesk.webhooks.request import request
@@ -60,7 +60,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self._database, self._settings = context.database, context.settings
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
-        self._sender = sender
+        self._sender, self._faults_allowed = sender, context.development
         self.slots = Slots(context.settings.webhook_concurrency_max)
         self._recorder = Recorder(context, self._wall)
         self.lease_seconds = context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
@@ -95,7 +95,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             return []
         if not self.has_keys(subscription_id, target):
             return []
-        return await store.claim(tx, seller_id, subscription_id, target, claim)
+        claim_due = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
+        return await claim_due(tx, seller_id, subscription_id, target, claim)
 
     def has_keys(self, subscription_id: str, target: Target) -> bool:
         """Return whether this node has the keys of the subscription's secrets; log the first that is missing."""
@@ -134,7 +135,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            sent = request(claimed, self._secrets(claimed), self._wall.now_ms() // 1000)
+            signing = faults.signing(claimed.fault, self._secrets(claimed), self._wall.now_ms() // 1000)
+            sent = request(claimed, *signing)
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
