@@ -33,3 +33,8 @@ DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
 
 ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the URL and the headers that were sent
+
+-- Development only: what the page of the demo inbox filters by, and how it checked the signatures (JSON).
+ALTER TABLE demo_inbox ADD COLUMN action text NOT NULL DEFAULT '';
+ALTER TABLE demo_inbox ADD COLUMN order_id text NOT NULL DEFAULT '';   -- in upper case
+ALTER TABLE demo_inbox ADD COLUMN checks text NOT NULL DEFAULT '';
