@@ -93,7 +93,7 @@ def test_signatures_of_two_secrets_are_not_valid() -> None:
         ({"webhook_signature": "v1,\xe9"}, "", "webhook-signature does not match"),
     ],
 )
-def test_each_check_has_its_own_reason(changes: Mapping[str, str], x_fault: str, standard_fault: str) -> None:
+def test_each_check_has_its_own_reason(changes: dict[str, Any], x_fault: str, standard_fault: str) -> None:
     """A fault of one signature does not hide that the other is valid."""
     found = check(SECRETS, signed(**changes), "ord1", BODY, time.time())
     for one, fault in ((found.x_signature, x_fault), (found.standard, standard_fault)):

@@ -103,7 +103,7 @@ def _check_standard(
     def is_made_by(secret: Secret) -> bool:
         if not _is_old(seconds or 0, now_seconds):
             return verify_standard(secret, headers, body)
-        # The library refuses the time first, so that a wrong signature could not be told from a right one.
+        # The library refuses the time first, which would hide whether the signature is correct.
         key = base64.b64decode(secret.reveal().removeprefix("whsec_"))
         made = "v1," + base64.b64encode(hmac.digest(key, text, hashlib.sha256)).decode()
         return any(same(signature, made) for signature in headers["webhook-signature"].split())
