@@ -28,11 +28,19 @@ ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when 
 
 CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
 
+-- The deliveries of a subscription that an operator can replay.
+CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
+ WHERE (status = 'exhausted' OR status = 'superseded');
+
 -- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
 DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
 
 ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the URL and the headers that were sent
+
+-- The oldest parked delivery of a seller is found by age.
+DROP INDEX deliveries_open;
+CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms, created_ms) WHERE status = 'pending';
 
 -- Development only: what the page of the demo inbox filters by, and how it checked the signatures (JSON).
 ALTER TABLE demo_inbox ADD COLUMN action text NOT NULL DEFAULT '';
