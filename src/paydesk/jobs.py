@@ -156,3 +156,14 @@ class JobWorker(Generic[G, T]):
         await asyncio.gather(*left, return_exceptions=True)
         for row in left.values():
             await self._job.release(self._database, row)
+
+
+async def run_together(stop: asyncio.Event, *workers: JobWorker[Any, Any]) -> None:
+    """Run workers until `stop` is set. If one fails, end the others and raise its exception."""
+    tasks = [asyncio.create_task(worker.run(stop)) for worker in workers]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

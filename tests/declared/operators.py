@@ -15,6 +15,7 @@ from paydesk.operation import Operation
 from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
+UNKNOWN_UUID = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 
 VALID_BODIES: dict[str, Any] = {
     "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
@@ -36,6 +37,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
+    "operator_replay_deliveries": {"subscription_id": "$subscription"},
     "clock_move": {"advance": "1s"},
 }
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
@@ -55,6 +57,8 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
     await service.terminal()
     if operation.name == "operator_create_pos":
         ids["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
+    if operation.name == "operator_replay_deliveries":
+        ids["$subscription"] = await _subscribe(service, one)
     return Attempt(
         service,
         database,
@@ -91,9 +95,25 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         paths["terminal_id"] = (await service.terminal()).id
     if "{user_code}" in operation.path:
         paths["user_code"] = (await ask_to_pair(service))["user_code"]
+    if "{delivery_id}" in operation.path:
+        paths["delivery_id"] = await _delivery(service, one)
     if "{order_id}" in operation.path:
         paths["order_id"] = (await service.create(await service.terminal())).body["id"]
     return paths
+
+
+async def _subscribe(service: Service, one: Operator) -> str:
+    """Subscribe the application; return the subscription's id."""
+    body = {"client_id": service.scene.application.application_id, "url": "https://8.8.8.8/hooks"}
+    return str((await one.did("POST", "subscriptions", body))["id"])
+
+
+async def _delivery(service: Service, one: Operator) -> str:
+    """Create an order with a delivery to a new subscription; return the delivery's id."""
+    subscription_id = await _subscribe(service, one)
+    order_id = (await service.create(await service.terminal())).body["id"]
+    listed = (await one.did("GET", f"deliveries?order={order_id}&subscription={subscription_id}"))["data"]
+    return str(listed[0]["id"])
 
 
 def _filled(body: Any, ids: dict[str, Any]) -> Any:
@@ -336,3 +356,45 @@ async def _permitted(attempt: Attempt) -> Reply:
     assert (await device.ack(lease_id)).status == 200
     assert (await device.authorizing(lease_id)).status == 200
     return await attempt.at(terminal_id=terminal.id).send()
+
+
+@TABLE.way("delivery_not_found")
+async def _unknown_delivery(attempt: Attempt) -> Reply:
+    return await attempt.at(delivery_id=f"{UNKNOWN_UUID}.{UNKNOWN_UUID}").send()
+
+
+@TABLE.way("operator_resend_delivery/subscription_paused")
+async def _delivery_to_paused_subscription(attempt: Attempt) -> Reply:
+    subscription_id = attempt.paths["delivery_id"].partition(".")[2]
+    await attempt.service.scene.run(
+        "UPDATE subscriptions SET paused_ms = 1, paused_by = 'operator' WHERE subscription_id = $1", subscription_id
+    )
+    return await attempt.send()
+
+
+@TABLE.way("operator_resend_delivery/subscription_ended")
+async def _delivery_to_deleted_subscription(attempt: Attempt) -> Reply:
+    await _delete_subscription(attempt, attempt.paths["delivery_id"].partition(".")[2])
+    return await attempt.send()
+
+
+@TABLE.way("operator_replay_deliveries/subscription_ended")
+async def _replay_to_deleted_subscription(attempt: Attempt) -> Reply:
+    await _delete_subscription(attempt, attempt.body["subscription_id"])
+    return await attempt.send()
+
+
+@TABLE.way("operator_replay_deliveries/subscription_not_found")
+async def _replay_to_unknown_subscription(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"subscription_id": UNKNOWN_UUID})
+
+
+@TABLE.way("operator_replay_deliveries/order_not_found")
+async def _replay_of_unknown_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"order": f"ORD{NO_ID}"})
+
+
+async def _delete_subscription(attempt: Attempt, subscription_id: str) -> None:
+    await attempt.service.scene.run(
+        "UPDATE subscriptions SET deleted_ms = 1 WHERE subscription_id = $1", subscription_id
+    )

@@ -22,7 +22,7 @@ from paydesk.operators.retried import Retried, times
 from paydesk.operators.schemas import ReplayRequest
 from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import replaying, resending, schedule, store
+from paydesk.webhooks import replaying, resend_store, schedule, store
 from paydesk.webhooks.replaying import Cursor
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
@@ -174,7 +174,7 @@ async def resend(call: Call) -> Answer:
     if target.paused_ms is not None:
         resume = f"Resume it first: paydesk subscriptions resume {before.subscription_id}"
         raise SUBSCRIPTION_PAUSED.with_reason("the subscription is paused", resume)
-    await resending.request(call.tx, before.seller_id, before.id, call.now_ms)
+    await resend_store.request(call.tx, before.seller_id, before.id, call.now_ms)
     after = await _find(call)
     await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
     return Answer(202, after)
@@ -262,7 +262,7 @@ def _attempt(row: Row) -> AttemptDocument:
         number=number,
         date=rfc3339(started_ms),
         duration_ms=duration_ms,
-        resend=sent is not None and resending.IS_RESEND in sent,
+        resend=sent is not None and resend_store.IS_RESEND in sent,
         request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
         answer=AttemptAnswer(status, body) if status is not None else None,
         error=error,

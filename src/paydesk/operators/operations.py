@@ -232,25 +232,6 @@ OPERATIONS = (
         answer=history.InspectedOrder,
     ),
     listing("deliveries", deliveries.PAGES, ORDER_NOT_FOUND),
-    _DELIVERY.reading(
-        deliveries.get,
-        "Get a delivery with the notification and all attempts",
-        answer=deliveries.InspectedDelivery,
-        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
-    ),
-    _DELIVERY.acting(
-        "resend",
-        deliveries.resend,
-        "Send a notification again",
-        status=202,
-        every_role=True,
-        description=(
-            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
-            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
-            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
-        ),
-        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
-    ),
     creating(
         "deliveries/replay",
         deliveries.replay,
@@ -269,6 +250,25 @@ OPERATIONS = (
         transaction="none",
         every_role=True,
         errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
+    ),
+    _DELIVERY.reading(
+        deliveries.get,
+        "Get a delivery with the notification and all attempts",
+        answer=deliveries.InspectedDelivery,
+        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
+    ),
+    _DELIVERY.acting(
+        "resend",
+        deliveries.resend,
+        "Send a notification again",
+        status=202,
+        every_role=True,
+        description=(
+            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
+            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
+            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
+        ),
+        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
     ),
     _ORDER.acting(
         "resolve",
