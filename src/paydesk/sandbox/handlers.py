@@ -15,7 +15,7 @@ from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, inbox_page, store
+from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, store
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
 
 CLOCK_MS_MAX = 4_102_444_800_000
@@ -25,8 +25,8 @@ CLOCK_MS_MAX = 4_102_444_800_000
 async def receive(call: Call) -> Handled:
     """Receive a notification as an application would, and store it with whether its signatures are valid."""
     secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys))
-    fault = inbox.signature_fault(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
-    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, fault=fault)
+    checks = inbox_checks.check(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
+    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, checks=checks)
     await call.database.write(partial(store.add_entry, entry=entry))
     return Answer(200, {})
 
@@ -34,7 +34,7 @@ async def receive(call: Call) -> Handled:
 async def show_inbox(call: Call) -> Handled:
     """Return the received notifications, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
-        return inbox_page.page(*await store.newest_entries(call.tx, inbox_page.SHOWN_MAX), call.headers.get("host", ""))
+        return await inbox_page.show(call)
     entries = [inbox.received(entry) for entry in await store.entries(call.tx)]
     return Answer(200, Inbox(entries), (("vary", "accept"),))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
+from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.sandbox import callback, handlers, inbox, simulated_payments
+from paydesk.sandbox import callback, handlers, inbox, inbox_page, simulated_payments
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, SimulatedRequest
+from paydesk.web import assets, html
 
 SIMULATION: tuple[Operation, ...] = (
     Operation(
@@ -58,10 +60,11 @@ OPERATIONS: tuple[Operation, ...] = (
         path=inbox.PATH,
         name="demo_inbox_show",
         summary="List the received notifications",
-        description="JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
+        description="All as JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
         handler=handlers.show_inbox,
         answer=Inbox,
         transaction="read",
+        query=inbox_page.QUERY,
     ),
     _demo(
         method="DELETE",
@@ -70,6 +73,19 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Delete the received notifications",
         handler=handlers.empty_inbox,
         status=204,
+    ),
+    _development(
+        method="POST",
+        path=inbox_page.EMPTY_PATH,
+        name="demo_inbox_button",
+        summary="Delete the received notifications, on the page",
+        surface="page",
+        loopback_only=True,
+        handler=inbox_page.empty,
+        status=303,
+        body=inbox_page.EmptyForm,
+        errors=(FORBIDDEN, FORM_OUTDATED),
+        media_type=html.HTML,
     ),
     _demo(
         method="GET",
@@ -133,4 +149,5 @@ OPERATIONS: tuple[Operation, ...] = (
             "Sockets, presence, rates and the time in signatures follow the machine's clock."
         ),
     ),
+    *assets.operations("paydesk.sandbox", development=True),
 )

@@ -35,6 +35,10 @@ CREATE INDEX deliveries_resend ON deliveries (seller_id, subscription_id, resend
 CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
  WHERE (status = 'exhausted' OR status = 'superseded');
 
+-- The deliveries of a subscription that an operator can replay.
+CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
+ WHERE (status = 'exhausted' OR status = 'superseded');
+
 -- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
 DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
@@ -44,3 +48,8 @@ ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the 
 -- The oldest parked delivery of a seller is found by age.
 DROP INDEX deliveries_open;
 CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms, created_ms) WHERE status = 'pending';
+
+-- Development only: what the page of the demo inbox filters by, and how it checked the signatures (JSON).
+ALTER TABLE demo_inbox ADD COLUMN action text NOT NULL DEFAULT '';
+ALTER TABLE demo_inbox ADD COLUMN order_id text NOT NULL DEFAULT '';   -- in upper case
+ALTER TABLE demo_inbox ADD COLUMN checks text NOT NULL DEFAULT '';
