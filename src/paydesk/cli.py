@@ -12,6 +12,7 @@ from paydesk.commands import (
     apps,
     authorize,
     conformance,
+    deliveries,
     development,
     maintenance,
     operators,
@@ -23,6 +24,7 @@ from paydesk.commands import (
     slot,
     stores,
     terminals,
+    webhooks,
 )
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
@@ -59,7 +61,8 @@ terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conf
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")
-app.add_typer(orders.deliveries, name="deliveries")
+app.add_typer(deliveries.app, name="deliveries")
+app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(orders.inquiries, name="inquiries")
 app.add_typer(orders.reversals, name="reversals")
 app.add_typer(orders.refunds, name="refunds")

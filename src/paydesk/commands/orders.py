@@ -1,4 +1,4 @@
-"""`paydesk orders`, `deliveries`, `events`, `inquiries`, `reversals` and `refunds`: orders and what follows them."""
+"""`paydesk orders`, `events`, `inquiries`, `reversals` and `refunds`: orders and what follows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from paydesk.commands.lists import LISTS, add_list, flat_order, show_page
 from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
 
 app = add_list(group("Orders, with their history and notifications."), "orders")
-deliveries = add_list(group("Deliveries of notifications."), "deliveries")
 events = add_list(group("Operator events: what needs an operator's attention."), "events")
 inquiries = add_list(group("Orders whose outcome is unknown."), "inquiries")
 reversals = add_list(group("Reversals of late approvals."), "reversals")

@@ -23,9 +23,12 @@ def record(change: Change, move: Move, order: Order) -> None:
     change.tx.notify(f"events:{order.seller_id}.{order.application_id}.{order.live}")
 
 
-def event_of(move: Move, order: Order, now_ms: int, labels: Labels) -> OrderEvent:
-    """Return the event of a move that brought the order to its state, with its notification."""
-    event_id, action = ids.uuid(), labels.action_of(move, order)
+def event_of(move: Move, order: Order, now_ms: int, labels: Labels, *, event_id: str | None = None) -> OrderEvent:
+    """Return the event of a move that brought the order to its state, with its notification.
+
+    Without `event_id` it gets a random one.
+    """
+    event_id, action = event_id or ids.uuid(), labels.action_of(move, order)
     notification = Notification(
         id=event_id,
         action=action,

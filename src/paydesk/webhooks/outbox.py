@@ -89,7 +89,21 @@ def announce(tx: Transaction, event: OrderEvent) -> None:
 async def announce_connect(tx: Transaction, *, seller_id: int, application_id: int, action: str, now_ms: int) -> None:
     """Insert an event of topic `mp-connect` and its deliveries, to live and test subscriptions alike."""
     event_id = ids.event_number()
-    notification = Notification(
+    notification = consent_notification(
+        event_id, seller_id=seller_id, application_id=application_id, action=action, now_ms=now_ms
+    )
+    body = msgspec.json.encode(notification).decode()
+    row = None
+    while row is None:
+        row = await tx.one(ADD_APPLICATION_EVENT, seller_id, application_id, action, body, now_ms)
+    tx.defer(ANNOUNCE_CONNECT, seller_id, str(event_id), row[0], now_ms, application_id, action, notify="deliveries")
+
+
+def consent_notification(
+    event_id: int, *, seller_id: int, application_id: int, action: str, now_ms: int
+) -> Notification:
+    """Return the notification of topic `mp-connect` about the seller's consent to the application."""
+    return Notification(
         id=event_id,
         action=action,
         api_version="v1",
@@ -100,8 +114,3 @@ async def announce_connect(tx: Transaction, *, seller_id: int, application_id: i
         date_created=rfc3339(now_ms),
         data={"id": str(seller_id)},
     )
-    body = msgspec.json.encode(notification).decode()
-    row = None
-    while row is None:
-        row = await tx.one(ADD_APPLICATION_EVENT, seller_id, application_id, action, body, now_ms)
-    tx.defer(ANNOUNCE_CONNECT, seller_id, str(event_id), row[0], now_ms, application_id, action, notify="deliveries")

@@ -1,0 +1,7 @@
+"""`paydesk webhooks`: the group of the commands around notifications."""
+
+from __future__ import annotations
+
+from paydesk.commands.options import group
+
+app = group("Notifications to applications.")
