@@ -10,6 +10,7 @@ from pathlib import Path
 from paydesk.api import OPERATIONS
 from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
 from paydesk.http import openapi
+from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.http.retired import DESCRIBED
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -17,8 +18,8 @@ _DIFF_LINES_MAX = 40
 
 
 def openapi_json() -> str:
-    """Return the OpenAPI 3.1 document of all operations."""
-    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED), indent=1) + "\n"
+    """Return the OpenAPI 3.1 document of all operations and notifications."""
+    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED, WEBHOOKS), indent=1) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
