@@ -36,6 +36,7 @@ BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
         lambda *values: conflict_keys.idempotency(Key(*values)),
     ),
     "operator_events": (("repeat_key",), conflict_keys.operator_event),
+    "subscriptions": (("subscription_id",), conflict_keys.subscription),
     "simulator_payments": (("seller_id", "payment_id"), conflict_keys.simulated_payment),
     "simulator_requests": (("seller_id", "operation", "request_key"), conflict_keys.simulated_request),
 }
@@ -46,6 +47,7 @@ BY_NOUN = {
     "codes": "code",
     "simulator_movements": "simulated_request",
     "print_actions": "terminal",
+    "deliveries": "deliveries",
 }
 """Tables whose rows' statements do not have the values of the key: the unit has to name one of this noun."""
 UNNAMED = {

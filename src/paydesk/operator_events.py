@@ -35,6 +35,7 @@ Kind = Literal[
     "sign_in_failures",
     "terminal_session_conflict",
     "webhook_address_refused",
+    "webhook_paused",
 ]
 
 HOUR_MS = 3_600_000

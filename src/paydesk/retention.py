@@ -20,11 +20,14 @@ from paydesk.oauth import retention as tokens
 from paydesk.sandbox.simulator.rules import OPERATIONS
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
+from paydesk.webhooks import parking
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
 
 DAY_MS = 86_400_000
+PAUSED_KEEP_DAYS = 30
+"""Of notifications of paused subscriptions, by the contract. Older ones end as exhausted."""
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
 SIMULATOR_KEEP_DAYS = 180
@@ -118,6 +121,11 @@ async def _prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, lim
     return attempts + await tx.run(PRUNE_DELIVERIES, seller_id, before_ms, limit - attempts)
 
 
+async def _exhaust_paused(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """End pending deliveries of paused subscriptions that were created before `before_ms`. They are deleted later."""
+    return await parking.exhaust_old(tx, seller_id, before_ms, before_ms + PAUSED_KEEP_DAYS * DAY_MS, limit)
+
+
 async def _prune_simulator(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
     """Delete payments of orders created before `before_ms`, then their movements, then earlier requests."""
     before = f"PAY{ids.first_ulid(before_ms)}"
@@ -155,6 +163,7 @@ RULES = (
         lambda settings: settings.idempotency_keep_days,
         prune("print_actions", "action_id", "updated_ms", "o.content IS NULL"),
     ),
+    Rule(lambda _: PAUSED_KEEP_DAYS, _exhaust_paused),
     Rule(lambda settings: settings.deliveries_keep_days, _prune_deliveries),
     Rule(lambda settings: settings.events_keep_days, events.prune),
     Rule(lambda _: SIMULATOR_KEEP_DAYS, _prune_simulator),

@@ -39,6 +39,8 @@ ALLOWED = {
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,
+    "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
+    "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "operators.history.DELIVERIES": _OPERATORS,
     "operators.outcomes.LIST_REVERSALS": _OPERATORS,
     "operators.outcomes.LIST_INQUIRIES": _OPERATORS,

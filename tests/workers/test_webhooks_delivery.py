@@ -21,7 +21,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.webhooks import signature, store
+from paydesk.webhooks import outcome_store, signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import run
 
@@ -384,7 +384,7 @@ async def test_crash_between_sent_and_recorded_sends_again(database: Database, c
         async def die(*_: object) -> None:
             raise SystemError("the process ends here")
 
-        worker._job._record_with_retry = die  # type: ignore[attr-defined] # the crash
+        worker._job._recorder.record = die  # type: ignore[attr-defined] # the crash
         await worker.start_due()
         await worker.settle()
         async with scene.worker(database, clock, wall=wall) as successor:
@@ -480,11 +480,11 @@ async def test_a_late_success_counts_after_the_claim_expired(database: Database,
 
     first, second = await claim(wall_ms), await claim(wall_ms + 1000)
     assert (first.attempt, second.attempt) == (1, 2)
-    await database.write(lambda tx: store.failed(tx, first, clock.now_ms() + HOUR_MS))
+    await database.write(lambda tx: outcome_store.failed(tx, first, clock.now_ms() + HOUR_MS))
     (delivery,) = await scene.deliveries(database, order)
     assert delivery.next_ms <= clock.now_ms()
-    await database.write(lambda tx: store.delivered(tx, first, clock.now_ms(), 0))
-    await database.write(lambda tx: store.exhausted(tx, second, clock.now_ms()))
+    await database.write(lambda tx: outcome_store.delivered(tx, first, clock.now_ms()))
+    await database.write(lambda tx: outcome_store.exhausted(tx, second, clock.now_ms()))
     (delivery,) = await scene.deliveries(database, order)
     assert delivery.status == "delivered"
     assert await database.read(scene.pending_count) == 0

@@ -61,3 +61,13 @@ def simulated_request(seller_id: int, operation: str, request_key: str) -> Confl
 def simulated_requests(seller_id: int, operation: str) -> ConflictKey:
     """All counted requests of a seller and operation: their ordinals are assigned one at a time."""
     return ConflictKey(("simulated_requests", seller_id, operation))
+
+
+def subscription(subscription_id: str) -> ConflictKey:
+    """A webhook subscription."""
+    return ConflictKey(("subscription", subscription_id))
+
+
+def deliveries(subscription_id: str, order_id: str) -> ConflictKey:
+    """The deliveries of an order's events to a subscription."""
+    return ConflictKey(("deliveries", subscription_id, order_id))

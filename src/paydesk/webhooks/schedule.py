@@ -29,6 +29,9 @@ DELIVERIES = Lifecycle(
     reopening=(RESEND, REPLAY),
 )
 
+SUPERSEDED_AFTER_ATTEMPTS = 5
+"""The first attempt and four retries of the schedule: then a waiting newer version of the order supersedes."""
+
 PARKED_MS = 253_402_300_799_000
 """`next_ms` of pending deliveries of a paused subscription: the end of the year 9999."""
 
@@ -43,6 +46,7 @@ def next_attempt_ms(
 ) -> int | None:
     """Return the time of the next attempt after `attempts` failed ones, or None at the end of the schedule.
 
+    `attempts` are those that the schedule counts: without those before a pause or a replay.
     `chance`, from 0 to 1, spreads the pause by ±10 %. A longer `Retry-After` of the receiver applies, up to one hour.
     """
     if attempts > len(pauses_seconds):

@@ -1,4 +1,4 @@
-"""SQL of deliveries: claim, record, retry. A claim expires by the machine's clock, so that a node may crash."""
+"""SQL that finds and claims due deliveries. A claim expires by the machine's clock, so that a node may crash."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
-from paydesk.webhooks.schedule import PENDING
+from paydesk.webhooks.schedule import PARKED_MS, PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
-from paydesk.webhooks.sending import Outcome
 
 DUE_MAX = 500
 """Of this many due deliveries of a subscription the sellers are found in one turn."""
 
-# One index seek for each subscription, whatever the number of its pending deliveries. $1 is the service's time.
+# Two index seeks for each subscription, whatever the number of its pending deliveries. $1 is the service's time.
 SUBSCRIPTIONS_DUE = f"""
-SELECT subscription_id FROM subscriptions s
- WHERE (SELECT min(d.next_ms) FROM deliveries d WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) <= $1
+SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 END FROM (
+       SELECT s.subscription_id, CASE WHEN s.paused_ms IS NULL OR s.deleted_ms IS NOT NULL THEN 0 ELSE 1 END AS paused,
+              (SELECT min(d.next_ms) FROM deliveries d
+                WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS first_ms,
+              (SELECT max(d.next_ms) FROM deliveries d
+                WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS last_ms
+         FROM subscriptions s) AS ends
+ WHERE first_ms <= CASE WHEN paused = 1 THEN {PARKED_MS} - 1 ELSE $1 END OR (paused = 0 AND last_ms >= {PARKED_MS})
 """
 
 # The sellers of the first due deliveries. $2 is the service's time, for the schedule; $3 the machine's, for claims.
@@ -75,7 +80,7 @@ UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
           AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
           AND NOT EXISTS (SELECT 1 {_earlier("due")})
         ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING seller_id, delivery_id, subscription_id, order_id, attempts,
+RETURNING seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
           (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
               AND {same})
 """
@@ -94,32 +99,27 @@ UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveri
    AND EXISTS (SELECT 1 {_earlier("deliveries")} AND earlier.next_ms > $3)
 """
 
-# Not bound to the claim: a 2xx after the claim expired counts.
-DELIVERED = f"""
-UPDATE deliveries SET {schedule.DELIVER.target}, ended_ms = $3, claimed_until_ms = 0
- WHERE seller_id = $1 AND delivery_id = $2 AND {schedule.DELIVER.guard}
+# A first pending delivery of an order gives way to a newer one that is due. Found from the due ones, as in DEFER.
+SUPERSEDE = f"""
+UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_ms = 0
+ WHERE seller_id = $1 AND {schedule.SUPERSEDE.guard} AND claimed_until_ms <= $4 AND delivery_id IN (
+       SELECT first.delivery_id FROM deliveries AS due
+         JOIN deliveries AS first ON first.seller_id = $1 AND first.order_id = due.order_id
+                                 AND first.subscription_id = $2 AND first.version < due.version
+        WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING} AND due.next_ms <= $3
+          AND first.{PENDING} AND first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}
+          AND first.claimed_until_ms <= $4
+          AND NOT EXISTS (SELECT 1 {_earlier("first")}))
 """
 
-# A failure counts only if no later attempt has begun.
-_LATEST = f"WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND {PENDING}"
 
-FAILED = f"UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0 {_LATEST}"
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A subscription with work for the worker. `parked`: it is not paused, but some of its deliveries are parked."""
 
-EXHAUSTED = f"UPDATE deliveries SET {schedule.EXHAUST.target}, ended_ms = $4, claimed_until_ms = 0 {_LATEST}"
-
-RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
-
-# The order's later deliveries, and deliveries created after $4, the receiver's last success that this node recorded.
-PULL_FORWARD = f"""
-UPDATE deliveries SET next_ms = $5
- WHERE seller_id = $1 AND subscription_id = $2 AND {PENDING} AND next_ms > $5
-   AND (order_id = $3 OR created_ms > $4)
-"""
-
-ADD_ATTEMPT = """
-INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
-"""
+    subscription_id: str
+    paused: bool
+    parked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
     For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
+    `uncounted` of the attempts are not part of its schedule.
     """
 
     target: Target
@@ -155,6 +156,7 @@ class Claimed:
     subscription_id: str
     order_id: str
     attempt: int
+    uncounted: int
     body: str
 
     @property
@@ -168,9 +170,10 @@ class Claimed:
         return self.delivery_id.partition(".")[0]
 
 
-async def subscriptions_due(tx: Transaction, now_ms: int) -> list[str]:
-    """Return the subscriptions with due deliveries; these may be claimed."""
-    return [row[0] for row in await tx.all(SUBSCRIPTIONS_DUE, now_ms)]
+async def subscriptions_due(tx: Transaction, now_ms: int) -> list[Due]:
+    """Return the subscriptions with deliveries that are due, which may be claimed, or to be parked or unparked."""
+    rows = await tx.all(SUBSCRIPTIONS_DUE, now_ms)
+    return [Due(row[0], paused=bool(row[1]), parked=bool(row[2] and not row[1])) for row in rows]
 
 
 async def sellers_due(tx: Transaction, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
@@ -199,52 +202,11 @@ async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim:
 
 
 async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
-    """Claim due deliveries, each for one attempt."""
+    """Claim due deliveries, each for one attempt. If there are fewer than the limit, supersede and defer others."""
     receiver, times = (seller_id, subscription_id), (claim.now_ms, claim.wall_ms)
     rows = await tx.all(CLAIM[target.topic], *receiver, *times, claim.until_ms, claim.limit)
     if len(rows) < claim.limit:
+        if await tx.run(SUPERSEDE, *receiver, *times):
+            rows += await tx.all(CLAIM[target.topic], *receiver, *times, claim.until_ms, claim.limit - len(rows))
         await tx.run(DEFER, *receiver, *times)
     return [Claimed(target, claim.now_ms, *row) for row in rows]
-
-
-async def add_attempt(tx: Transaction, claimed: Claimed, outcome: Outcome, milliseconds: int) -> None:
-    """Insert an attempt, unless it is recorded already."""
-    await tx.run(
-        ADD_ATTEMPT,
-        claimed.seller_id,
-        claimed.delivery_id,
-        claimed.attempt,
-        claimed.claimed_ms,
-        milliseconds,
-        outcome.status,
-        outcome.body,
-        outcome.error,
-    )
-
-
-async def delivered(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
-    """Mark as delivered. Make due the order's later deliveries, and waiting ones created after `since_ms`."""
-    await tx.run(DELIVERED, claimed.seller_id, claimed.delivery_id, now_ms)
-    await _pull_forward(tx, claimed, now_ms, since_ms)
-
-
-async def failed(tx: Transaction, claimed: Claimed, next_ms: int) -> None:
-    """Schedule the next attempt."""
-    await tx.run(FAILED, claimed.seller_id, claimed.delivery_id, claimed.attempt, next_ms)
-
-
-async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
-    """Mark as exhausted. Make the order's later deliveries due."""
-    if await tx.run(EXHAUSTED, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms):
-        await _pull_forward(tx, claimed, now_ms, since_ms=now_ms)
-
-
-async def release(tx: Transaction, claimed: Claimed) -> None:
-    """Release a claim before it expires."""
-    await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
-
-
-async def _pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
-    arguments = (claimed.seller_id, claimed.subscription_id, claimed.order_id, since_ms, now_ms)
-    await tx.run(PULL_FORWARD, *arguments)
-    tx.notify("deliveries")

@@ -33,3 +33,7 @@ DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
 
 ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the URL and the headers that were sent
+
+-- The oldest parked delivery of a seller is found by age.
+DROP INDEX deliveries_open;
+CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms, created_ms) WHERE status = 'pending';

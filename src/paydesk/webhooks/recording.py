@@ -1,0 +1,152 @@
+"""Records what came of an attempt: the attempt, the delivery's next state, and whether its subscription is failing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from paydesk import operator_events
+from paydesk.core import conflict_keys
+from paydesk.core.clock import Clock, rfc3339
+from paydesk.core.conflict_keys import ConflictKey
+from paydesk.operator_events import OperatorEvent
+from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.webhooks import failing, outcome_store, schedule
+from paydesk.webhooks.request import Request
+from paydesk.webhooks.sending import Outcome
+from paydesk.webhooks.slots import RECEIVERS_MAX
+from paydesk.webhooks.store import Claimed
+
+if TYPE_CHECKING:
+    from paydesk.core.worker import WorkerContext
+
+CLAIM_MARGIN_SECONDS = 8
+"""A claim outlasts the attempt by this time, in which its outcome is recorded."""
+RECORD_RETRY_SECONDS = 1.0
+
+log = structlog.get_logger("webhooks")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """An attempt that was made, and what came of it."""
+
+    claimed: Claimed
+    request: Request
+    outcome: Outcome
+    milliseconds: int
+
+
+class Recorder:
+    """Records attempts, each in a unit of work that can share a transaction. `wall` is the machine's clock."""
+
+    def __init__(self, context: WorkerContext, wall: Clock) -> None:
+        self._database, self._settings, self._clock = context.database, context.settings, context.clock
+        self._wall = wall
+        self._last_success_ms: dict[tuple[int, str], int] = {}
+
+    async def record(self, attempted: Attempted) -> None:
+        """Log and record an attempt. If the database is unavailable, try again while the claim is valid."""
+        now_ms = self._clock.now_ms()
+        next_ms = self._next_ms(attempted, now_ms)
+        _log(attempted, next_ms)
+        until = time.monotonic() + CLAIM_MARGIN_SECONDS
+        while True:
+            try:
+                return await self._write(attempted, now_ms, next_ms)
+            except (Unavailable, Locked):
+                # The write may have been applied: recording an attempt twice has no effect.
+                if time.monotonic() > until:
+                    # It is sent again when its claim expires.
+                    log.warning("delivery_not_recorded", delivery=attempted.claimed.delivery_id)
+                    return None
+                await asyncio.sleep(RECORD_RETRY_SECONDS)
+
+    def _next_ms(self, attempted: Attempted, now_ms: int) -> int | None:
+        claimed, outcome = attempted.claimed, attempted.outcome
+        if outcome.delivered:
+            return None
+        wall_seconds = self._wall.now_ms() / 1000
+        return schedule.next_attempt_ms(
+            claimed.attempt - claimed.uncounted,
+            now_ms=now_ms,
+            pauses_seconds=self._settings.webhook_retry_seconds,
+            chance=random.random(),  # noqa: S311 - jitter needs no secure random numbers
+            retry_after_seconds=schedule.retry_after_seconds(outcome.retry_after, now_seconds=wall_seconds),
+        )
+
+    async def _write(self, attempted: Attempted, now_ms: int, next_ms: int | None) -> None:
+        claimed, outcome = attempted.claimed, attempted.outcome
+        refused = (
+            None
+            if outcome.refused is None
+            else outcome.refused.event(claimed.subscription_id, claimed.target.application_id)
+        )
+        receiver = claimed.seller_id, claimed.subscription_id
+        since_ms = self._last_success_ms.get(receiver, 0)
+
+        async def work(tx: Transaction) -> list[OperatorEvent]:
+            await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, attempted.request.stored())
+            if outcome.delivered:
+                await outcome_store.delivered(tx, claimed, now_ms)
+                if failing.is_failing(claimed.target):
+                    await outcome_store.pull_forward(tx, claimed, now_ms, since_ms)
+                    await failing.recovered(tx, claimed.subscription_id)
+                return []
+            if next_ms is None:
+                await outcome_store.exhausted(tx, claimed, now_ms)
+            else:
+                await outcome_store.failed(tx, claimed, next_ms)
+            events = []
+            if refused is not None and await operator_events.record_repeatable(tx, refused, now_ms):
+                events.append(refused)
+            paused = await failing.failed(tx, claimed.subscription_id, claimed.target, now_ms)
+            return events if paused is None else [*events, paused]
+
+        keys = _conflict_keys(attempted, refused, now_ms)
+        for event in await self._database.write(work, conflict_keys=keys):
+            operator_events.warn(event)
+        if outcome.delivered:
+            if len(self._last_success_ms) >= RECEIVERS_MAX:
+                self._last_success_ms.clear()
+            self._last_success_ms[receiver] = now_ms
+
+
+def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: int) -> list[ConflictKey]:
+    """Return the names of what the recording changes: in the usual case only the order's deliveries."""
+    claimed, outcome = attempted.claimed, attempted.outcome
+    keys = [conflict_keys.deliveries(claimed.subscription_id, claimed.order_id)]
+    if not outcome.delivered or failing.is_failing(claimed.target):
+        keys.append(conflict_keys.subscription(claimed.subscription_id))
+    if refused is not None:
+        keys.append(conflict_keys.operator_event(refused.repeat_key(now_ms)))
+    return keys
+
+
+def _log(attempted: Attempted, next_ms: int | None) -> None:
+    claimed, outcome = attempted.claimed, attempted.outcome
+    if outcome.delivered:
+        log.info(
+            "webhook_sent",
+            delivery=claimed.delivery_id,
+            attempt=claimed.attempt,
+            status=outcome.status,
+            milliseconds=attempted.milliseconds,
+        )
+        return
+    log.warning(
+        "delivery_failed",
+        delivery=claimed.delivery_id,
+        subscription=claimed.subscription_id,
+        address=attempted.request.address,
+        attempt=claimed.attempt,
+        status=outcome.status,
+        error=outcome.error,
+        next_attempt=None if next_ms is None else rfc3339(next_ms),
+        milliseconds=attempted.milliseconds,
+    )

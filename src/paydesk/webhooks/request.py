@@ -1,0 +1,57 @@
+"""The request of one attempt: its URL and signed headers, how they are stored, and what the log shows of the URL."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from paydesk import __version__
+from paydesk.core.secrets import Secret
+from paydesk.webhooks import signature, urls
+from paydesk.webhooks.schemas import TYPES
+from paydesk.webhooks.store import Claimed
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request to a receiver, without its body, which is the event's."""
+
+    url: URL
+    headers: dict[str, str]
+
+    def stored(self) -> str:
+        """Return the request as `attempts.request` has it: JSON with the members `url` and `headers`."""
+        return msgspec.json.encode({"url": str(self.url), "headers": self.headers}).decode()
+
+    @property
+    def address(self) -> str:
+        """The URL without userinfo, query and fragment: these may contain the receiver's credentials."""
+        return str(self.url.with_user(None).with_query(None).with_fragment(None))
+
+
+def request(claimed: Claimed, secrets: Sequence[Secret], seconds: int) -> Request:
+    """Return the request of one attempt, signed at `seconds` of the machine's clock.
+
+    `X-Signature` has the signature of the first secret, the primary one; `webhook-signature` those of all.
+    """
+    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"Paydesk/{__version__}",
+        "Accept-Encoding": "identity",
+        "X-Request-Id": request_id,
+        "X-Retry": str(claimed.attempt - 1),
+        "X-Signature": signature.x_signature(
+            secrets[0], data_id=claimed.data_id, request_id=request_id, seconds=seconds
+        ),
+        **signature.standard_headers(secrets, message_id=claimed.event_id, seconds=seconds, body=claimed.body),
+    }
+    target = claimed.target
+    return Request(urls.with_parameters(target.url, claimed.data_id, TYPES[target.topic]), headers)
