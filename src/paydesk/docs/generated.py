@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
+from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator, webhook_events, webhook_pictures
 from paydesk.http import openapi
 from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.http.retired import DESCRIBED
@@ -32,6 +32,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "terminal-payment.svg": pictures.payment,
     "terminal-recovery.svg": pictures.verdicts,
     "token-lifecycle.md": lifecycles.page_of_tokens,
+    "webhook-events.md": webhook_events.page_of_events,
+    "webhook-retries.svg": webhook_pictures.retries,
 }
 
 
