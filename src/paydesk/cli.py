@@ -24,6 +24,9 @@ from paydesk.commands import (
     slot,
     stores,
     terminals,
+    webhook_listen,
+    webhook_trigger,
+    webhook_verify,
     webhooks,
 )
 from paydesk.commands.command import command
@@ -62,6 +65,9 @@ app.add_typer(terminals.app, name="terminals")
 app.add_typer(apps.subscriptions, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(deliveries.app, name="deliveries")
+webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)
+webhooks.app.command("trigger", epilog=webhook_trigger.EPILOG)(webhook_trigger.trigger)
+webhooks.app.command("verify", epilog=webhook_verify.EPILOG)(webhook_verify.verify)
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(orders.inquiries, name="inquiries")
 app.add_typer(orders.reversals, name="reversals")

@@ -48,11 +48,17 @@ def find_credentials(file: Path | None) -> Credentials:
     The contents of a file are ignored when the environment names another service than the file. Raises `Unreachable`
     when there are no credentials, `WrongUsage` when they cannot be read.
     """
+    path = credentials_path(file)
     if file is not None:
-        return _complete(_read(file), {})
+        return _complete(read_document(path), {})
+    is_named = bool(os.environ.get("PAYDESK_CREDENTIALS"))
+    return _complete(read_document(path) if is_named or path.exists() else {}, os.environ)
+
+
+def credentials_path(file: Path | None) -> Path:
+    """Return the path of the credentials file: `file`, or that of the environment, or the default one."""
     configured = os.environ.get("PAYDESK_CREDENTIALS")
-    path = Path(configured) if configured else DEFAULT_FILE
-    return _complete(_read(path) if configured or path.exists() else {}, os.environ)
+    return file or (Path(configured) if configured else DEFAULT_FILE)
 
 
 def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:
@@ -82,7 +88,8 @@ def _origin(base_url: str) -> tuple[str, str, int]:
     return origin
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path) -> Mapping[str, Any]:
+    """Return the contents of a credentials file. Raises `Unreachable` if it is missing, `WrongUsage` if invalid."""
     try:
         document = json.loads(path.read_text())
     except FileNotFoundError:

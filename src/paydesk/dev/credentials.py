@@ -27,6 +27,9 @@ from paydesk.webhooks import subscriptions
 
 Document = dict[str, Any]
 
+KEPT = ("listen_secret",)
+"""Fields that commands write into the file."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewPassword:
@@ -98,6 +101,9 @@ class CredentialsFile:
             },
             "operator": {"token": operator},
         }
+        # Read again: `paydesk webhooks listen` may have written it since.
+        previous = _read(file)
+        document |= {name: previous[name] for name in KEPT if name in previous}
         if document != previous:
             _write(file, document)
 

@@ -81,18 +81,19 @@ def sample(  # noqa: PLR0913 - one parameter for each part of a sample
     external_reference: str | None = "ext_ref_1234",
     status_detail: str | None = None,
     order_id: str = EXAMPLE_ORDER.order_id,
-    event_id: str = EVENT_ID,
+    event_id: str | None = None,
     seller_id: int = EXAMPLE_ORDER.seller_id,
     application_id: int = EXAMPLE_ORDER.application_id,
     live: bool = False,
 ) -> Sample:
     """Return the sample of an action at `now_ms`: always the same for the same arguments.
 
-    `status_detail` is that of the payment. A consent has no amount and no order. Raises `InvalidSample`.
+    `status_detail` is that of the payment. A consent has no amount and no order, and its `event_id` is a number. Raises
+    `InvalidSample`.
     """
     if action in ACTIONS_OF[CONNECT_TOPIC]:
-        return _consent(action, now_ms, seller_id, application_id)
-    way = _way(action, status_detail)
+        return _consent(action, now_ms, int(event_id or CONSENT_ID), seller_id, application_id)
+    way, event_id = _way(action, status_detail), event_id or EVENT_ID
     amount_minor, amount = _amount(amount, currency)
     _refuse_invalid(way, amount_minor, external_reference, order_id)
     path = _path(way.state)
@@ -125,12 +126,12 @@ def sample(  # noqa: PLR0913 - one parameter for each part of a sample
     return Sample(TOPIC, action, event_id, seller_id, order_id, body)
 
 
-def _consent(action: str, now_ms: int, seller_id: int, application_id: int) -> Sample:
+def _consent(action: str, now_ms: int, event_id: int, seller_id: int, application_id: int) -> Sample:
     notification = consent_notification(
-        CONSENT_ID, seller_id=seller_id, application_id=application_id, action=action, now_ms=now_ms
+        event_id, seller_id=seller_id, application_id=application_id, action=action, now_ms=now_ms
     )
     body = msgspec.json.encode(notification).decode()
-    return Sample(CONNECT_TOPIC, action, str(CONSENT_ID), seller_id, str(application_id), body)
+    return Sample(CONNECT_TOPIC, action, str(event_id), seller_id, str(application_id), body)
 
 
 @cache

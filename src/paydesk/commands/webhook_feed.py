@@ -1,0 +1,226 @@
+"""The event feed as `webhooks listen` reads it: from now on or from the beginning, across failures of the service.
+
+The cursor is kept in memory. After a failure the credentials are read again, because a service that was started anew
+may have another address and other tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.parse
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from paydesk.commands.client import HOW_TO_START, credentials_path, find_credentials
+from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.options import note
+from paydesk.webhooks.forwarding import Notice
+
+if TYPE_CHECKING:
+    import aiohttp
+
+WAIT_SECONDS = 25
+ANSWER_SECONDS_MAX = WAIT_SECONDS + 15
+CONNECT_SECONDS_MAX = 10
+PAUSE_SECONDS = (0.2, 5.0)
+"""The first and the longest pause between attempts to reach the service."""
+REMEMBERED = 10_000
+"""So many events are remembered, so that none is repeated when the feed is read from its beginning again."""
+BYTES_MAX = 64 * 1024 * 1024
+
+
+class _About(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Event(msgspec.Struct, frozen=True):
+    id: str
+    action: str
+    user_id: str
+    data: _About
+
+
+class _Page(msgspec.Struct, frozen=True):
+    data: list[msgspec.Raw]
+    next: str
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: str = ""
+    message: str = ""
+
+
+class _Refused(msgspec.Struct, frozen=True):
+    errors: list[_Error] = []
+
+
+class _Away(Exception):
+    """The service did not answer as it should; it is asked again, after `seconds` if it says so."""
+
+    def __init__(self, reason: str, seconds: float = 0) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
+class _CursorRefused(Exception):
+    """The service does not know the cursor any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where the feed is, and the access token that reads it."""
+
+    base_url: str
+    token: str
+
+
+def find_access(credentials: Path | None, *, live: bool) -> Access:
+    """Return the address and the token of the credentials. Raises `WrongUsage` if they have no token."""
+    found, mode = find_credentials(credentials), "live" if live else "test"
+    tokens = found.document.get(mode)
+    token = tokens.get("access_token") if isinstance(tokens, dict) else None
+    if not isinstance(token, str) or not token:
+        raise WrongUsage(f"The credentials have no {mode} token. Use the file that `paydesk dev` writes.")
+    return Access(found.base_url, token)
+
+
+class EventFeed:
+    """Reads each event of the application once, in order."""
+
+    def __init__(self, http: aiohttp.ClientSession, credentials: Path | None, *, live: bool) -> None:
+        self._http = http
+        self._file = credentials_path(credentials)
+        self._find: Callable[[], Access] = lambda: find_access(credentials, live=live)
+        self.access = self._find()
+        self._cursor: str | None = None
+        self._seen: dict[str, None] = {}
+
+    async def skip_to_end(self) -> None:
+        """Skip all events until now. Raises `Unreachable`, `Failure`."""
+        skipped = 0
+        while events := await self._first_page():
+            skipped += len(events)
+            if skipped % 10_000 == 0:
+                note(f"{skipped} earlier events skipped")
+
+    async def _first_page(self) -> list[Notice]:
+        try:
+            return await self._page(0)
+        except (_Away, _CursorRefused) as away:
+            raise Unreachable(f"Cannot read events from {self.access.base_url}: {away}.", HOW_TO_START) from None
+
+    async def events(self) -> AsyncIterator[Notice]:
+        """Yield events until the task is cancelled. Raises `Unreachable` if the first request fails, `Failure`."""
+        page = await self._first_page()
+        while True:
+            for event in page:
+                if event.event_id not in self._seen:
+                    self._remember(event)
+                    yield event
+            page = await self._next_page()
+
+    async def _next_page(self) -> list[Notice]:
+        """Return the next page, as soon as the service is there."""
+        pause, longest = PAUSE_SECONDS
+        is_away = False
+        while True:
+            try:
+                page = await self._page(0 if is_away else WAIT_SECONDS)
+            except _CursorRefused as refused:
+                note(f"{refused} Reading from the beginning; events that were shown are not repeated.")
+                self._cursor = None
+            except _Away as away:
+                if not is_away:
+                    note(f"The service at {self.access.base_url} is away: {away}. Trying again until it is back.")
+                is_away = True
+                await asyncio.sleep(max(pause, min(away.seconds, 60)))
+                pause = min(pause * 2, longest)
+                self._find_again()
+            else:
+                if is_away:
+                    note(f"The service is back at {self.access.base_url}.")
+                return page
+
+    async def _page(self, wait: int) -> list[Notice]:
+        """Return the events after the cursor, and move it. Raises `_Away`, `_CursorRefused`, `Failure`."""
+        status, raw, retry_after = await self._get(wait)
+        if status == 401 and self._find_again():
+            status, raw, retry_after = await self._get(wait)
+        if status != 200:
+            raise self._refusal(status, raw, retry_after)
+        try:
+            page = msgspec.json.decode(raw, type=_Page)
+            events = [_notice(bytes(event)) for event in page.data]
+        except msgspec.DecodeError:
+            raise Failure(
+                f"The answer of {self.access.base_url} is not from Paydesk. Check the address of the service."
+            ) from None
+        self._cursor = page.next
+        return events
+
+    async def _get(self, wait: int) -> tuple[int, bytes, str]:
+        from aiohttp import ClientError, ClientTimeout
+
+        query = {"wait": str(wait), **({} if self._cursor is None else {"after": self._cursor})}
+        address = f"{self.access.base_url}/v1/events?{urllib.parse.urlencode(query)}"
+        headers = {"Authorization": f"Bearer {self.access.token}"}
+        timeout = ClientTimeout(total=ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
+        try:
+            async with self._http.get(address, headers=headers, timeout=timeout, allow_redirects=False) as answer:
+                raw = bytearray()
+                async for chunk in answer.content.iter_any():
+                    raw += chunk
+                    if len(raw) > BYTES_MAX:
+                        raise Failure(f"{self.access.base_url} answered with more than {BYTES_MAX} bytes.")
+                return answer.status, bytes(raw), answer.headers.get("Retry-After", "")
+        except TimeoutError:
+            raise _Away(f"no answer within {ANSWER_SECONDS_MAX} s") from None
+        except (ClientError, OSError, ValueError) as error:
+            raise _Away(str(error) or type(error).__name__) from None
+
+    def _refusal(self, status: int, raw: bytes, retry_after: str) -> Exception:
+        """Return what to raise for an answer that is no page."""
+        if status == 429 or status >= 500:
+            seconds = int(retry_after) if retry_after.isdecimal() and len(retry_after) < 5 else 0
+            return _Away(f"it answered {status}", seconds)
+        try:
+            error = next(iter(msgspec.json.decode(raw, type=_Refused).errors), _Error())
+        except msgspec.DecodeError:
+            error = _Error()
+        if status == 410:
+            return _CursorRefused("Events were removed before they were read: they are kept for 30 days.")
+        if status == 400 and self._cursor is not None and error.code == "property_value":
+            return _CursorRefused("The service has other events than before: its database was replaced.")
+        if status == 401:
+            return Failure(
+                f"The access token in {self._file} is invalid, expired or revoked.",
+                "Start `paydesk dev` again: it replaces an invalid token in the file. Elsewhere, refresh the token at"
+                " POST /oauth/token and write the new one into the file.",
+            )
+        if not error.message:
+            return Failure(f"{self.access.base_url} answered {status}. Check the address of the service.")
+        return Failure(f"{error.message} ({error.code})")
+
+    def _find_again(self) -> bool:
+        """Read the credentials again; return whether they changed. A missing or unreadable file changes nothing."""
+        try:
+            access = self._find()
+        except Failure:
+            return False
+        changed, self.access = access != self.access, access
+        return changed
+
+    def _remember(self, event: Notice) -> None:
+        self._seen[event.event_id] = None
+        if len(self._seen) > REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+
+def _notice(raw: bytes) -> Notice:
+    """Return an event of the feed as the notification that it is: the same bytes. Raises `msgspec.DecodeError`."""
+    event = msgspec.json.decode(raw, type=_Event)
+    return Notice(event.id, event.action, int(event.user_id), event.data.id, raw.decode())

@@ -1,0 +1,80 @@
+"""The secret with which `webhooks listen` and `webhooks trigger` sign: given, or made once for the credentials file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fcntl
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paydesk.commands.client import credentials_path, read_document
+from paydesk.commands.failure import WrongUsage
+from paydesk.core import atomic_file
+from paydesk.core.secrets import Secret
+
+FIELD = "listen_secret"
+PREFIX = "whsec_"
+KEY_BYTES = 32
+
+SigningSecret = Annotated[
+    str | None,
+    typer.Option(
+        "--secret",
+        metavar="WHSEC",
+        help="The secret to sign with. [default: one that is made once and kept in the credentials file]",
+        show_default=False,
+    ),
+]
+
+
+def signing_secret(given: str | None, credentials: Path | None) -> Secret:
+    """Return the given secret, or that of the credentials file, which gets one if it has none.
+
+    Raises `WrongUsage` if there is neither, or if the secret is invalid.
+    """
+    if given is not None:
+        return checked(given, "The value of --secret")
+    path = credentials_path(credentials)
+    if not path.exists():
+        raise WrongUsage(
+            f"There is no secret to sign with: the credentials file {path} does not exist.",
+            "Give one with --secret whsec_…, name the file with --credentials, or start `paydesk dev`.",
+        )
+    return _found_or_made(path)
+
+
+def checked(text: str, name: str) -> Secret:
+    """Return the secret. Raises `WrongUsage` if it is not one; the message does not contain it."""
+    try:
+        is_valid = text.startswith(PREFIX) and base64.b64decode(text.removeprefix(PREFIX), validate=True) != b""
+    except (binascii.Error, ValueError):
+        is_valid = False
+    if not is_valid:
+        raise WrongUsage(
+            f"{name} is not a webhook secret.",
+            f"It must be {PREFIX} and base64, as `paydesk subscriptions create` prints it.",
+        )
+    return Secret(text)
+
+
+def _found_or_made(path: Path) -> Secret:
+    """Return the file's secret, or a new one that is written to it. Two commands at once make only one."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        document: dict[str, Any] = dict(read_document(path))
+        if FIELD in document:
+            return checked(str(document[FIELD]), f"{FIELD} in {path}")
+        made = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+        atomic_file.replace(path, f"{json.dumps({**document, FIELD: made}, indent=2)}\n".encode())
+        return Secret(made)
+    except OSError as error:
+        raise WrongUsage(f"{path} cannot be written: {error.strerror}. Give a secret with --secret whsec_…") from None
+    finally:
+        os.close(folder)

@@ -1,0 +1,124 @@
+"""`paydesk webhooks trigger`: sends one sample notification, without a service."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from paydesk.commands.client import credentials_path, read_document
+from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
+from paydesk.commands.webhook_attempts import Attempt, checked_url, printable, send, show_attempt
+from paydesk.commands.webhook_secret import SigningSecret, signing_secret
+from paydesk.core import ids
+from paydesk.core.secrets import Secret
+
+if TYPE_CHECKING:
+    from paydesk.webhooks.forwarding import Notice
+
+EPILOG = examples(
+    "paydesk webhooks trigger order.processed --to http://localhost:3000/hook",
+    "paydesk webhooks trigger order.failed --to http://localhost:3000/hook --amount 24.90"
+    " --status-detail insufficient_amount",
+    "paydesk webhooks trigger order.refunded --to http://localhost:3000/hook --attempts 2    # a duplicate",
+    "paydesk webhooks trigger --list",
+)
+TIMEOUT_SECONDS = 22.0
+"""The service waits this long for an answer by default."""
+
+
+def trigger(  # noqa: PLR0913 - one parameter for each option
+    action: Annotated[str | None, typer.Argument(help="The action, such as order.failed.", show_default=False)] = None,
+    *,
+    to: Annotated[str | None, typer.Option(metavar="URL", help="Where to send it.", show_default=False)] = None,
+    amount: Annotated[str | None, typer.Option(help="The order's amount. [default: 24.90]", show_default=False)] = None,
+    currency: Annotated[str, typer.Option(help="The order's currency.")] = "BRL",
+    reference: Annotated[str, typer.Option(help="The order's external_reference.")] = "ext_ref_1234",
+    status_detail: Annotated[
+        str | None,
+        typer.Option(help="The payment's status_detail; --list shows those of each action.", show_default=False),
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="ID", help="The order's id. [default: a new one]", show_default=False)
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(min=1, max=20, help="Send it this often: the same notification, as after a failure.")
+    ] = 1,
+    live: Annotated[bool, typer.Option("--live", help="A live order's notification.")] = False,
+    secret: SigningSecret = None,
+    list_actions: Annotated[bool, typer.Option("--list", help="List the actions and exit.")] = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Send a sample notification to a receiver, signed as the service signs; exits 0 only if the answer is a 2xx.
+
+    Needs no service. The order of the sample does not exist, so a receiver that reads it gets 404.
+    """
+    from paydesk.orders import samples
+    from paydesk.webhooks.forwarding import Notice
+    from paydesk.webhooks.schemas import ACTIONS
+
+    if list_actions:
+        rows = [{"action": name, "status_details": list(samples.status_details(name))} for name in samples.actions()]
+        show_list({"data": rows}, ("action", "status_details"), as_json=as_json)
+        return
+    if action is None or to is None:
+        raise WrongUsage("Say which notification to send, and where: an action, and --to URL.")
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        made = samples.sample(
+            action,
+            now_ms=now_ms,
+            amount=amount,
+            currency=currency,
+            external_reference=reference,
+            status_detail=status_detail,
+            order_id=order or f"ORD{ids.ulid(now_ms)}",
+            event_id=ids.uuid() if action in ACTIONS else str(ids.event_number()),
+            live=live,
+            **_accounts(credentials),
+        )
+    except samples.InvalidSample as error:
+        raise WrongUsage(str(error)) from None
+    notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body, made.topic)
+    signing = signing_secret(secret, credentials)
+    if secret is None and not as_json:
+        note(f"Signed with the secret {signing.reveal()}")
+    attempt = asyncio.run(_send(notice, checked_url(to, "--to"), signing, attempts, as_json=as_json))
+    _conclude(attempt, to)
+
+
+def _accounts(credentials: Path | None) -> dict[str, int]:
+    """Return the application and the seller of the credentials file, if there is one."""
+    path = credentials_path(credentials)
+    document = read_document(path) if credentials is not None or path.exists() else {}
+    seller = document.get("seller")
+    user_id = seller.get("user_id") if isinstance(seller, dict) else None
+    named = {"application_id": str(document.get("client_id")), "seller_id": str(user_id)}
+    return {name: int(value) for name, value in named.items() if value.isascii() and value.isdecimal()}
+
+
+async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_json: bool) -> Attempt:
+    """Send the notification and print each attempt; return the last one."""
+    from paydesk.webhooks.forwarding import AnyAddress
+    from paydesk.webhooks.sending import Sender
+
+    async with Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS) as sender:
+        for number in range(1, attempts + 1):
+            attempt = await send(sender, notice, url, secret, number)
+            show_attempt(attempt, as_json=as_json)
+    return attempt
+
+
+def _conclude(attempt: Attempt, url: str) -> None:
+    """Raise `Unreachable` if there was no answer, `Failure` if it was no 2xx."""
+    if attempt.outcome.error is not None:
+        raise Unreachable(f"No answer from {printable(url)}: {printable(attempt.outcome.error)}.")
+    if not attempt.outcome.delivered:
+        raise Failure(
+            f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again."
+        )

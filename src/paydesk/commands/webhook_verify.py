@@ -1,0 +1,144 @@
+"""`paydesk webhooks verify`: says whether a recorded notification is signed correctly, and if not, why."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from paydesk.commands import recorded_requests
+from paydesk.commands.client import credentials_path, read_document
+from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.webhook_attempts import printable, write_lines
+from paydesk.commands.webhook_secret import FIELD
+
+if TYPE_CHECKING:
+    from paydesk.webhooks.diagnosis import NamedSecret, Recorded, Verdict
+
+EPILOG = examples(
+    "paydesk webhooks verify request.txt --secret whsec_…",
+    "paydesk webhooks verify < request.txt",
+    "paydesk webhooks verify --headers headers.txt --body body.json --query 'data.id=ord01j67…&type=order'",
+)
+BYTES_MAX = 16 * 1024 * 1024
+
+
+def verify(
+    request: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="The request: a line `POST /hook?data.id=… HTTP/1.1`, headers, an empty line, the body; or JSON with"
+            " `headers` and `body`. [default: standard input]",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    headers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The headers alone: lines `Name: value`, or a JSON object.")
+    ] = None,
+    body: Annotated[Path | None, typer.Option(metavar="FILE", help="The body alone, byte for byte.")] = None,
+    query: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The query or the URL of the request, with its data.id.")
+    ] = None,
+    secret: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHSEC",
+            help="A secret; may be repeated. [default: webhook.secret and listen_secret of the credentials file]",
+            show_default=False,
+        ),
+    ] = None,
+    any_age: Annotated[
+        bool, typer.Option("--any-age", help="Accept a signature of any time: for a request from a log.")
+    ] = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Verify both signatures of a notification that a receiver got; exits 0 only if both are valid.
+
+    Uses no network. If a signature is not valid, it says which part differs, as far as a usual mistake explains it.
+    """
+    from paydesk.webhooks import diagnosis
+
+    recorded = _recorded(request, headers, body, query)
+    verdicts = diagnosis.verify(recorded, _secrets(secret, credentials), None if any_age else time.time())
+    if as_json:
+        show(
+            {"valid": all(one.is_valid for one in verdicts), "signatures": [_document(one) for one in verdicts]},
+            as_json=True,
+        )
+    else:
+        write_lines([line for verdict in verdicts for line in _lines(verdict)])
+    if not all(verdict.is_valid for verdict in verdicts):
+        raise Failure("The notification is not signed correctly, or is too old: a receiver must refuse it.")
+
+
+def _recorded(request: Path | None, headers: Path | None, body: Path | None, query: str | None) -> Recorded:
+    """Return the request that the options name. Raises `WrongUsage`."""
+    if headers is None and body is None:
+        return recorded_requests.parse(_read(request), query)
+    if headers is None or body is None or request is not None:
+        raise WrongUsage("Give --headers and --body together, or one file with the whole request.")
+    found = recorded_requests.parse_headers(_read(headers).decode("utf-8", "surrogateescape"))
+    return recorded_requests.recorded(found, _read(body), query)
+
+
+def _read(file: Path | None) -> bytes:
+    """Return the contents of the file, or of standard input. Raises `WrongUsage`."""
+    try:
+        if file is not None:
+            with file.open("rb") as opened:
+                raw = opened.read(BYTES_MAX + 1)
+        else:
+            if sys.stdin.isatty():
+                note("Paste the request, then press Ctrl-D.")
+            stream = getattr(sys.stdin, "buffer", None)
+            raw = stream.read(BYTES_MAX + 1) if stream is not None else sys.stdin.read().encode()
+    except OSError as error:
+        raise WrongUsage(f"{file or 'Standard input'} cannot be read: {error.strerror}.") from None
+    if len(raw) > BYTES_MAX:
+        raise WrongUsage(f"{file or 'Standard input'} has more than {BYTES_MAX} bytes: it is no notification.")
+    return raw
+
+
+def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSecret]:
+    """Return the given secrets, or those of the credentials file. Raises `WrongUsage` if there are none."""
+    from paydesk.webhooks.diagnosis import NamedSecret
+
+    if given:
+        names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]
+        return [NamedSecret(name, value.strip()) for name, value in zip(names, given, strict=True)]
+    path = credentials_path(credentials)
+    document = read_document(path) if credentials is not None or path.exists() else {}
+    webhook = document.get("webhook")
+    found = {
+        "webhook.secret": webhook.get("secret") if isinstance(webhook, dict) else None,
+        FIELD: document.get(FIELD),
+    }
+    secrets = [NamedSecret(name, value) for name, value in found.items() if isinstance(value, str) and value]
+    if not secrets:
+        raise WrongUsage("There is no secret to verify with. Give one with --secret whsec_…")
+    return secrets
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    lines = [f"{verdict.header}: {'valid' if verdict.is_valid else 'NOT VALID'}"]
+    lines += [f"  {printable(text)}" for text in (*verdict.reasons, *verdict.remarks)]
+    if verdict.signed and not verdict.is_valid:
+        lines.append(f"  What must have been signed: {printable(verdict.signed)}")
+    return lines
+
+
+def _document(verdict: Verdict) -> dict[str, object]:
+    return {
+        "header": verdict.header,
+        "valid": verdict.is_valid,
+        "reasons": list(verdict.reasons),
+        "remarks": list(verdict.remarks),
+        **({"signed": verdict.signed} if verdict.signed else {}),
+    }
