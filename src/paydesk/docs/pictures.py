@@ -1,4 +1,4 @@
-"""The pictures of "Build a terminal": a payment with its journal, and the verdicts after a restart, from their table."""
+"""The pictures of "Build a terminal": a payment with its journal, and the table of verdicts after a restart."""
 
 from __future__ import annotations
 

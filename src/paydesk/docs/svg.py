@@ -1,4 +1,4 @@
-"""Pictures as SVG: as narrow as a phone's page, so that their text can be read there, in the page's light or dark scheme."""
+"""Pictures as SVG, in the light or dark scheme of the page, and narrow, so that their text can be read on a phone."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 .line { stroke: #59636e; stroke-width: 2 }
 .cut { stroke: #b3362b; stroke-width: 2; stroke-dasharray: 6 4 }
 .warning { font-weight: 600; fill: #b3362b }
+.bar { fill: #1f5fbf }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .small, .code { fill: #9da7b1 } .verdict, .effect { fill: #fff }
-  .line { stroke: #9da7b1 } .cut { stroke: #ff8a7d } .warning { fill: #ff8a7d }
+  .line { stroke: #9da7b1 } .cut { stroke: #ff8a7d } .warning { fill: #ff8a7d } .bar { fill: #6cb0ff }
 }
 """
 

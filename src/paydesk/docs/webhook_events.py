@@ -9,9 +9,8 @@ from paydesk.core.secrets import Secret
 from paydesk.docs.markdown import page, table
 from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
 from paydesk.orders import samples
-from paydesk.webhooks.request import request
+from paydesk.webhooks.forwarding import Notice, request
 from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.store import Claimed, Target
 
 _HEAD = """\
 # Webhook events
@@ -60,21 +59,11 @@ def page_of_events() -> str:
 def request_text() -> str:
     """Return the first lines of a request as it is on the wire, without the user agent, which has the version."""
     paid = samples.sample("order.processed", now_ms=SENT_MS)
-    target = Target(((1, 1),), "https://shop.example/webhooks?store=7", 0, TOPIC, 0, None, None, None, None)
-    claimed = Claimed(
-        target=target,
-        claimed_ms=SENT_MS,
-        seller_id=paid.seller_id,
-        delivery_id=f"{paid.event_id}.6d0e0f4d-2c11-4f8c-8d1f-0b8fa5f29a55",
-        subscription_id="6d0e0f4d-2c11-4f8c-8d1f-0b8fa5f29a55",
-        order_id=paid.source_id,
-        attempt=1,
-        body=paid.body,
-    )
+    notice = Notice(paid.event_id, paid.action, paid.seller_id, paid.source_id, paid.body)
     secret = Secret("whsec_" + "QSBzZWNyZXQgb2YgdGhlIGV4YW1wbGVzIG9ubHkhISE=")
-    made = request(claimed, [secret], SENT_MS // 1000)
-    headers = {name: value for name, value in made.headers.items() if name not in {"User-Agent", "Accept-Encoding"}}
-    lines = (f"POST {made.url.raw_path_qs} HTTP/1.1", f"Host: {made.url.host}", *map(": ".join, headers.items()))
+    url, sent = request(notice, "https://shop.example/webhooks?store=7", secret, 1, SENT_MS // 1000)
+    headers = {name: value for name, value in sent.items() if name not in {"User-Agent", "Accept-Encoding"}}
+    lines = (f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.host}", *map(": ".join, headers.items()))
     return "\n".join(lines)
 
 

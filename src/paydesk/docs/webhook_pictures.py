@@ -11,7 +11,7 @@ from paydesk.settings import Settings
 from paydesk.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
 
 _ROW = 30
-_BAR_LEFT, _BAR_WIDTH = 196, 250
+_BAR_LEFT, _BAR_WIDTH = 208, 250
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -39,6 +39,7 @@ def retries() -> str:
         text(0, 16, "Attempt", "title"),
         text(92, 16, "Pause ±10 %", "title"),
         text(_BAR_LEFT, 16, "After the first attempt", "title"),
+        text(WIDTH, 16, "logarithmic", "small", "end"),
     ]
     y = 28
     for attempt, start in enumerate(starts, 1):
@@ -54,11 +55,11 @@ def retries() -> str:
 
 
 def _attempt(attempt: int, pause: str, start: int, last: int, y: int) -> Iterator[str]:
-    # The scale is logarithmic: in a linear one the first five attempts would be one point.
+    # In a linear scale the first five attempts would be one point.
     end = _BAR_LEFT + _BAR_WIDTH * log(1 + start) / log(1 + last)
     yield text(0, y + 19, str(attempt), "")
     yield text(92, y + 19, pause, "code")
-    yield f'<rect x="{_BAR_LEFT}" y="{y + 8}" width="{end - _BAR_LEFT + 3:.1f}" height="12" rx="3" fill="#1f5fbf"/>'
+    yield f'<rect class="bar" x="{_BAR_LEFT}" y="{y + 8}" width="{end - _BAR_LEFT + 3:.1f}" height="12" rx="3"/>'
     yield text(round(end + 12, 1), y + 19, duration(start) or "at once", "code")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import delivery
+from paydesk.webhooks import request as requests
 from paydesk.webhooks.addresses import Address, CheckedResolver
 from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.store import Claimed, Target
@@ -63,6 +63,8 @@ def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int
         subscription_id="forwarded",
         order_id=notice.source_id,
         attempt=attempt,
+        uncounted=0,
         body=notice.body,
     )
-    return delivery.request(claimed, [secret], seconds)
+    made = requests.request(claimed, [secret], seconds)
+    return made.url, made.headers
