@@ -208,7 +208,9 @@ async def worker(
     settings = Settings.model_validate(overrides)
     context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
     async with Sender(
-        resolver or CheckedResolver(loopback_allowed=True), timeout_seconds=settings.webhook_timeout_seconds
+        resolver or CheckedResolver(loopback_allowed=True),
+        timeout_seconds=settings.webhook_timeout_seconds,
+        ports=settings.webhook_ports,
     ) as sender:
         yield JobWorker(context, DeliveryJob(context, sender, wall), wall=wall)
 

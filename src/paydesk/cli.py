@@ -23,6 +23,7 @@ from paydesk.commands import (
     simulate,
     slot,
     stores,
+    subscriptions,
     terminals,
     webhook_listen,
     webhook_trigger,
@@ -62,7 +63,7 @@ app.add_typer(stores.stores, name="stores")
 app.add_typer(stores.pos, name="pos")
 terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
-app.add_typer(apps.subscriptions, name="subscriptions")
+app.add_typer(subscriptions.app, name="subscriptions")
 app.add_typer(orders.app, name="orders")
 app.add_typer(deliveries.app, name="deliveries")
 webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)

@@ -15,6 +15,7 @@ from paydesk.operation import Operation
 from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
+UNKNOWN_UUID = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
 VALID_BODIES: dict[str, Any] = {
     "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
@@ -33,6 +34,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_approve_pairing": {"seller_id": "$seller"},
     "operator_release_terminal": {"reason": "The terminal is broken."},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
+    "operator_change_subscription": {"url": "https://8.8.8.8/other", "actions": ["order.processed"]},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
@@ -87,6 +89,12 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
                 "external_pos_id": uuid.uuid4().hex[:8],
             }
             paths["pos_id"] = str((await one.did("POST", "pos", body))["pos_id"])
+    if "{subscription_id}" in operation.path:
+        body = {"client_id": scene.application.application_id, "url": "https://8.8.8.8/hooks"}
+        paths["subscription_id"] = (await one.did("POST", "subscriptions", body))["id"]
+        if "{secret_id}" in operation.path:
+            added = await one.did("POST", f"subscriptions/{paths['subscription_id']}/secrets")
+            paths["secret_id"] = added["id"]
     if "{terminal_id}" in operation.path:
         paths["terminal_id"] = (await service.terminal()).id
     if "{user_code}" in operation.path:
@@ -127,7 +135,7 @@ async def _many_redirect_uris(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "redirect_uris": addresses})
 
 
-@TABLE.way("operator_create_subscriptions/maximum_items")
+@TABLE.way("operator_create_subscriptions/maximum_items", "operator_change_subscription/maximum_items")
 async def _many_actions(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "actions": ["order.created"] * 21})
 
@@ -148,6 +156,23 @@ async def _unknown_secret(attempt: Attempt) -> Reply:
 @TABLE.way("operator_create_codes/application_not_found", "operator_create_subscriptions/application_not_found")
 async def _unknown_client(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "client_id": int(UNKNOWN_NUMBER)})
+
+
+@TABLE.way("subscription_not_found")
+async def _unknown_subscription(attempt: Attempt) -> Reply:
+    return await attempt.at(subscription_id=UNKNOWN_UUID).send()
+
+
+@TABLE.way(
+    "operator_promote_subscription_secret/secret_not_found", "operator_delete_subscription_secret/secret_not_found"
+)
+async def _unknown_secret_of_subscription(attempt: Attempt) -> Reply:
+    return await attempt.at(secret_id=UNKNOWN_NUMBER).send()
+
+
+@TABLE.way("operator_delete_subscription_secret/in_use")
+async def _primary_secret(attempt: Attempt) -> Reply:
+    return await attempt.at(secret_id="1").send()
 
 
 @TABLE.way("operator_create_codes/seller_not_found")

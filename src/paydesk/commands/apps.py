@@ -1,4 +1,4 @@
-"""`paydesk apps`, `grants` and `subscriptions`: applications, their authorizations, and their notifications."""
+"""`paydesk apps` and `grants`: applications and their authorizations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ app = group("Applications, the OAuth clients of the service.")
 secrets = group("The client secrets of an application; several can be valid at once.")
 app.add_typer(secrets, name="secrets")
 grants = add_list(group("Grants: which applications may act for which sellers."), "grants")
-subscriptions = group("Subscriptions: where notifications are sent.")
 
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
 PATH = "/operator/v1/applications"
@@ -161,40 +160,3 @@ def revoke_grant(
     """Withdraw a grant on its seller's behalf. Its tokens are refused at once; open orders continue. Repeatable."""
     service.request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
     return {"id": grant_id.upper(), "withdrawn": True}
-
-
-@command(
-    subscriptions,
-    "create",
-    "paydesk subscriptions create --url http://127.0.0.1:3000/webhooks",
-    "paydesk subscriptions create --client-id 3676047501096810 --url https://shop.example/webhooks --live "
-    "--action order.processed --action order.failed",
-    "paydesk subscriptions create --topic mp-connect --url https://shop.example/webhooks",
-)
-def create_subscription(
-    service: Service,
-    url: Annotated[str, typer.Option(help="Where notifications are sent.")],
-    client_id: Annotated[
-        str | None, typer.Option(help="The application to notify. [default: the demo application]")
-    ] = None,
-    topic: Annotated[
-        str, typer.Option(help="orders, or mp-connect for sellers' authorizations and withdrawals.")
-    ] = "orders",
-    action: Annotated[
-        list[str] | None, typer.Option(help="Only this action, such as order.processed; may be given several times.")
-    ] = None,
-    *,
-    live: Annotated[bool, typer.Option("--live/--test", help="Live orders or test orders, never both.")] = False,
-) -> Answer:
-    """Subscribe an application and print the secret that signs its notifications; it is shown only once."""
-    body = {
-        "client_id": client_id or service.credentials.document.get("client_id"),
-        "url": url,
-        "topic": topic,
-        "live_mode": live,
-        "actions": action or None,
-    }
-    return service.post("/operator/v1/subscriptions", body)
-
-
-add_list(subscriptions, "subscriptions")

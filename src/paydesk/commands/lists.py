@@ -103,8 +103,13 @@ LISTS = {
     ),
     "subscriptions": ListCommand(
         "List the subscriptions.",
-        ("id", "client_id", "topic", "live_mode", "url", "actions", "created_date"),
-        ("paydesk subscriptions list --json",),
+        ("id", "status", "client_id", "topic", "live_mode", "url", "actions", "created_date"),
+        ("paydesk subscriptions list", "paydesk subscriptions list --client-id 3676047501096810 --json"),
+        {
+            "client_id": Annotated[
+                str | None, typer.Option(metavar="CLIENT_ID", help="Only subscriptions of this application.")
+            ]
+        },
     ),
     "orders": ListCommand(
         "List the orders by seller, newest first.",

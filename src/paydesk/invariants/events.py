@@ -36,7 +36,8 @@ PAGE_RULES = (
         SELECT o.seller_id, o.order_id, e.version, s.subscription_id FROM orders o
           JOIN order_events e ON e.seller_id = o.seller_id AND e.order_id = o.order_id
           JOIN subscriptions s ON s.application_id = o.application_id AND s.live = o.live
-         WHERE {ORDERS_OF_PAGE} AND s.topic = 'orders' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+         WHERE {ORDERS_OF_PAGE} AND s.topic = 'orders' AND s.deleted_ms IS NULL
+           AND COALESCE(s.actions_ms, s.created_ms) < e.created_ms
            AND e.created_ms > CAST($5 AS bigint) - {KEPT_MS_MIN}
            AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
            AND NOT EXISTS (SELECT 1 FROM deliveries d
@@ -107,7 +108,7 @@ WHOLE_RULES = (
         f"""
         SELECT e.seller_id, 'application ' || CAST(e.application_id AS text), e.version, s.subscription_id
           FROM application_events e JOIN subscriptions s ON s.application_id = e.application_id
-         WHERE s.topic = 'mp-connect' AND s.deleted_ms IS NULL AND s.created_ms < e.created_ms
+         WHERE s.topic = 'mp-connect' AND s.deleted_ms IS NULL AND COALESCE(s.actions_ms, s.created_ms) < e.created_ms
            AND e.created_ms > CAST($1 AS bigint) - {KEPT_MS_MIN}
            AND (s.actions = '[]' OR s.actions LIKE '%"' || e.action || '"%')
            AND NOT EXISTS (SELECT 1 FROM deliveries d

@@ -5,13 +5,14 @@ from __future__ import annotations
 from paydesk.core.errors import ErrorKind
 
 APPLICATION_NOT_FOUND = ErrorKind("application_not_found", 404, "There is no such application.")
-SECRET_NOT_FOUND = ErrorKind("secret_not_found", 404, "The application has no such secret.")
+SECRET_NOT_FOUND = ErrorKind("secret_not_found", 404, "There is no such secret.")
+SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")
 OPERATOR_NOT_FOUND = ErrorKind("operator_not_found", 404, "There is no such operator.")
 AUTHORIZATION_NOT_FOUND = ErrorKind("grant_not_found", 404, "There is no such grant.")
 STORE_NOT_FOUND = ErrorKind("store_not_found", 404, "This seller has no such store.")
 POS_NOT_FOUND = ErrorKind("pos_not_found", 404, "This seller has no such point of sale.")
 EMAIL_TAKEN = ErrorKind("email_taken", 409, "Another seller has this e-mail address.")
-TOO_MANY_SECRETS = ErrorKind("too_many_secrets", 409, "The application already has the maximum number of secrets.")
+TOO_MANY_SECRETS = ErrorKind("too_many_secrets", 409, "There are already as many valid secrets as there may be.")
 EXTERNAL_POS_ID_TAKEN = ErrorKind(
     "external_pos_id_taken", 409, "The seller already has a point of sale with this external_pos_id."
 )

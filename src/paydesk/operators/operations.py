@@ -16,10 +16,10 @@ from paydesk.operators import (
     schemas,
     sellers,
     stores,
-    subscriptions,
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.subscription_operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.presentation import OrderDocument
@@ -195,17 +195,7 @@ OPERATIONS = (
         errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
     ),
     *TERMINAL_CHANGES,
-    listing("subscriptions", subscriptions.PAGES),
-    creating(
-        "subscriptions",
-        subscriptions.create,
-        schemas.SubscriptionRequest,
-        subscriptions.NewSubscription,
-        summary="Subscribe an application",
-        description="The response contains the secret that signs the notifications; it is not shown again.",
-        transaction="none",
-        errors=(errors.APPLICATION_NOT_FOUND,),
-    ),
+    *SUBSCRIPTIONS,
     creating(
         "codes",
         codes.create,

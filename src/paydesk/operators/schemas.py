@@ -16,7 +16,6 @@ from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import SettableMode
-from paydesk.webhooks.schemas import ACTIONS_OF
 
 LOOPBACK_ALLOWED = "loopback_allowed"
 """The key of the validation context that permits http redirect URIs to this machine."""
@@ -82,8 +81,6 @@ _OVERLAP = rule(
 # For the OpenAPI document; the validators' messages are written for people.
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _CURRENCY = rule(f"must be one of {', '.join(CURRENCIES)}", CURRENCIES.__contains__)
-_TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
-_ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}
 Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
@@ -203,18 +200,6 @@ class ReleaseRequest(Model):
     """`POST /operator/v1/terminals/{terminal_id}/release`."""
 
     reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
-
-
-class SubscriptionRequest(Model):
-    """`POST /operator/v1/subscriptions`."""
-
-    client_id: Id = Field(examples=[3676047501096810])
-    url: Annotated[str, Field(max_length=2000, examples=["https://shop.example/webhooks"]), NO_CARD_NUMBER]
-    topic: Annotated[str, Field(max_length=64, json_schema_extra=_TOPIC)] = "orders"
-    live_mode: bool = False
-    actions: (
-        Annotated[list[Annotated[str, Field(max_length=64, json_schema_extra=_ACTION)]], Field(max_length=20)] | None
-    ) = None
 
 
 class CodeRequest(Model):

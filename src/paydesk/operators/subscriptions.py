@@ -1,23 +1,43 @@
-"""Webhook subscriptions. The secret is in the response that creates one, and is not shown again."""
+"""Webhook subscriptions: create, list, change, pause, resume and delete."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
+
 from paydesk import audit
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
-from paydesk.operation import Answer, Call
-from paydesk.operators.errors import APPLICATION_NOT_FOUND
-from paydesk.operators.lists import pages
-from paydesk.operators.schemas import SubscriptionRequest
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists
+from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
+from paydesk.operators.subscription_schemas import SubscriptionChange, SubscriptionRequest
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import subscriptions
+from paydesk.webhooks import pausing, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
-from paydesk.webhooks.subscriptions import Subscription
+from paydesk.webhooks.pausing import PausedBy
+from paydesk.webhooks.subscriptions import EVERY_APPLICATION, LISTED_OF, Subscription, SubscriptionSecret
+
+_UUID = re.compile(UUID_PATTERN)
+OF_APPLICATION = Query(
+    "client_id", {"type": "string", "pattern": "^[0-9]{1,18}$"}, "Only subscriptions of this application."
+)
 
 
-class SubscriptionDocument(Closed, frozen=True):
-    """A subscription without its secret; an empty list of actions means all."""
+class SubscriptionSecretDocument(Closed, frozen=True):
+    """The id and date of a valid secret; `X-Signature` is made with the primary one."""
+
+    id: str
+    is_primary: bool
+    created_date: Time
+
+
+class SubscriptionDocument(Closed, frozen=True, kw_only=True):
+    """A subscription with the ids of its secrets; an empty list of actions means all."""
 
     id: str
     client_id: str
@@ -25,10 +45,15 @@ class SubscriptionDocument(Closed, frozen=True):
     live_mode: bool
     url: str
     actions: list[str]
+    status: Literal["active", "paused"]
+    paused_date: Time | None = None
+    paused_by: PausedBy | None = None
+    failing_since_date: Time | None = None
     created_date: Time
+    secrets: list[SubscriptionSecretDocument]
 
 
-class NewSubscription(SubscriptionDocument, frozen=True):
+class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
     """A new subscription with the secret that signs its notifications."""
 
     secret: str
@@ -39,20 +64,8 @@ async def create(call: Call) -> Answer:
     audit.require_change(call)
     body: SubscriptionRequest = call.body
     actions = body.actions or []
-    try:
-        await subscriptions.refuse_invalid(
-            topic=body.topic,
-            url=body.url,
-            actions=actions,
-            ports=call.settings.webhook_ports,
-            loopback_allowed=call.shared.development,
-        )
-    except Refusal as refusal:
-        if isinstance(refusal.__cause__, AddressRefused):
-            call.alert = refusal.__cause__.event(
-                str(body.client_id), body.client_id, operator_id=call.caller.operator_id, address=call.address
-            )
-        raise
+    await _refuse_invalid(call, body.client_id, topic=body.topic, url=body.url, actions=actions)
+    now_ms = call.clock.now_ms()  # Resolving the name took time, and the subscription gets no earlier events.
 
     async def work(tx: Transaction) -> NewSubscription:
         if await applications.get(tx, body.client_id) is None:
@@ -65,23 +78,160 @@ async def create(call: Call) -> Answer:
             live=body.live_mode,
             url=body.url,
             actions=actions,
-            now_ms=call.now_ms,
+            now_ms=now_ms,
         )
-        document = _present(subscription)
+        document = await present(tx, subscription)
         await audit.record(call, tx, "subscriptions.create", subscription.subscription_id, after=document)
         return NewSubscription.of(document, secret=secret.reveal())
 
     return Answer(201, await call.database.write(work))
 
 
-def _present(subscription: Subscription) -> SubscriptionDocument:
+async def get(call: Call) -> Answer:
+    """Return a subscription."""
+    subscription = await subscriptions.get(call.tx, call.path.lower())
+    if subscription is None:
+        raise unknown()
+    return Answer(200, await present(call.tx, subscription))
+
+
+async def change(call: Call) -> Answer:
+    """Change only the fields that were sent. A host name is resolved before the transaction begins."""
+    audit.require_change(call)
+    body: SubscriptionChange = call.body
+    if not body.model_fields_set:
+        raise MINIMUM_PROPERTIES.with_reason(
+            "nothing to change", f"'$' - must have one of {', '.join(SubscriptionChange.model_fields)}"
+        )
+    found = await call.database.read(lambda tx: subscriptions.get(tx, call.path.lower()))
+    if found is None:
+        raise unknown()
+    await _refuse_invalid(call, found.application_id, topic=found.topic, url=body.url, actions=body.actions or [])
+    now_ms = call.clock.now_ms()
+
+    async def work(tx: Transaction) -> SubscriptionDocument:
+        before = await lock(tx, call.path)
+        after = await subscriptions.change(tx, before, url=body.url, actions=body.actions, now_ms=now_ms)
+        return await changed(call, tx, "subscriptions.change", before, after)
+
+    return Answer(200, await call.database.write(work))
+
+
+async def pause(call: Call) -> Answer:
+    """Pause a subscription: its deliveries stay pending."""
+    audit.require_change(call)
+    before = await lock(call.tx, call.path)
+    await pausing.pause(call.tx, before.subscription_id, "operator", call.now_ms)
+    return await _refetched(call, "subscriptions.pause", before)
+
+
+async def resume(call: Call) -> Answer:
+    """Resume a paused subscription: its pending deliveries are sent, in order per order."""
+    audit.require_change(call)
+    before = await lock(call.tx, call.path)
+    await pausing.resume(call.tx, before.subscription_id, call.now_ms)
+    return await _refetched(call, "subscriptions.resume", before)
+
+
+async def delete(call: Call) -> Answer:
+    """Delete a subscription. Its pending deliveries are withdrawn; the history of the others stays."""
+    audit.require_change(call)
+    before = await lock(call.tx, call.path)
+    await audit.record(
+        call, call.tx, "subscriptions.delete", before.subscription_id, before=await present(call.tx, before)
+    )
+    await subscriptions.delete(call.tx, before.subscription_id, call.now_ms)
+    return Answer(204)
+
+
+async def lock(tx: Transaction, sent_id: str) -> Subscription:
+    """Lock and return the subscription of an id in a path. Raises `SUBSCRIPTION_NOT_FOUND`."""
+    found = await subscriptions.lock(tx, sent_id.lower()) if _UUID.fullmatch(sent_id) else None
+    if found is None:
+        raise unknown()
+    return found
+
+
+async def changed(
+    call: Call, tx: Transaction, action: str, before: Subscription, after: Subscription
+) -> SubscriptionDocument:
+    """Return the document after a change; record the change in the audit trail unless nothing changed."""
+    document = await present(tx, after)
+    if after != before:
+        earlier = _document(before, await subscriptions.secrets(tx, before.subscription_id))
+        await audit.record(call, tx, action, after.subscription_id, before=earlier, after=document)
+    return document
+
+
+async def present(tx: Transaction, subscription: Subscription) -> SubscriptionDocument:
+    """Return the document of a subscription."""
+    return _document(subscription, await subscriptions.secrets(tx, subscription.subscription_id))
+
+
+def unknown() -> Refusal:
+    """Return the refusal of an unknown or deleted subscription."""
+    return SUBSCRIPTION_NOT_FOUND.with_reason("unknown or deleted subscription")
+
+
+async def _refetched(call: Call, action: str, before: Subscription) -> Answer:
+    after = await subscriptions.get(call.tx, before.subscription_id)
+    assert after is not None, "the row is locked until the commit"
+    return Answer(200, await changed(call, call.tx, action, before, after))
+
+
+async def _refuse_invalid(
+    call: Call, application_id: int, *, topic: str, url: str | None, actions: Sequence[str]
+) -> None:
+    """Raise `property_value` with all faults; a host at an address that is not public is also an operator event."""
+    try:
+        await subscriptions.refuse_invalid(
+            topic=topic,
+            url=url,
+            actions=actions,
+            ports=call.settings.webhook_ports,
+            loopback_allowed=call.shared.development,
+        )
+    except Refusal as refusal:
+        if isinstance(refusal.__cause__, AddressRefused):
+            call.alert = refusal.__cause__.event(
+                str(application_id), application_id, operator_id=call.caller.operator_id, address=call.address
+            )
+        raise
+
+
+async def _list(call: Call) -> Answer:
+    """Return a page of the subscriptions, each with the ids of its secrets. Raises `PROPERTY_VALUE`."""
+    application_id, sent = EVERY_APPLICATION, call.query.get(OF_APPLICATION.name)
+    if sent is not None:
+        application_id = lists.id_in_path(sent)
+        if application_id < 0:
+            raise PROPERTY_VALUE.with_reason("client_id is not a number", "'client_id' - must be a whole number")
+    answer = await lists.page(call, LISTED_OF, ("",), lambda row: Subscription(*row), application_id)
+    found: list[Subscription] = answer.body.data
+    secrets = defaultdict[str, list[SubscriptionSecret]](list)
+    if found:
+        ids = found[0].subscription_id, found[-1].subscription_id
+        for secret in await subscriptions.secrets_between(call.tx, *ids):
+            secrets[secret.subscription_id].append(secret)
+    documents = [_document(one, secrets[one.subscription_id]) for one in found]
+    return Answer(200, lists.Page(documents, answer.body.next))
+
+
+def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret]) -> SubscriptionDocument:
     return SubscriptionDocument.of(
         subscription,
         id=subscription.subscription_id,
         client_id=str(subscription.application_id),
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
+        status="active" if subscription.paused_ms is None else "paused",
+        secrets=[
+            SubscriptionSecretDocument.of(
+                secret, id=str(secret.generation), is_primary=secret.generation == subscription.secret_generation
+            )
+            for secret in secrets
+        ],
     )
 
 
-PAGES = pages(SubscriptionDocument, subscriptions.LISTED, lambda row: _present(Subscription(*row)), ("",))
+PAGES = lists.Pages(lists.Page[SubscriptionDocument], _list, (OF_APPLICATION, *lists.paging(("",))))

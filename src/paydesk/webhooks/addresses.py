@@ -28,6 +28,7 @@ NOT_PUBLIC = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # metadata and health probes of Azure, in a public range
         "169.254.0.0/16",  # link-local, including cloud metadata
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
@@ -79,11 +80,12 @@ def allowed(address: Address, *, loopback_allowed: bool) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """Return the address if `host` is an IP literal, or None if it is a name."""
+    """Return the address if `host` is an IP literal without a zone, or None if it is a name or invalid."""
     try:
-        return ip_address(host)
+        address = ip_address(host)
     except ValueError:
         return None
+    return None if isinstance(address, IPv6Address) and address.scope_id is not None else address
 
 
 class CheckedResolver:
@@ -93,9 +95,9 @@ class CheckedResolver:
     own, so a name server that does not respond delays nothing else.
     """
 
-    def __init__(self, *, loopback_allowed: bool, lookups_max: int = 8, lookup: Lookup = socket.getaddrinfo) -> None:
-        self._loopback_allowed = loopback_allowed
-        self._lookup = lookup
+    def __init__(self, *, loopback_allowed: bool, lookups_max: int = 8, lookup: Lookup | None = None) -> None:
+        self.loopback_allowed = loopback_allowed
+        self._lookup = lookup or socket.getaddrinfo
         self._threads = ThreadPoolExecutor(lookups_max, "webhook-lookup")
 
     async def resolve(
@@ -111,7 +113,7 @@ class CheckedResolver:
     def check(self, host: str, addresses: Sequence[Address]) -> None:
         """Raise `AddressRefused` unless all addresses are allowed."""
         for address in addresses:
-            if not allowed(address, loopback_allowed=self._loopback_allowed):
+            if not allowed(address, loopback_allowed=self.loopback_allowed):
                 raise AddressRefused(host, address)
 
     def open_socket(self, info: Any) -> socket.socket:

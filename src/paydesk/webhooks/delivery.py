@@ -35,7 +35,10 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     resolver = CheckedResolver(
         loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
     )
-    async with Sender(resolver, timeout_seconds=context.settings.webhook_timeout_seconds) as sender:
+    settings = context.settings
+    async with Sender(
+        resolver, timeout_seconds=settings.webhook_timeout_seconds, ports=settings.webhook_ports
+    ) as sender:
         await JobWorker(context, DeliveryJob(context, sender)).run(stop)
 
 
@@ -63,6 +66,9 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
         for due in await database.read(lambda tx: store.subscriptions_due(tx, now_ms)):
+            if due.deleted:
+                await parking.withdraw(database, due, now_ms, wall_ms)
+                continue
             if due.paused or due.parked:
                 await parking.move(database, due, wall_ms)
             if not due.paused and self._slots.free(due.subscription_id):

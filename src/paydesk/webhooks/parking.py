@@ -2,6 +2,8 @@
 
 The worker moves them in steps, each a transaction of one seller; the rows that remain are found by an index. A delivery
 that was announced as parked while its subscription was resumed is found the same way.
+
+Deliveries of a deleted subscription are withdrawn the same way, whenever they are due.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.schedule import EXHAUST, PARKED_MS, PENDING
+from paydesk.webhooks.schedule import EXHAUST, PARKED_MS, PENDING, WITHDRAW
 from paydesk.webhooks.store import Due
 
 STEP_ROWS_MAX = 500
@@ -26,6 +28,12 @@ SELECT DISTINCT seller_id FROM (
        SELECT seller_id FROM deliveries
         WHERE subscription_id = $1 AND {PENDING} AND next_ms >= {PARKED_MS}
         ORDER BY next_ms LIMIT $2) AS moved
+"""
+SELLERS_TO_WITHDRAW = f"""
+SELECT DISTINCT seller_id FROM (
+       SELECT seller_id FROM deliveries
+        WHERE subscription_id = $1 AND {PENDING} AND claimed_until_ms <= $2
+        ORDER BY next_ms LIMIT $3) AS moved
 """
 
 
@@ -45,6 +53,9 @@ PARK = _step(f"next_ms = {PARKED_MS}", f"d.next_ms < {PARKED_MS} AND d.claimed_u
 # The schedule starts anew. The oldest delivery is sent first.
 UNPARK = _step("next_ms = created_ms, uncounted = attempts", f"d.next_ms >= {PARKED_MS}", "$3")
 
+# One that is claimed is being sent. It is found again when its attempt has failed.
+WITHDRAW_SOME = _step(f"{WITHDRAW.target}, ended_ms = $4", "d.claimed_until_ms <= $3", "$5")
+
 # Parked deliveries of seller $1 created before $2 end at $3.
 EXHAUST_OLD = f"""
 UPDATE deliveries SET {EXHAUST.target}, ended_ms = $3
@@ -63,6 +74,14 @@ async def move(database: Database, due: Due, wall_ms: int) -> None:
         await database.write(partial(_move, due=due, seller_id=seller_id, wall_ms=wall_ms))
 
 
+async def withdraw(database: Database, due: Due, now_ms: int, wall_ms: int) -> None:
+    """Withdraw pending deliveries of a deleted subscription: one step of each seller."""
+    subscription_id = due.subscription_id
+    sellers = await database.read(lambda tx: tx.all(SELLERS_TO_WITHDRAW, subscription_id, wall_ms, STEP_ROWS_MAX))
+    for (seller_id,) in sellers:
+        await database.write(partial(_withdraw, seller_id=seller_id, due=due, now_ms=now_ms, wall_ms=wall_ms))
+
+
 async def exhaust_old(tx: Transaction, seller_id: int, before_ms: int, now_ms: int, limit: int) -> int:
     """End up to `limit` deliveries of paused subscriptions that were created before `before_ms`; return how many."""
     return await tx.run(EXHAUST_OLD, seller_id, before_ms, now_ms, limit)
@@ -74,6 +93,11 @@ async def _sellers(tx: Transaction, due: Due, wall_ms: int) -> list[int]:
     else:
         rows = await tx.all(SELLERS_TO_UNPARK, due.subscription_id, STEP_ROWS_MAX)
     return [row[0] for row in rows]
+
+
+async def _withdraw(tx: Transaction, seller_id: int, due: Due, now_ms: int, wall_ms: int) -> None:
+    if await tx.run(WITHDRAW_SOME, seller_id, due.subscription_id, wall_ms, now_ms, STEP_ROWS_MAX):
+        tx.notify("deliveries")  # The next step.
 
 
 async def _move(tx: Transaction, due: Due, seller_id: int, wall_ms: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Self, cast
 
 from paydesk.core.redaction import redacted_answer
+from paydesk.webhooks import urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Sender:
     receiver has just closed.
     """
 
-    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float) -> None:
-        self._resolver = resolver
+    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int]) -> None:
+        self._resolver, self._ports = resolver, ports
         self._timeout_seconds = timeout_seconds
 
     async def __aenter__(self) -> Self:
@@ -75,10 +76,13 @@ class Sender:
         await self._resolver.close()
 
     async def send(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """POST `body` and read the answer within `timeout_seconds`."""
+        """POST `body` and read the answer within `timeout_seconds`. Nothing is sent to a URL that is not allowed."""
         from aiohttp import ClientError
 
         try:
+            faults = urls.connection_faults(url, ports=self._ports, loopback_allowed=self._resolver.loopback_allowed)
+            if faults:
+                return Outcome(None, error=f"the URL {faults[0]}; nothing was sent")
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._post(url, headers, body)
         except TimeoutError:

@@ -15,14 +15,16 @@ DUE_MAX = 500
 
 # Two index seeks for each subscription, whatever the number of its pending deliveries. $1 is the service's time.
 SUBSCRIPTIONS_DUE = f"""
-SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 END FROM (
+SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 END, deleted FROM (
        SELECT s.subscription_id, CASE WHEN s.paused_ms IS NULL OR s.deleted_ms IS NOT NULL THEN 0 ELSE 1 END AS paused,
+              CASE WHEN s.deleted_ms IS NULL THEN 0 ELSE 1 END AS deleted,
               (SELECT min(d.next_ms) FROM deliveries d
                 WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS first_ms,
               (SELECT max(d.next_ms) FROM deliveries d
                 WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS last_ms
          FROM subscriptions s) AS ends
- WHERE first_ms <= CASE WHEN paused = 1 THEN {PARKED_MS} - 1 ELSE $1 END OR (paused = 0 AND last_ms >= {PARKED_MS})
+ WHERE first_ms <= CASE WHEN deleted = 1 THEN {PARKED_MS} WHEN paused = 1 THEN {PARKED_MS} - 1 ELSE $1 END
+    OR (paused = 0 AND last_ms >= {PARKED_MS})
 """
 
 # The sellers of the first due deliveries. $2 is the service's time, for the schedule; $3 the machine's, for claims.
@@ -115,11 +117,15 @@ UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A subscription with work for the worker. `parked`: it is not paused, but some of its deliveries are parked."""
+    """A subscription with work for the worker. `parked`: it is not paused, but some of its deliveries are parked.
+
+    `deleted`: it is deleted, but some of its deliveries are pending.
+    """
 
     subscription_id: str
     paused: bool
     parked: bool
+    deleted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +177,9 @@ class Claimed:
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int) -> list[Due]:
-    """Return the subscriptions with deliveries that are due, which may be claimed, or to be parked or unparked."""
+    """Return the subscriptions with deliveries that are due, or to be parked, unparked or withdrawn."""
     rows = await tx.all(SUBSCRIPTIONS_DUE, now_ms)
-    return [Due(row[0], paused=bool(row[1]), parked=bool(row[2] and not row[1])) for row in rows]
+    return [Due(row[0], paused=bool(row[1]), parked=bool(row[2] and not row[1]), deleted=bool(row[3])) for row in rows]
 
 
 async def sellers_due(tx: Transaction, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:

@@ -26,18 +26,47 @@ INSERT INTO subscription_secrets (subscription_id, generation, key_version, crea
 """
 
 FIRST_GENERATION = 1
+EVERY_APPLICATION = -1
 
 _COLUMNS = """subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms, paused_ms,
-       paused_by, fault"""
+       paused_by, fault, failing_since_ms"""
 
 LISTED = f"""
 SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms IS NULL
  ORDER BY subscription_id LIMIT $2
 """
 
+# $3 is the application, or `EVERY_APPLICATION`.
+LISTED_OF = f"""
+SELECT {_COLUMNS} FROM subscriptions
+ WHERE subscription_id > $1 AND deleted_ms IS NULL AND (CAST($3 AS bigint) = {EVERY_APPLICATION} OR application_id = $3)
+ ORDER BY subscription_id LIMIT $2
+"""
+
+GET = f"SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id = $1 AND deleted_ms IS NULL"
+
+LOCK = f"{GET} FOR UPDATE"
+
+# A new URL has not failed yet. `actions_ms` changes only if the actions do.
+CHANGE = """
+UPDATE subscriptions
+   SET actions_ms = CASE WHEN actions = $3 THEN actions_ms ELSE $4 END,
+       failing_since_ms = CASE WHEN url = $2 THEN failing_since_ms END,
+       failed_ms = CASE WHEN url = $2 THEN failed_ms END,
+       url = $2, actions = $3
+ WHERE subscription_id = $1 AND deleted_ms IS NULL
+"""
+
+DELETE = "UPDATE subscriptions SET deleted_ms = $2 WHERE subscription_id = $1 AND deleted_ms IS NULL"
+
 SECRETS = """
 SELECT subscription_id, generation, key_version, created_ms FROM subscription_secrets
  WHERE subscription_id = $1 AND dropped_ms IS NULL ORDER BY generation
+"""
+
+SECRETS_BETWEEN = """
+SELECT subscription_id, generation, key_version, created_ms FROM subscription_secrets
+ WHERE subscription_id BETWEEN $1 AND $2 AND dropped_ms IS NULL ORDER BY subscription_id, generation
 """
 
 
@@ -56,6 +85,7 @@ class Subscription:
     paused_ms: int | None = None
     paused_by: str | None = None
     fault: str | None = None
+    failing_since_ms: int | None = None
 
     @property
     def action_names(self) -> list[str]:
@@ -79,16 +109,16 @@ class SubscriptionSecret:
 
 
 async def refuse_invalid(
-    *, topic: str, url: str, actions: Sequence[str], ports: Collection[int], loopback_allowed: bool
+    *, topic: str, url: str | None, actions: Sequence[str], ports: Collection[int], loopback_allowed: bool
 ) -> None:
-    """Raise `property_value` with all faults of a subscription request.
+    """Raise `property_value` with all faults of a subscription request. Without a URL none is checked.
 
     Resolves the URL's host, so call it before the transaction. The refusal's cause is an `AddressRefused` if the host
     has an address that is not public.
     """
     refused: AddressRefused | None = None
     try:
-        url_faults = await _url_faults(url, ports, loopback_allowed)
+        url_faults = [] if url is None else await _url_faults(url, ports, loopback_allowed)
     except AddressRefused as error:
         refused, url_faults = error, ["must resolve to public addresses only"]
     details = [*_topic_faults(topic), *(f"'$.url' - {fault}" for fault in url_faults)]
@@ -124,7 +154,7 @@ async def create(
         live=int(live),
         topic=topic,
         url=url,
-        actions=msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode(),
+        actions=_encoded(topic, actions),
         secret_generation=FIRST_GENERATION,
         created_ms=now_ms,
     )
@@ -149,9 +179,52 @@ async def listed(tx: Transaction, after: str, limit: int) -> list[Subscription]:
     return [Subscription(*row) for row in await tx.all(LISTED, after, limit)]
 
 
+async def get(tx: Transaction, subscription_id: str) -> Subscription | None:
+    """Return the subscription, or None if it is unknown or deleted."""
+    row = await tx.one(GET, subscription_id)
+    return Subscription(*row) if row else None
+
+
+async def lock(tx: Transaction, subscription_id: str) -> Subscription | None:
+    """Return the subscription, locked until the commit, or None if it is unknown or deleted."""
+    row = await tx.one(LOCK, subscription_id)
+    return Subscription(*row) if row else None
+
+
+async def change(
+    tx: Transaction, before: Subscription, *, url: str | None, actions: Sequence[str] | None, now_ms: int
+) -> Subscription:
+    """Set what is not None; return the changed subscription, which the caller has locked.
+
+    Attempts that begin after the commit use the new URL, retries included. New actions apply to later events.
+    """
+    new_url = before.url if url is None else url
+    new_actions = before.actions if actions is None else _encoded(before.topic, actions)
+    await tx.run(CHANGE, before.subscription_id, new_url, new_actions, now_ms)
+    after = await get(tx, before.subscription_id)
+    assert after is not None, "the row is locked until the commit"
+    return after
+
+
+async def delete(tx: Transaction, subscription_id: str, now_ms: int) -> None:
+    """Delete the subscription: later events have no delivery to it, and the worker withdraws its pending ones."""
+    await tx.run(DELETE, subscription_id, now_ms)
+    tx.notify("deliveries")
+
+
 async def secrets(tx: Transaction, subscription_id: str) -> list[SubscriptionSecret]:
     """Return the subscription's one or two valid secrets, the older one first."""
     return [SubscriptionSecret(*row) for row in await tx.all(SECRETS, subscription_id)]
+
+
+async def secrets_between(tx: Transaction, first: str, last: str) -> list[SubscriptionSecret]:
+    """Return the valid secrets of all subscriptions with ids from `first` to `last`, by subscription."""
+    return [SubscriptionSecret(*row) for row in await tx.all(SECRETS_BETWEEN, first, last)]
+
+
+def _encoded(topic: str, actions: Sequence[str]) -> str:
+    """Return the actions as they are stored: each once, in the order of the topic."""
+    return msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode()
 
 
 def _topic_faults(topic: str) -> list[str]:

@@ -21,6 +21,7 @@ ALTER TABLE subscriptions ADD COLUMN paused_ms bigint;
 ALTER TABLE subscriptions ADD COLUMN paused_by text CHECK (paused_by IN ('operator', 'failures'));
 ALTER TABLE subscriptions ADD COLUMN failing_since_ms bigint;  -- the first failure after the last success
 ALTER TABLE subscriptions ADD COLUMN failed_ms bigint;         -- a recent failure, to the hour
+ALTER TABLE subscriptions ADD COLUMN actions_ms bigint;        -- when `actions` were last changed
 ALTER TABLE subscriptions ADD COLUMN fault text;               -- development only: JSON, see `webhooks.faults`
 
 ALTER TABLE deliveries ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;  -- attempts that the schedule does not count
