@@ -214,6 +214,8 @@ class Operation:
     """Whether `X-Test-Token: true`, which requests a test order, is refused with a live token."""
     is_health_check: bool = False
     """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
+    every_role: bool = False
+    """Whether operators of every role may use it, although it is not a read."""
     is_constant: bool = False
     """Whether the answer needs neither the database nor the clock."""
     description: str = ""

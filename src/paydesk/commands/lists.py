@@ -128,10 +128,20 @@ LISTS = {
     "deliveries": ListCommand(
         "List the deliveries of notifications.",
         ("id", "topic", "order_id", "client_id", "version", "status", "attempts", "next_date"),
-        ("paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",),
+        (
+            "paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",
+            "paydesk deliveries list --status exhausted --since 2026-01-31",
+        ),
         {
             "order": Annotated[str | None, typer.Option(metavar="ORDER_ID", help="Only deliveries of this order.")],
             "status": _status("pending, delivered, exhausted, superseded or withdrawn."),
+            "since": Annotated[
+                str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
+            ],
+            "subscription": Annotated[
+                str | None, typer.Option(metavar="ID", help="Only deliveries to this subscription.")
+            ],
+            **_SELLER,
         },
     ),
     "inquiries": ListCommand(

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
+from urllib.parse import unquote_plus
 
 from paydesk.core import card_numbers
 from paydesk.core.card_numbers import MASK
@@ -33,6 +34,8 @@ _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|secret|token|authorization|cookie|verifier|(?:user|device|authorization)_code"
     r"|pan|card_?number|cvv2?|cvc2?|csc|cid|security_?code|pin|pin_?block|track_?[123]?(?:_?data)?|57|5a)$"
 )
+# In a URL shorter names carry secrets too: `?key=`, `?code=`, `?sig=`.
+_SECRET_PARAMETER = re.compile(r"(?:^|_)(?:(?:api|access)?key|auth|code|hmac|pass(?:wd|phrase)?|pwd|sig|signature)$")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
 # A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
 _NAMED = re.compile(
@@ -57,7 +60,7 @@ def carries_secret(text: str) -> bool:
 
 def is_secret_name(name: str) -> bool:
     """Return whether a field of this name carries a secret: `cardNumber`, `card-number` and `CARD_NUMBER` alike."""
-    return _SECRET_NAME.search(_HUMP.sub("_", name).replace("-", "_").lower()) is not None
+    return _SECRET_NAME.search(_words(name)) is not None
 
 
 def redacted_answer(text: str) -> str:
@@ -74,6 +77,18 @@ def redacted_answer(text: str) -> str:
             kept += [text[end : named.end()], MASK if named["json"] is None else f'"{MASK}"']
             end = value.end() if value is not None else named.end()
     return _without_secrets("".join([*kept, text[end:]]), "")
+
+
+def redacted_url(url: str) -> str:
+    """Return the URL with the values of parameters masked whose names are those of secrets, and credentials in it."""
+    address, mark, query = url.partition("?")
+    parameters = []
+    for parameter in query.split("&"):
+        name, equals, value = parameter.partition("=")
+        plain = unquote_plus(name)
+        is_secret = is_secret_name(plain) or _SECRET_PARAMETER.search(_words(plain)) is not None
+        parameters.append(f"{name}{equals}{MASK}" if value and is_secret else parameter)
+    return _without_secrets(f"{address}{mark}{'&'.join(parameters)}", "")
 
 
 def redacted(value: Any, name: str = "") -> Any:
@@ -96,6 +111,11 @@ def redacted(value: Any, name: str = "") -> Any:
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Mask every value of the line: a processor of structlog."""
     return {name: redacted(value, name) for name, value in event.items()}
+
+
+def _words(name: str) -> str:
+    """Return the name in lower case with its words separated by underscores."""
+    return _HUMP.sub("_", name).replace("-", "_").lower()
 
 
 def _without_secrets(text: str, name: str) -> str:

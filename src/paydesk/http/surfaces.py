@@ -189,7 +189,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
     ),
     "operator": SurfacePolicy(
         authenticate=lambda shared: shared.operator_bearers.caller,
-        may_forbid=lambda operation: operation.method != "GET",
+        may_forbid=lambda operation: operation.method != "GET" and not operation.every_role,
     ),
     "virtual": SurfacePolicy(
         authenticate=_operators_and_test_tokens,

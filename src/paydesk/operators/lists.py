@@ -65,7 +65,7 @@ def pages(item: type[Item], sql: str, document: Callable[[Row], Item], key: Key 
         if not is_by_seller:
             return await page(call, sql, key, document)
         first, last = sellers(call.query)
-        chosen = [_choice(call.query, one) for one in filters]
+        chosen = [choice(call.query, one) for one in filters]
         return await page(call, sql, (first, *key[1:]), document, last, *chosen)
 
     selection = (*filters, OF_SELLER) if is_by_seller else ()
@@ -104,7 +104,7 @@ def id_in_path(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
 
 
-def _choice(query: Mapping[str, str], one: Query) -> str:
+def choice(query: Mapping[str, str], one: Query) -> str:
     """Return an enumerated query parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
     text, values = query.get(one.name, ""), one.schema.get("enum", ("true", "false"))
     if one.name in query and text not in values:

@@ -1,20 +1,27 @@
-"""Orders of all sellers, newest first, optionally filtered."""
+"""Orders of all sellers, newest first, optionally filtered; and whose an order is."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
 from paydesk.orders.status_labels import EXTENDED, Labels
 from paydesk.orders.store import COLUMNS
-from paydesk.storage.database import Row
+from paydesk.storage.database import Row, Transaction
+
+# Operators send only the order's id: one primary key lookup per seller instead of a scan of all orders.
+OWNER = """
+SELECT sellers.seller_id FROM sellers
+JOIN orders ON orders.seller_id = sellers.seller_id AND orders.order_id = $1"""
 
 _QUERY = (
     Query("status", {"enum": list(EXTENDED.all)}, "Only orders with this status."),
@@ -52,6 +59,15 @@ async def find_all(call: Call) -> Answer:
         args.append(reference)
     before = (min(last + 1, lists.NUMBER_MAX), "")
     return await lists.page(call, REFERENCED if reference else LIST, before, partial(_present, labels), *args)
+
+
+async def owner_of(tx: Transaction, order_id: str) -> int:
+    """Return the id of the seller who has this order. Raises `ORDER_NOT_FOUND`."""
+    # An invalid id may contain characters that PostgreSQL refuses.
+    row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
+    if row is None:
+        raise ORDER_NOT_FOUND.with_reason("no seller has this order")
+    return int(row[0])
 
 
 def _filter(call: Call, name: str) -> str:

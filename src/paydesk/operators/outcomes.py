@@ -10,8 +10,9 @@ from msgspec import Meta
 from paydesk import audit
 from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators.history import Retried, owner_of, times
 from paydesk.operators.lists import BY_SELLER, of_status, pages
+from paydesk.operators.orders import owner_of
+from paydesk.operators.retried import Retried, times
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_at, change_of

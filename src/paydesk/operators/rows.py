@@ -42,10 +42,9 @@ def creating(
         name=name or f"operator_create_{noun}",
         surface="operator",
         handler=handler,
-        status=201,
         answer=answer,
         body=body,
-        **more,
+        **{"status": 201, **more},
     )
 
 

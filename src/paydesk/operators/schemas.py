@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
+from paydesk.core.ids import ORDER_ID_PATTERN, UUID_PATTERN
 from paydesk.core.model import NO_CARD_NUMBER, Model, property_fault, rule
 from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
+from paydesk.orders.searching import DATE, is_instant
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import SettableMode
 
@@ -80,6 +82,8 @@ _OVERLAP = rule(
 )
 # For the OpenAPI document; the validators' messages are written for people.
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
+_INSTANT = rule("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z", is_instant)
+_SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 _CURRENCY = rule(f"must be one of {', '.join(CURRENCIES)}", CURRENCIES.__contains__)
 Email = Annotated[
     str,
@@ -200,6 +204,35 @@ class ReleaseRequest(Model):
     """`POST /operator/v1/terminals/{terminal_id}/release`."""
 
     reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
+
+
+class ReplayRequest(Model):
+    """`POST /operator/v1/deliveries/replay`: of either one subscription or one order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"properties": {"order": False}}, {"properties": {"subscription_id": False}}]}
+    )
+
+    subscription_id: Annotated[str, Field(pattern=UUID_PATTERN, examples=[_SUBSCRIPTION])] | None = None
+    order: Annotated[str, Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"])] | None = None
+    since: (
+        Annotated[
+            str,
+            _INSTANT,
+            Field(
+                description="Only deliveries of events from this time on: RFC 3339, or a date.",
+                examples=["2026-01-31T14:26:42.109Z"],
+                json_schema_extra={"pattern": DATE["pattern"]},
+            ),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.subscription_id is None) == (self.order is None):
+            raise property_fault("must have exactly one of subscription_id and order")
+        return self
 
 
 class CodeRequest(Model):

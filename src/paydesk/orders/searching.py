@@ -30,7 +30,7 @@ _DAY_PATTERN = "([0-9]{4}-[0-9]{2}-[0-9]{2})"
 # An unescaped `+` arrives as a space.
 _TIME_PATTERN = r"[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+ -][0-9]{2}:[0-9]{2})"
 _DAY, _INSTANT = re.compile(_DAY_PATTERN), re.compile(_DAY_PATTERN + _TIME_PATTERN)
-_DATE = {
+DATE = {
     "type": "string",
     "pattern": f"^{_DAY_PATTERN}(?:{_TIME_PATTERN})?$",
     "examples": ["2026-01-31", "2026-01-31T14:26:42.109Z"],
@@ -48,10 +48,10 @@ OFFSET = Query("offset", {"type": "integer", "minimum": 0, "maximum": OFFSET_MAX
 LIMIT = Query("limit", _LIMITED, "Orders at most.")
 
 PARAMETERS = (
-    Query("begin_date", _DATE, "Created at this time or later: RFC 3339, or a date, which starts at midnight UTC."),
+    Query("begin_date", DATE, "Created at this time or later: RFC 3339, or a date, which starts at midnight UTC."),
     Query(
         "end_date",
-        _DATE,
+        DATE,
         "Created at this time or earlier; a date includes its whole day. At most one month after `begin_date`."
         " The default is the last 30 days.",
     ),
@@ -145,8 +145,8 @@ class _Query:
 
 def _dates(query: _Query, now_ms: int) -> tuple[int, int]:
     """Return the first and last millisecond. Without `end_date` there is no end, because node clocks differ."""
-    begin = query.checked("begin_date", _instant)
-    end = query.checked("end_date", _instant)
+    begin = query.checked("begin_date", instant_of)
+    end = query.checked("end_date", instant_of)
     if begin is not None and end is not None and end[0] < begin[0]:
         query.fault("end_date", "must not be before begin_date")
     elif begin is not None and (end or (now_ms,))[0] - begin[0] > RANGE_MS_MAX:
@@ -155,8 +155,8 @@ def _dates(query: _Query, now_ms: int) -> tuple[int, int]:
     return begin_ms, end[1] if end is not None else NEVER_MS
 
 
-def _instant(text: str) -> tuple[int, int]:
-    """Return the first and last millisecond of a date; for a time they are equal."""
+def instant_of(text: str) -> tuple[int, int]:
+    """Return the first and last millisecond of a date; for a time they are equal. Raises `ValueError`."""
     try:
         if _DAY.fullmatch(text):
             day_ms = _milliseconds(datetime.fromisoformat(f"{text}T00:00:00+00:00"))
@@ -171,6 +171,15 @@ def _instant(text: str) -> tuple[int, int]:
     except ValueError:
         pass
     raise ValueError("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z")
+
+
+def is_instant(text: str) -> bool:
+    """Return whether `instant_of` accepts the text."""
+    try:
+        instant_of(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _milliseconds(instant: datetime) -> int:

@@ -29,6 +29,10 @@ ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when 
 
 CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
 
+-- The deliveries of a subscription that an operator can replay.
+CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
+ WHERE (status = 'exhausted' OR status = 'superseded');
+
 -- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
 DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';

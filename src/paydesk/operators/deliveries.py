@@ -1,0 +1,302 @@
+"""Deliveries of notifications: their list, one with its attempts, and how an operator resends or replays them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from paydesk import audit
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.redaction import redacted_url
+from paydesk.core.response import Closed, Count, JsonObject, Time, one_of
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists
+from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND, SUBSCRIPTION_PAUSED
+from paydesk.operators.orders import owner_of
+from paydesk.operators.retried import Retried, times
+from paydesk.operators.schemas import ReplayRequest
+from paydesk.orders.searching import DATE, instant_of
+from paydesk.storage.database import Row, Transaction
+from paydesk.webhooks import replaying, resending, schedule, store
+from paydesk.webhooks.replaying import Cursor
+from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+
+ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
+_SINCE_MS_MIN = -(2**62)
+
+# Operators send only the delivery's id: one primary key lookup per seller instead of a scan of all deliveries.
+OWNER = """
+SELECT sellers.seller_id FROM sellers
+JOIN deliveries ON deliveries.seller_id = sellers.seller_id AND deliveries.delivery_id = $1"""
+
+# An attempt in progress is not counted: it has not failed yet.
+_DELIVERY = f"""
+seller_id, delivery_id, subscription_id, order_id, version, status, resend_ms,
+attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms"""
+
+DELIVERY = f"SELECT {_DELIVERY} FROM deliveries WHERE seller_id = $1 AND delivery_id = $2"
+
+OF_ORDER = f"""
+SELECT {_DELIVERY} FROM deliveries
+WHERE seller_id = $1 AND order_id = $2 AND ($3 = '' OR status = $3) AND ($4 = '' OR subscription_id = $4)
+  AND created_ms >= $5
+ORDER BY version, subscription_id"""
+
+DELIVERIES = f"""
+SELECT {_DELIVERY} FROM deliveries
+WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
+  AND ($6 = '' OR subscription_id = $6) AND created_ms >= $7
+ORDER BY seller_id, delivery_id LIMIT $3"""
+
+_NOTIFICATION = """
+SELECT e.body FROM deliveries d JOIN {events} e ON e.seller_id = d.seller_id AND {same} AND e.version = d.version
+WHERE d.seller_id = $1 AND d.delivery_id = $2"""
+
+# For `mp-connect`, `order_id` contains the application's id.
+NOTIFICATION = {
+    TOPIC: _NOTIFICATION.format(events="order_events", same="e.order_id = d.order_id"),
+    CONNECT_TOPIC: _NOTIFICATION.format(
+        events="application_events", same="e.application_id = CAST(d.order_id AS bigint)"
+    ),
+}
+
+ATTEMPTS = """
+SELECT attempt, started_ms, duration_ms, request, answer_status, answer_body, error
+FROM attempts WHERE seller_id = $1 AND delivery_id = $2 ORDER BY attempt"""
+
+
+class DeliveryDocument(Retried, frozen=True):
+    """The delivery of a notification about an order, or about an application's authorization."""
+
+    id: str
+    seller_id: int
+    subscription_id: str
+    topic: Annotated[str, one_of(ACTIONS_OF)]
+    version: int
+    status: Annotated[str, one_of(schedule.DELIVERIES.names)]
+    order_id: str | None = None
+    client_id: str | None = None
+    paused: Annotated[bool, Meta(description="Whether it waits until its subscription is resumed.")] = False
+    resend_date: (
+        Annotated[Time, Meta(description="When the resend was requested that has not been attempted yet.")] | None
+    ) = None
+
+
+class AttemptRequest(Closed, frozen=True):
+    """The request of an attempt, without its body, which is the notification."""
+
+    url: Annotated[str, Meta(description="With the values of parameters masked whose names are those of secrets.")]
+    headers: dict[str, str]
+
+
+class AttemptAnswer(Closed, frozen=True):
+    """The receiver's response to an attempt."""
+
+    status: int
+    body: Annotated[str, Meta(description="Its first 4 KiB, with secrets masked.")]
+
+
+class AttemptDocument(Closed, frozen=True, kw_only=True):
+    """One attempt of a delivery, with the receiver's answer or the error."""
+
+    number: int
+    date: Time
+    duration_ms: int
+    resend: Annotated[bool, Meta(description="Whether an operator requested it, outside the schedule.")] = False
+    request: AttemptRequest | None = None
+    answer: AttemptAnswer | None = None
+    error: str | None = None
+
+
+class InspectedDelivery(DeliveryDocument, frozen=True, kw_only=True):
+    """A delivery with the notification's body and all attempts."""
+
+    notification: JsonObject
+    history: Annotated[list[AttemptDocument], Meta(description="All attempts that have ended, oldest first.")]
+
+
+class Replayed(Closed, frozen=True):
+    """How many deliveries a replay made pending."""
+
+    count: Count
+
+
+async def find_deliveries(call: Call) -> Answer:
+    """List the deliveries of one order, or a page of all of them."""
+    status, subscription_id, since_ms = (
+        lists.choice(call.query, _OF_STATUS),
+        _subscription_id(call),
+        _since_ms(call.query.get("since"), "'since'"),
+    )
+    order_id = call.query.get("order")
+    if order_id is not None:
+        order_id = order_id.upper()
+        seller_id = await owner_of(call.tx, order_id)
+        return Answer(200, lists.Page(await of_order(call.tx, seller_id, order_id, status, subscription_id, since_ms)))
+    first, last = lists.sellers(call.query)
+    return await lists.page(call, DELIVERIES, (first, ""), _present, last, status, subscription_id, since_ms)
+
+
+async def of_order(
+    tx: Transaction,
+    seller_id: int,
+    order_id: str,
+    status: str = "",
+    subscription_id: str = "",
+    since_ms: int = _SINCE_MS_MIN,
+) -> list[DeliveryDocument]:
+    """Return the deliveries of an order by version. Empty filters select all."""
+    return [_present(row) for row in await tx.all(OF_ORDER, seller_id, order_id, status, subscription_id, since_ms)]
+
+
+async def get(call: Call) -> Answer:
+    """Return a delivery with the notification's body and its attempts."""
+    delivery = await _find(call)
+    key = delivery.seller_id, delivery.id
+    row = await call.tx.one(NOTIFICATION[delivery.topic], *key)
+    assert row is not None, "events are not deleted"
+    history = [_attempt(row) for row in await call.tx.all(ATTEMPTS, *key)]
+    return Answer(200, InspectedDelivery.of(delivery, notification=msgspec.Raw(row[0].encode()), history=history))
+
+
+async def resend(call: Call) -> Answer:
+    """Request one attempt at once, outside the order and the schedule. Operators of every role may."""
+    before = await _find(call)
+    target = await store.target(call.tx, before.seller_id, before.subscription_id)
+    if target is None or target.ended:
+        raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
+    if target.paused_ms is not None:
+        resume = f"Resume it first: paydesk subscriptions resume {before.subscription_id}"
+        raise SUBSCRIPTION_PAUSED.with_reason("the subscription is paused", resume)
+    await resending.request(call.tx, before.seller_id, before.id, call.now_ms)
+    after = await _find(call)
+    await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
+    return Answer(202, after)
+
+
+async def replay(call: Call) -> Answer:
+    """Make exhausted and superseded deliveries pending again. Operators of every role may."""
+    body: ReplayRequest = call.body
+    since_ms = _since_ms(body.since, "'$.since'")
+    if body.order is not None:
+        return Answer(202, Replayed(await _replay_order(call, body.order, since_ms)))
+    assert body.subscription_id is not None, "the body names an order or a subscription"
+    return Answer(202, Replayed(await _replay_subscription(call, body.subscription_id.lower(), since_ms)))
+
+
+async def _replay_order(call: Call, order_id: str, since_ms: int) -> int:
+    async def work(tx: Transaction) -> int:
+        seller_id = await owner_of(tx, order_id)
+        count = await replaying.replay_order(tx, seller_id, order_id, since_ms, call.now_ms)
+        await _record_replay(call, tx, order_id, count)
+        return count
+
+    return await call.database.write(work)
+
+
+async def _replay_subscription(call: Call, subscription_id: str, since_ms: int) -> int:
+    """Replay in steps, each a transaction. A replay that is interrupted can be requested again."""
+    count = 0
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        work = partial(_replay_step, call=call, subscription_id=subscription_id, since_ms=since_ms, begin=cursor)
+        step, cursor = await call.database.write(work)
+        count += step
+    return count
+
+
+async def _replay_step(
+    tx: Transaction, *, call: Call, subscription_id: str, since_ms: int, begin: Cursor
+) -> tuple[int, Cursor | None]:
+    """Make and record one step. Raises `SUBSCRIPTION_NOT_FOUND`, `SUBSCRIPTION_ENDED`."""
+    state = await replaying.subscription_state(tx, subscription_id)
+    if state is None:
+        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown subscription")
+    if state.deleted_ms is not None:
+        raise SUBSCRIPTION_ENDED.with_reason("the subscription is deleted")
+    count, then = await replaying.replay_step(tx, subscription_id, since_ms, call.now_ms, begin)
+    await _record_replay(call, tx, subscription_id, count)
+    return count, then
+
+
+async def _record_replay(call: Call, tx: Transaction, subject: str, count: int) -> None:
+    """Record a replay, or one step of it, unless it changed nothing."""
+    if count:
+        since = {"since": call.body.since} if call.body.since is not None else {}
+        await audit.record(call, tx, "deliveries.replay", subject, after={"count": count, **since})
+
+
+async def _find(call: Call) -> DeliveryDocument:
+    """Return the delivery of the path. Raises `DELIVERY_NOT_FOUND`."""
+    delivery_id = call.path.lower()
+    owner = await call.tx.one(OWNER, delivery_id)
+    row = await call.tx.one(DELIVERY, owner[0], delivery_id) if owner is not None else None
+    if row is None:
+        raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
+    return _present(row)
+
+
+def _present(row: Row) -> DeliveryDocument:
+    seller_id, delivery_id, subscription_id, subject, version, status, resend_ms, attempts, next_ms, *rest = row
+    # Digits are the application of an authorization.
+    topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
+    fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, *rest)}
+    if next_ms == schedule.PARKED_MS and fields.pop("next_date", None) is not None:
+        fields["paused"] = True
+    if resend_ms is not None:
+        fields["resend_date"] = rfc3339(resend_ms)
+    return DeliveryDocument(delivery_id, seller_id, subscription_id, topic, version, status, **fields)
+
+
+def _attempt(row: Row) -> AttemptDocument:
+    number, started_ms, duration_ms, request, status, body, error = row
+    # Attempts made before the upgrade to this version have no request.
+    sent = msgspec.json.decode(request) if request else None
+    return AttemptDocument(
+        number=number,
+        date=rfc3339(started_ms),
+        duration_ms=duration_ms,
+        resend=sent is not None and resending.IS_RESEND in sent,
+        request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
+        answer=AttemptAnswer(status, body) if status is not None else None,
+        error=error,
+    )
+
+
+def _subscription_id(call: Call) -> str:
+    """Return the subscription of the query, or an empty text. Raises `PROPERTY_VALUE`."""
+    text = call.query.get("subscription", "")
+    if "subscription" in call.query and not replaying.UUID.fullmatch(text):
+        raise PROPERTY_VALUE.with_reason("subscription is malformed", "'subscription' - must be a subscription's id")
+    return text.lower()
+
+
+def _since_ms(text: str | None, name: str) -> int:
+    """Return the first instant of `since`, or one before all others. Raises `PROPERTY_VALUE`."""
+    if text is None:
+        return _SINCE_MS_MIN
+    try:
+        return instant_of(text)[0]
+    except ValueError as error:
+        raise PROPERTY_VALUE.with_reason("since is malformed", f"{name} - {error}") from None
+
+
+_OF_STATUS = lists.of_status(schedule.DELIVERIES)
+PAGES = lists.Pages(
+    lists.Page[DeliveryDocument],
+    find_deliveries,
+    (
+        Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
+        _OF_STATUS,
+        Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date."),
+        Query("subscription", {"type": "string", "pattern": UUID_PATTERN}, "Only deliveries to this subscription."),
+        lists.OF_SELLER,
+        *lists.paging(lists.BY_SELLER),
+    ),
+)

@@ -1,0 +1,23 @@
+"""The fields that deliveries, inquiries, reversals and refunds share: attempts, and when the next one is due."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.response import Closed, Time
+
+
+class Retried(Closed, frozen=True, kw_only=True):
+    """The last fields of work that is retried: `next_date` until its end, then `ended_date`."""
+
+    attempts: int
+    created_date: Time
+    next_date: Time | None = None
+    ended_date: Time | None = None
+
+
+def times(attempts: int, next_ms: int, created_ms: int, ended_ms: int | None) -> dict[str, Any]:
+    """Return the fields of `Retried`."""
+    end = {"next_date": rfc3339(next_ms)} if ended_ms is None else {"ended_date": rfc3339(ended_ms)}
+    return {"attempts": attempts, "created_date": rfc3339(created_ms), **end}
