@@ -45,9 +45,20 @@ def oauth(base_url: str, method: str, given: dict[str, Any]) -> Any:
 
 def call(base_url: str, name: str, method: str, **given: Any) -> Any:
     """What a method of one of the official client's classes answers; `call.mjs` says what it is given."""
-    line = json.dumps({"baseUrl": base_url, "name": name, "method": method, **given})
+    return _exchange("call.mjs", {"baseUrl": base_url, "name": name, "method": method, **given})
+
+
+def validate(given: dict[str, Any]) -> dict[str, str]:
+    """What each validator of webhooks on Node says of a request, empty if it accepts it; see `validate.mjs`."""
+    verdicts: dict[str, str] = _exchange("validate.mjs", given)
+    return verdicts
+
+
+def _exchange(program: str, given: dict[str, Any]) -> Any:
+    """Give the program one line, and return what it answers."""
+    line = json.dumps(given)
     with _one_at_a_time:
-        node = _node()
+        node = _node(program)
         assert node.stdin is not None
         assert node.stdout is not None
         late = threading.Timer(CALL_SECONDS_MAX, node.kill)
@@ -62,10 +73,10 @@ def call(base_url: str, name: str, method: str, **given: Any) -> Any:
 
 
 @cache
-def _node() -> subprocess.Popen[str]:
-    """Start the process that makes this process's calls; it ends with this one."""
+def _node(program: str) -> subprocess.Popen[str]:
+    """Start the process that runs the program for this one; it ends with this one."""
     node = subprocess.Popen(
-        ["node", "call.mjs"], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        ["node", program], cwd=FOLDER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
     atexit.register(node.communicate)
     return node

@@ -48,7 +48,7 @@ class Desk:
 
     async def change(self, delivery_id: str, assignments: str, *values: Any) -> None:
         """Change a delivery's row; `$3` is the first value."""
-        sql = f"UPDATE deliveries SET {assignments} WHERE seller_id = $1 AND delivery_id = $2"  # noqa: S608
+        sql = f"UPDATE deliveries SET {assignments} WHERE seller_id = $1 AND delivery_id = $2"
         await self.service.database.write(lambda tx: tx.run(sql, self.service.seller_id, delivery_id, *values))
 
     async def row(self, delivery_id: str) -> tuple[Any, ...]:
@@ -133,9 +133,10 @@ async def test_consent_delivery_has_notification(database: Database) -> None:
         assert (listed["topic"], listed["client_id"]) == ("mp-connect", str(application_id))
         found = await one.did("GET", f"deliveries/{listed['id']}")
         assert (found["notification"]["action"], found["history"]) == ("application.deauthorized", [])
-        assert await one.did("POST", "deliveries/replay", {"subscription_id": listed["subscription_id"]}) == {
-            "count": 0
-        } or True
+        assert (
+            await one.did("POST", "deliveries/replay", {"subscription_id": listed["subscription_id"]}) == {"count": 0}
+            or True
+        )
 
 
 async def test_list_filters(database: Database, clock: MovableClock) -> None:
@@ -293,9 +294,7 @@ async def test_replay_of_subscription_in_steps(database: Database, monkeypatch: 
     """Of all sellers, and of no other subscription; the count is of all steps, each of which is audited."""
     monkeypatch.setattr(replaying, "STEP_ROWS_MAX", 2)
     async with desk(database) as one:
-        ids = [
-            delivery for _ in range(3) for delivery in (await one.order("exhausted", "superseded", versions=2))[1]
-        ]
+        ids = [delivery for _ in range(3) for delivery in (await one.order("exhausted", "superseded", versions=2))[1]]
         other_id, _ = await subscribe(database, URL, application_id=one.service.scene.application.application_id)
         _, (_, foreign) = await one.order("exhausted", "exhausted")
         mine = [found["id"] for found in await one.listed(f"subscription={one.subscription_id}&status=exhausted")]
@@ -394,9 +393,7 @@ async def test_invalid_replays_are_refused(database: Database) -> None:
         assert (await one.row(delivery_id))[0] == "exhausted"
 
 
-async def test_concurrent_replays_count_each_delivery_once(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_replays_count_each_delivery_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their counts add up to the number of deliveries."""
     monkeypatch.setattr(replaying, "STEP_ROWS_MAX", 1)
     async with desk(database) as one:

@@ -130,7 +130,7 @@ def _lines(verdict: Verdict) -> list[str]:
     lines = [f"{verdict.header}: {'valid' if verdict.is_valid else 'NOT VALID'}"]
     lines += [f"  {printable(text)}" for text in (*verdict.reasons, *verdict.remarks)]
     if verdict.signed and not verdict.is_valid:
-        lines.append(f"  What must have been signed: {printable(verdict.signed)}")
+        lines.append(f"  The signed text, with the values received: {printable(verdict.signed)}")
     return lines
 
 

@@ -116,7 +116,6 @@ ADVICE = {
     "in_use": "`details` names what uses it and what to do instead.",
     "pos_taken": "Send another pos_id, or none to create a point of sale; or set the other terminal to STANDALONE.",
     "delivery_not_found": "Use an id from `GET /operator/v1/deliveries`. Old deliveries are deleted.",
-    "subscription_not_found": "Use an id from the list of subscriptions.",
     "subscription_paused": "Resume the subscription, then send the request again.",
     "subscription_ended": "Subscribe the application again, or ask the seller to authorize it again.",
     "cannot_release_terminal": "Read `details`: it has what the order waits for, and until when.",

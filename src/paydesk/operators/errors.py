@@ -23,7 +23,6 @@ CANNOT_RELEASE_TERMINAL = ErrorKind(
 )
 POS_TAKEN = ErrorKind("pos_taken", 409, "Another terminal at this point of sale is already in mode PDV.")
 DELIVERY_NOT_FOUND = ErrorKind("delivery_not_found", 404, "There is no such delivery.")
-SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")
 SUBSCRIPTION_PAUSED = ErrorKind("subscription_paused", 409, "The subscription is paused, so nothing is sent to it.")
 SUBSCRIPTION_ENDED = ErrorKind(
     "subscription_ended",

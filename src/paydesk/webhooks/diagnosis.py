@@ -40,7 +40,7 @@ class Recorded:
             found = json.loads(self.body)["data"]["id"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return ""
-        return found if isinstance(found, str) else ""
+        return found if isinstance(found, str) and found.isascii() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     signed: str = ""
-    """The text that should have been signed, without the body."""
+    """The signed text, with the values received; without the body."""
     matches: bool = False
     """Whether it is made with one of the secrets, of whatever age."""
 
@@ -91,7 +91,6 @@ def _x_signature(
     request_id = recorded.headers.get("x-request-id", "").strip()
     data_id, remarks = _data_id(recorded)
     signed = _manifest(data_id, request_id, seconds)
-    # The validators compare the signature in lower case.
     match = _closest(
         lambda id_, request, ts, key: _same(_hmac(key, _manifest(id_, request, ts)).hex(), signature),
         _id_variants(recorded, data_id),

@@ -1,0 +1,53 @@
+"""What the official validators of webhooks, unmodified, say of a received request: on Python and on Node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qs, urlsplit
+
+from mercadopago.webhook import InvalidWebhookSignatureError, WebhookSignatureValidator
+from standardwebhooks import Webhook, WebhookVerificationError
+
+import node_clients
+from conftest import skip_unless_ci
+
+OF_X_SIGNATURE = {"mercadopago for Python", "mercadopago for Node"}
+OF_THE_BODY = {"standardwebhooks for Python", "standardwebhooks for Node"}
+ALL = OF_X_SIGNATURE | OF_THE_BODY
+
+
+def require_node() -> None:
+    """Install the validators on Node, or skip the test where there is none."""
+    try:
+        node_clients.install()
+    except node_clients.NodeMissing as missing:
+        skip_unless_ci(str(missing))
+
+
+def accepting(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> set[str]:
+    """Return the validators that accept the request with this secret."""
+    return {name for name, reason in verdicts(url, headers, body, secret).items() if not reason}
+
+
+def verdicts(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, str]:
+    """Return what each validator says, empty if it accepts the request; they read `data.id` from the query."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    given = {"url": url, "headers": lower, "body": body.decode(), "secret": secret}
+    return {**in_python(url, lower, body, secret), **node_clients.validate(given)}
+
+
+def in_python(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, str]:
+    """Return what the validators on Python say; names of headers are in lower case."""
+    data_id = parse_qs(urlsplit(url).query).get("data.id", [None])[-1]
+    said = dict.fromkeys(("mercadopago for Python", "standardwebhooks for Python"), "")
+    try:
+        WebhookSignatureValidator.validate(
+            headers.get("x-signature"), headers.get("x-request-id"), data_id, secret, tolerance_seconds=300
+        )
+    except InvalidWebhookSignatureError as error:
+        said["mercadopago for Python"] = error.reason.value
+    try:
+        Webhook(secret).verify(body, dict(headers))
+    except WebhookVerificationError as error:
+        said["standardwebhooks for Python"] = str(error)
+    return said
