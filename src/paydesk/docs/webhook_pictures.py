@@ -50,8 +50,13 @@ def retries() -> str:
         parts += _attempt(attempt, pause, start, starts[-1], y)
         y += _ROW
     parts += _note(y, "No further attempt: exhausted. It can be sent again, by hand")
-    label = f"{len(starts)} attempts: the first at once, the last {duration(starts[-1])} later"
-    return svg(parts, y + 40, label)
+    return svg(parts, y + 40, alternative_text())
+
+
+def alternative_text() -> str:
+    """Return the picture in a sentence, for those who can't see it."""
+    listed = ", ".join(map(duration, pauses()))
+    return f"{len(pauses()) + 1} attempts: the first at once, the others after {listed}"
 
 
 def _attempt(attempt: int, pause: str, start: int, last: int, y: int) -> Iterator[str]:
