@@ -109,6 +109,15 @@ def test_valid_notification_changes_its_order_once(running: ReceiverProcess) -> 
     assert changes(running, order_id) == [(order_id, "processed", 3)]
 
 
+def test_a_notification_is_recognized_by_its_id(running: ReceiverProcess) -> None:
+    """Under an id that was stored, not even a newer version has an effect: consents have no version at all."""
+    order_id = scene.order_id()
+    first, later = (msgspec.json.decode(event(order_id, version).body) for version in (1, 3))
+    for document in (first, {**later, "id": first["id"]}):
+        assert post(running, msgspec.json.encode(document).decode()) == 200
+    assert changes(running, order_id) == [(order_id, "created", 1)]
+
+
 def test_older_version_is_answered_200_and_changes_nothing(running: ReceiverProcess) -> None:
     """After version 3, version 2 has no effect; neither has another notification with version 3."""
     order_id = scene.order_id()
