@@ -124,7 +124,7 @@ async def _listen(listening: Listening) -> None:
             await feed.skip_to_end()
         printing = Printing(as_json=listening.as_json)
         if target is not None:
-            sender = await opened.enter_async_context(Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS))
+            sender = await opened.enter_async_context(Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS, ports=()))
             note(f"Signed with the secret {target.secret.reveal()}")
             printing = Forwarding(as_json=listening.as_json, sender=sender, target=target)
         mode, goal = "live" if listening.live else "test", f", forwarded to {target.url}" if target is not None else ""

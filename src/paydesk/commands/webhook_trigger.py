@@ -107,7 +107,7 @@ async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_j
     from paydesk.webhooks.forwarding import AnyAddress
     from paydesk.webhooks.sending import Sender
 
-    async with Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS) as sender:
+    async with Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS, ports=()) as sender:
         for number in range(1, attempts + 1):
             attempt = await send(sender, notice, url, secret, number)
             show_attempt(attempt, as_json=as_json)

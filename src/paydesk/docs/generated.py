@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import OPERATIONS
-from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator
+from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator, webhook_events, webhook_pictures
 from paydesk.http import openapi
+from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.http.retired import DESCRIBED
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -17,8 +18,8 @@ _DIFF_LINES_MAX = 40
 
 
 def openapi_json() -> str:
-    """Return the OpenAPI 3.1 document of all operations."""
-    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED), indent=1) + "\n"
+    """Return the OpenAPI 3.1 document of all operations and notifications."""
+    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED, WEBHOOKS), indent=1) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -31,6 +32,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "terminal-payment.svg": pictures.payment,
     "terminal-recovery.svg": pictures.verdicts,
     "token-lifecycle.md": lifecycles.page_of_tokens,
+    "webhook-events.md": webhook_events.page_of_events,
+    "webhook-retries.svg": webhook_pictures.retries,
 }
 
 

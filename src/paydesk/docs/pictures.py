@@ -1,17 +1,13 @@
-"""The pictures of "Build a terminal": a payment with its journal, and the verdicts after a restart, from their table.
-
-They are as narrow as a phone's page, so that their text can be read there, and follow the page's light or dark scheme.
-"""
+"""The pictures of "Build a terminal": a payment with its journal, and the table of verdicts after a restart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import get_args
-from xml.sax.saxutils import escape
 
 from paydesk.device.verdicts import TABLE, Effect, OrderState, Progress, Verdict
+from paydesk.docs.svg import WIDTH, svg, text
 
-_WIDTH = 588
 _COLORS: dict[Verdict, str] = {
     "resume": "#157a5a",
     "forget": "#59636e",
@@ -19,21 +15,6 @@ _COLORS: dict[Verdict, str] = {
     "report": "#1f5fbf",
     "hold": "#b3362b",
 }
-_STYLE = """
-text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-.title { font-weight: 600 }
-.small { font-size: 12px; fill: #59636e }
-.code { font: 12px ui-monospace, monospace; fill: #59636e }
-.verdict { font-weight: 600; fill: #fff }
-.effect { font-size: 11px; fill: #fff }
-.line { stroke: #59636e; stroke-width: 2 }
-.cut { stroke: #b3362b; stroke-width: 2; stroke-dasharray: 6 4 }
-.warning { font-weight: 600; fill: #b3362b }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .small, .code { fill: #9da7b1 } .verdict, .effect { fill: #fff }
-  .line { stroke: #9da7b1 } .cut { stroke: #ff8a7d } .warning { fill: #ff8a7d }
-}
-"""
 
 _PROGRESS: dict[Progress, tuple[str, str]] = {
     "offered": ("offered", ""),
@@ -87,15 +68,15 @@ _MEANINGS: Sequence[str] = (
 
 def payment() -> str:
     """Return the picture of a payment: its steps, what the journal has, the verdict after a power cut at each."""
-    parts, y = [_text(0, 16, "On the terminal", "title"), _text(368, 16, "After a power cut here", "title")], 36
+    parts, y = [text(0, 16, "On the terminal", "title"), text(368, 16, "After a power cut here", "title")], 36
     for number, step in enumerate(_STEPS):
         if number in _LINES:
-            parts += [f'<line class="cut" x1="0" x2="{_WIDTH}" y1="{y + 4}" y2="{y + 4}"/>']
-            parts += [_text(24, y + 24, _LINES[number], "warning")]
+            parts += [f'<line class="cut" x1="0" x2="{WIDTH}" y1="{y + 4}" y2="{y + 4}"/>']
+            parts += [text(24, y + 24, _LINES[number], "warning")]
             y += 38
         parts += _step(step, y, is_last=number == len(_STEPS) - 1)
         y += 66
-    return _svg(parts, y - 4, "A payment on the terminal, with its journal and what follows after a power cut")
+    return svg(parts, y - 4, "A payment on the terminal, with its journal and what follows after a power cut")
 
 
 def _step(step: tuple[str, str, str, Verdict, str], y: int, *, is_last: bool) -> Iterator[str]:
@@ -103,11 +84,11 @@ def _step(step: tuple[str, str, str, Verdict, str], y: int, *, is_last: bool) ->
     if not is_last:
         yield f'<line class="line" x1="7" x2="7" y1="{y + 8}" y2="{y + 66}"/>'
     yield f'<circle cx="7" cy="{y + 10}" r="6" fill="{_COLORS[verdict]}"/>'
-    yield _text(24, y + 14, happens, "title")
+    yield text(24, y + 14, happens, "title")
     if journal:
-        yield _text(24, y + 32, f"journal: {journal}", "code")
+        yield text(24, y + 32, f"journal: {journal}", "code")
     if call:
-        yield _text(24, y + 49, f"then: {call}", "code")
+        yield text(24, y + 49, f"then: {call}", "code")
     yield from _cell(368, y, 220, verdict, reason)
 
 
@@ -115,37 +96,26 @@ def verdicts() -> str:
     """Return the picture of the table of verdicts: columns are last steps, rows are states of the order."""
     columns = [*(_PROGRESS[progress] for progress in get_args(Progress)), ("any step", "with a result")]
     left, width, height = 128, 90, 44
-    parts = [_text(0, 16, "The order", "title"), _text(left, 16, "Last step in the journal", "title")]
+    parts = [text(0, 16, "The order", "title"), text(left, 16, "Last step in the journal", "title")]
     for number, (step, further) in enumerate(columns):
         x = left + number * (width + 2)
-        parts += [_text(x, 38, step, "small"), _text(x, 54, further, "small")]
+        parts += [text(x, 38, step, "small"), text(x, 54, further, "small")]
     y = 64
     for state, (name, further) in _STATES.items():
-        parts += [_text(0, y + 18, name, ""), _text(0, y + 34, further, "small")]
+        parts += [text(0, y + 18, name, ""), text(0, y + 34, further, "small")]
         cells = [TABLE[progress, state] for progress in get_args(Progress)]
         for number, (verdict, effect) in enumerate([*cells, ("report", "none")]):
             parts += _cell(left + number * (width + 2), y, width, verdict, _EFFECTS[effect])
         y += height + 2
     for number, meaning in enumerate(_MEANINGS):
-        parts += [_text(0, y + 22 + number * 18, meaning, "small")]
+        parts += [text(0, y + 22 + number * 18, meaning, "small")]
     assert set(_STATES) == set(get_args(OrderState)), "every state of the table has a row"
-    return _svg(
-        parts, y + 22 + len(_MEANINGS) * 18, "The verdict by the last step in the journal and the order's state"
-    )
+    return svg(parts, y + 22 + len(_MEANINGS) * 18, "The verdict by the last step in the journal and the order's state")
 
 
 def _cell(x: int, y: int, width: int, verdict: Verdict, effect: str) -> Iterator[str]:
     yield f'<rect x="{x}" y="{y}" width="{width}" height="44" rx="4" fill="{_COLORS[verdict]}"/>'
     middle = x + width / 2
-    yield _text(middle, y + (18 if effect else 27), verdict, "verdict", "middle")
+    yield text(middle, y + (18 if effect else 27), verdict, "verdict", "middle")
     if effect:
-        yield _text(middle, y + 35, effect, "effect", "middle")
-
-
-def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _svg(parts: Sequence[str], height: int, label: str) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" viewBox="0 0 {_WIDTH} {height}" role="img"'
-    return "\n".join((f'{head} aria-label="{escape(label)}">', f"<style>{_STYLE}</style>", *parts, "</svg>", ""))
+        yield text(middle, y + 35, effect, "effect", "middle")

@@ -52,7 +52,11 @@ def with_text_rule(schema: Any) -> Any:
 
 def rows(model: type[BaseModel]) -> tuple[FieldRow, ...]:
     """Return every field of the model in document order, including those in objects and arrays."""
-    schema = plain(model.model_json_schema())
+    return rows_of(plain(model.model_json_schema()))
+
+
+def rows_of(schema: Schema) -> tuple[FieldRow, ...]:
+    """Return every field of the schema of an object in document order, including those in objects and arrays."""
     return tuple(_rows(schema, schema.get("$defs", {}), "", required=True))
 
 
@@ -80,7 +84,13 @@ def _type(schema: Schema, named: Schema) -> str:
         return " or ".join(_type(_resolved(choice, named), named) for choice in choices)
     if schema.get("type") == "array":
         return f"array of {_type(_resolved(schema['items'], named), named)}"
-    return str(schema.get("type", "any"))
+    if "type" not in schema:
+        values = [schema["const"]] if "const" in schema else schema.get("enum", [None])
+        return _TYPES.get(type(values[0]), "any")
+    return str(schema["type"])
+
+
+_TYPES: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer"}
 
 
 _BOUNDS = (
@@ -99,7 +109,7 @@ _BOUNDS = (
 def _rules(schema: Schema) -> str:
     rules = [schema["description"].rstrip(".")] if schema.get("description") and "properties" not in schema else []
     if "const" in schema:
-        rules.append(f"`{schema['const']}`")
+        rules.append(f"`{str(schema['const']).lower() if isinstance(schema['const'], bool) else schema['const']}`")
     if "enum" in schema:
         rules.append(", ".join(f"`{value}`" for value in schema["enum"]))
     if text.FORBIDDEN_CLASS in schema.get("pattern", ""):

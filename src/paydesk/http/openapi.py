@@ -15,7 +15,7 @@ from paydesk import __version__
 from paydesk.core import errors, text
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
-from paydesk.http import fields
+from paydesk.http import fields, openapi_webhooks
 from paydesk.http.error_responses import shared_errors, takes_body
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
@@ -26,6 +26,7 @@ from paydesk.http.openapi_components import (
     TOO_LONG,
     Json,
 )
+from paydesk.http.openapi_webhooks import Webhook
 from paydesk.http.retired import Retired
 from paydesk.http.surfaces import JSON, POLICIES, listed
 from paydesk.operation import Operation, Query
@@ -33,8 +34,10 @@ from paydesk.operation import Operation, Query
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 
 
-def document(operations: Iterable[Operation], retired: Iterable[Retired] = ()) -> Json:
-    """Return the OpenAPI 3.1 document of these operations, in their order, and of retired ones."""
+def document(
+    operations: Iterable[Operation], retired: Iterable[Retired] = (), webhooks: Sequence[Webhook] = ()
+) -> Json:
+    """Return the OpenAPI 3.1 document of these operations, in their order, of retired ones, and of notifications."""
     rows = tuple(operations)
     references, schemas = _components(rows)
     shared = _Shared(rows)
@@ -51,12 +54,13 @@ def document(operations: Iterable[Operation], retired: Iterable[Retired] = ()) -
             "summary": "Tokens, in-person orders for card terminals, webhooks.",
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": name, "description": text} for name, text in SURFACES.items()],
+        "tags": [{"name": name, "description": text} for name, text in (SURFACES | openapi_webhooks.TAGS).items()],
         "paths": paths,
+        "webhooks": openapi_webhooks.documents(webhooks),
         "components": {
             "securitySchemes": dict(SECURITY_SCHEMES),
             "headers": HEADERS,
-            "schemas": schemas | ERROR_SCHEMAS,
+            "schemas": schemas | ERROR_SCHEMAS | openapi_webhooks.schemas(webhooks),
             "examples": shared.examples,
         },
     }

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the HTML reference, both generated from the table of operations.
+"""The OpenAPI document and the HTML reference, both generated from the tables of operations and of notifications.
 
 The page needs no script and no other host: its style sheet and icon are served beside it.
 """
@@ -17,6 +17,7 @@ from paydesk import __version__
 from paydesk.http import fields, openapi
 from paydesk.http.advice import ADVICE
 from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
+from paydesk.http.openapi_webhooks import HEADERS, WEBHOOKS
 from paydesk.http.retired import DESCRIBED
 from paydesk.http.surfaces import JSON, POLICIES
 from paydesk.operation import Answer, Call, Handler, Operation
@@ -43,7 +44,7 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
     @cache
     def document() -> Answer:
-        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED))
+        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED, WEBHOOKS))
         return Answer(200, text.encode(), (("cache-control", "no-cache"),))
 
     @cache
@@ -78,6 +79,9 @@ def render(operations: Iterable[Operation]) -> str:
         t=language.texts("en"),
         version=__version__,
         groups=groups,
+        webhooks=WEBHOOKS,
+        webhook_headers=HEADERS,
+        webhook_fields=fields.rows_of,
         retired=DESCRIBED,
         path=openapi.path_template,
         fields=fields.rows,

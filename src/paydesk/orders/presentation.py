@@ -10,7 +10,7 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.core.response import JsonObject, Response, Time, one_of
+from paydesk.core.response import JsonObject, Response, Time, encoded, one_of
 from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
 from paydesk.orders.status import DETAILS, PAYMENT_DETAILS
 from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
@@ -19,6 +19,8 @@ OrderId = Annotated[str, Meta(pattern=ORDER_ID_PATTERN)]
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID_PATTERN)]
 Status = Annotated[str, one_of(EXTENDED.all, 'The last two are used only with `order_statuses = "extended"`.')]
 StatusDetail = Annotated[str, one_of(DETAILS)]
+NotifiedDetail = Annotated[str, one_of("accredited" if detail == "processed" else detail for detail in DETAILS)]
+"""Existing receivers expect `accredited` for a processed order."""
 DecimalCount = Annotated[str, Meta(pattern="^[0-9]+$")]
 """A number as a string, as existing clients expect it."""
 
@@ -74,6 +76,13 @@ class Transactions(Response, frozen=True):
     refunds: Annotated[list[RefundDocument], Meta(min_length=1)] | None = None
 
 
+class NotifiedTransactions(Response, frozen=True):
+    """The payment of an order in notifications, and its refunds. Only its schema is used."""
+
+    payments: Annotated[list[NotifiedPayment], Meta(min_length=1, max_length=1)]
+    refunds: Annotated[list[RefundDocument], Meta(min_length=1)] | None = None
+
+
 class OrderDocument(Response, frozen=True, kw_only=True):
     """An order as create, get, search and cancel respond with it."""
 
@@ -121,10 +130,10 @@ class NotifiedOrder(Response, frozen=True, kw_only=True):
     type: Literal["point"]
     external_reference: str | None = None
     status: Status
-    status_detail: str
-    version: int
+    status_detail: NotifiedDetail
+    version: Annotated[int, Meta(ge=1)]
     total_paid_amount: str | None = None
-    transactions: Transactions
+    transactions: Annotated[Transactions, encoded(NotifiedTransactions)]
 
 
 def order_document(order: Order, labels: Labels) -> OrderDocument:
@@ -164,7 +173,6 @@ def notified_order(order: Order, labels: Labels) -> NotifiedOrder:
         type="point",
         external_reference=order.external_reference,
         status=status,
-        # Existing receivers expect `accredited` for a processed order.
         status_detail="accredited" if order.status_detail == "processed" else order.status_detail,
         version=order.version,
         total_paid_amount=_decimal(order, order.paid_minor),

@@ -35,10 +35,6 @@ CREATE INDEX deliveries_resend ON deliveries (seller_id, subscription_id, resend
 CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
  WHERE (status = 'exhausted' OR status = 'superseded');
 
--- The deliveries of a subscription that an operator can replay.
-CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
- WHERE (status = 'exhausted' OR status = 'superseded');
-
 -- The worker looks for due deliveries one subscription at a time: a long backlog of one is not scanned for the others.
 DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
