@@ -22,6 +22,7 @@ from paydesk.webhooks.resend_store import IS_RESEND, Resend
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
     from paydesk.webhooks.delivery import DeliveryJob
+    from paydesk.webhooks.slots import Slot
 
 log = structlog.get_logger("webhooks")
 
@@ -67,9 +68,8 @@ class ResendJob(Job[tuple[str, int], Resend]):
         return f"resend of webhook {row.claimed.delivery_id}"
 
     def attempt(self, context: WorkerContext, row: Resend) -> Coroutine[Any, Any, None]:  # noqa: ARG002
-        """Take a slot, and return the attempt, which releases it."""
-        self._deliveries.slots.take(row.claimed.subscription_id)
-        return self._resend(row)
+        """Return the attempt, which releases the slot that is taken here."""
+        return self._resend(row, self._deliveries.slots.take(row.claimed.subscription_id))
 
     async def release(self, database: Database, row: Resend) -> None:
         """Release the claim, so that another node sends the notification at once."""
@@ -78,7 +78,10 @@ class ResendJob(Job[tuple[str, int], Resend]):
         except (Unavailable, Locked):
             log.info("claim_not_released", delivery=row.claimed.delivery_id)
 
-    async def _resend(self, resend: Resend) -> None:
+    async def _resend(self, resend: Resend, slot: Slot) -> None:
+        if not await self._deliveries.slots.wait(resend.claimed.subscription_id, slot):
+            await self.release(self._database, resend)
+            return
         attempted = await self._deliveries.send(resend.claimed)
         log_attempt(attempted, None)
         now_ms = self._clock.now_ms()
