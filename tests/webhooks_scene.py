@@ -202,11 +202,12 @@ async def worker(
     *,
     wall: Clock | None = None,
     resolver: CheckedResolver | None = None,
+    keys: Keys = KEYS,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
     """Yield a worker that the test steps."""
     settings = Settings.model_validate(overrides)
-    context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
+    context = WorkerContext(database, settings, clock, keys, loopback_allowed=True)
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True),
         timeout_seconds=settings.webhook_timeout_seconds,
