@@ -14,8 +14,9 @@ import pytest
 from paydesk.core.secrets import Secret
 from paydesk.orders import samples
 from paydesk.webhooks import forwarding, signature
-from paydesk.webhooks.diagnosis import NamedSecret, Recorded, Verdict, verify
+from paydesk.webhooks.diagnosis import Verdict, verify
 from paydesk.webhooks.forwarding import Notice
+from paydesk.webhooks.mistakes import NamedSecret, Recorded
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "QUJD" * 8
