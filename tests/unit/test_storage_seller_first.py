@@ -49,6 +49,8 @@ ALLOWED = {
     "operators.stores.POINTS_OF_SALE": _OPERATORS,
     "operators.store_changes.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
     "operators.store_changes.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
+    "operators.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
+    "operators.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""

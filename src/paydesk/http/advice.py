@@ -102,6 +102,7 @@ ADVICE = {
     "seller_not_found": "Use a user_id from the list of sellers.",
     "secret_not_found": "Use an id from the application's `secrets`.",
     "operator_not_found": "Use an id from the list of operators.",
+    "last_owner": "Add another owner first, then repeat the request.",
     "grant_not_found": "Use an id from the list of grants, unchanged.",
     "store_not_found": "Use a store_id from the seller's list of stores.",
     "pos_not_found": "Use a pos_id from the seller's list of points of sale.",
