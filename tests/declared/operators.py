@@ -52,8 +52,8 @@ NEEDS_MORE = (
     "operator_resolve_reversal",
     "operator_withdraw_grant",
 )
-"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval or a grant: see other
-tests."""
+"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval or
+a grant: see other tests."""
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:

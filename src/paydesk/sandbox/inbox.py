@@ -86,6 +86,13 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, fault
     return InboxEntry(received_ms, int(not fault), header_text, body_text[:BODY_CHARACTERS_MAX], fault)
 
 
+def subject_of(body: bytes) -> str:
+    """Return the id of the order that the notification is about; empty if the body names none."""
+    document = _parsed(_text(body)[:BODY_CHARACTERS_MAX])
+    subject = _subject(document).get("order_id") if isinstance(document, dict) else None
+    return subject if isinstance(subject, str) else ""
+
+
 def received(entry: InboxEntry) -> Received:
     """Return the entry for the answer, with the fields that its body has."""
     body = _parsed(entry.body)

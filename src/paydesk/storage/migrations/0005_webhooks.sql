@@ -33,3 +33,6 @@ DROP INDEX deliveries_due;
 CREATE INDEX deliveries_due ON deliveries (subscription_id, next_ms) WHERE status = 'pending';
 
 ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the URL and the headers that were sent
+
+-- Development only: a reset removed the events up to this number. Later ones go on from it.
+ALTER TABLE event_counters ADD COLUMN reset_number bigint NOT NULL DEFAULT 0;
