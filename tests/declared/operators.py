@@ -25,6 +25,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_seller": {"name": "Bia"},
     "operator_password_seller": {},
     "operator_create_operators": {"name": "Eva", "role": "support"},
+    "operator_change_operator": {"name": "Eva"},
     "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {"seller_id": "$seller", "script": "ignore"},
@@ -41,16 +42,22 @@ VALID_BODIES: dict[str, Any] = {
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "operator_replay_deliveries": {"subscription_id": "$subscription"},
     "clock_move": {"advance": "1s"},
+    "dev_reset": {},
 }
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
 
 NEEDS_MORE = (
+    "operator_delete_application",
+    "operator_delete_seller",
+    "operator_delete_operator",
+    "operator_revoke_operator",
     "operator_delete_secret",
     "operator_resolve_order",
     "operator_resolve_reversal",
     "operator_withdraw_grant",
 )
-"""These need a second secret, an unknown outcome, a late approval or a grant: see other tests."""
+"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval or
+a grant: see other tests."""
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -139,7 +146,7 @@ async def _support(attempt: Attempt) -> Reply:
     return await attempt.send(token=(await operator(attempt.service, "support")).token)
 
 
-@TABLE.way("clock_show/forbidden", "clock_move/forbidden")
+@TABLE.way("clock_show/forbidden", "clock_move/forbidden", "dev_reset/forbidden")
 async def _foreign_origin(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Origin": "https://other.example"})
 
@@ -325,6 +332,26 @@ async def _email_of_another(attempt: Attempt) -> Reply:
     other = {**VALID_BODIES["operator_create_sellers"], "email": "taken@shop.example"}
     assert (await _operator(attempt).ask("POST", "sellers", other)).status in (201, 409)
     return await attempt.send(body={**attempt.body, "email": "taken@shop.example"})
+
+
+@TABLE.way("operator_delete_application/in_use", "operator_delete_seller/in_use")
+async def _with_a_grant(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("operator_delete_operator/in_use")
+async def _operator_with_changes(attempt: Attempt) -> Reply:
+    other = await operator(attempt.service)
+    await other.did("POST", "operators", VALID_BODIES["operator_create_operators"])
+    return await attempt.at(operator_id=other.operator_id).send()
+
+
+@TABLE.way("last_owner")
+async def _last_owner(attempt: Attempt) -> Reply:
+    one = _operator(attempt)
+    await attempt.service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE operator_id <> $1", one.operator_id)
+    body = {"role": "support"} if attempt.operation.method == "PATCH" else None
+    return await attempt.at(operator_id=one.operator_id).send(body=body)
 
 
 @TABLE.way("too_many_secrets")

@@ -175,6 +175,13 @@ class OperatorRequest(Model):
     role: Role = Field(examples=["operator"])
 
 
+class OperatorChange(Change):
+    """`PATCH /operator/v1/operators/{operator_id}`."""
+
+    name: Name | None = None
+    role: Role | None = None
+
+
 class StoreRequest(Model):
     """`POST /operator/v1/stores`."""
 

@@ -9,8 +9,16 @@ from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.sandbox import callback, handlers, inbox, inbox_page, simulated_payments
-from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, SimulatedRequest
+from paydesk.sandbox import callback, handlers, inbox, inbox_page, reset, simulated_payments
+from paydesk.sandbox.schemas import (
+    AcquirerAnswer,
+    AcquirerRequest,
+    ClockAnswer,
+    ClockMove,
+    Inbox,
+    ResetRequest,
+    SimulatedRequest,
+)
 from paydesk.web import assets, html
 
 SIMULATION: tuple[Operation, ...] = (
@@ -146,7 +154,25 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(PROPERTY_VALUE,),
         description=(
             "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
-            "Sockets, presence, rates and the time in signatures follow the machine's clock."
+            "Sockets, presence, rates and the time in signatures follow the machine's clock. If the tokens of the"
+            " credentials file have expired by the move, the file gets new ones, and the answer names it."
+        ),
+    ),
+    _development(
+        method="POST",
+        path="/dev/reset",
+        name="dev_reset",
+        summary="Remove all orders and start anew",
+        surface="operator",
+        handler=reset.reset,
+        status=204,
+        transaction="none",
+        body=ResetRequest,
+        description=(
+            "Removes the orders of all sellers with their events, notifications, payments and print actions, stored"
+            " idempotency keys, the demo inbox, codes, and every token that is not in the credentials file. Virtual"
+            " terminals stop what they are doing and are idle. Applications, sellers, terminals, subscriptions, grants"
+            " and the clock stay, and so do cursors of `/v1/events`, which get the events from then on."
         ),
     ),
     *assets.operations("paydesk.sandbox", development=True),

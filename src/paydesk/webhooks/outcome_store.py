@@ -40,10 +40,14 @@ UPDATE deliveries SET next_ms = $4
    AND created_ms > $3
 """
 
+# Inserts nothing for a delivery that was removed while it was sent, by a reset in development.
 ADD_ATTEMPT = """
 INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error,
                       request)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
+SELECT seller_id, delivery_id, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint), CAST($6 AS bigint),
+       CAST($7 AS text), CAST($8 AS text), CAST($9 AS text)
+  FROM deliveries WHERE seller_id = $1 AND delivery_id = $2
+ON CONFLICT DO NOTHING
 """
 
 

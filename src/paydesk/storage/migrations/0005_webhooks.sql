@@ -49,3 +49,6 @@ CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms,
 ALTER TABLE demo_inbox ADD COLUMN action text NOT NULL DEFAULT '';
 ALTER TABLE demo_inbox ADD COLUMN order_id text NOT NULL DEFAULT '';   -- in upper case
 ALTER TABLE demo_inbox ADD COLUMN checks text NOT NULL DEFAULT '';
+
+-- Development only: a reset removed the events up to this number. Later ones go on from it.
+ALTER TABLE event_counters ADD COLUMN reset_number bigint NOT NULL DEFAULT 0;
