@@ -332,10 +332,10 @@ MUTANTS = (
     ),
     Mutant(
         "In order per order and subscription",
-        "a version that failed five times is superseded though no newer one waits",
+        "a newer version supersedes one that failed less than five times",
         "webhooks/store.py",
-        "AND first.version < due.version AND first.subscription_id = $2",
-        "AND first.version <= due.version AND first.subscription_id = $2",
+        "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}",
+        "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS} - 1",
         SUPERSEDED,
         "sqlite",
     ),

@@ -124,8 +124,8 @@ async def test_a_success_does_not_release_parked_deliveries(database: Database, 
         await scene.announce(database, clock.now_ms(), order, 2)
         gate.set()
         await worker.settle()
+        first, second = await scene.deliveries(database, order)
         assert await scene.step(worker) == 0
-    first, second = await scene.deliveries(database, order)
     assert (first.status, second.status, second.next_ms) == ("delivered", "pending", PARKED_MS)
 
 
