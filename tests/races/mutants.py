@@ -39,6 +39,8 @@ TOKENS = "tests/races/test_promises_tokens.py"
 PRESENTED = "tests/contract/test_oauth_revoke_introspect.py"
 AWAY = "tests/races/test_away_and_back.py"
 KILLED = "tests/races/test_killed.py"
+PAUSING = "tests/workers/test_webhooks_pausing.py"
+SUPERSEDED = "tests/workers/test_webhooks_superseded.py"
 WEBHOOKS = "tests/races/test_webhooks_races.py"
 OPERATORS = "tests/races/test_operators_races.py"
 PARTIES = "tests/races/test_nodes_accounts.py"
@@ -305,9 +307,9 @@ MUTANTS = (
     Mutant(
         "Every event is delivered at least once",
         "an attempt that failed counts as delivered",
-        "webhooks/delivery.py",
-        "            if outcome.delivered:\n                await store.delivered",
-        "            if True:\n                await store.delivered",
+        "webhooks/recording.py",
+        "            if outcome.delivered:\n                await outcome_store.delivered",
+        "            if True:\n                await outcome_store.delivered",
         CHAOS,
         "sqlite",
     ),
@@ -327,6 +329,42 @@ MUTANTS = (
         'AND NOT EXISTS (SELECT 1 {_earlier("due")})',
         "AND 1 = 1",
         WEBHOOKS,
+    ),
+    Mutant(
+        "In order per order and subscription",
+        "a newer version supersedes one that failed less than five times",
+        "webhooks/store.py",
+        "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}",
+        "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS} - 1",
+        SUPERSEDED,
+        "sqlite",
+    ),
+    Mutant(
+        "A paused subscription gets nothing, and all of it on resume",
+        "a success makes parked deliveries due",
+        "webhooks/outcome_store.py",
+        '   AND next_ms > $4 AND next_ms < {PARKED_MS}\n"""\n\n# Deliveries created',
+        '   AND next_ms > $4\n"""\n\n# Deliveries created',
+        PAUSING,
+        "sqlite",
+    ),
+    Mutant(
+        "A paused subscription gets nothing, and all of it on resume",
+        "deliveries that were parked stay so after a resume",
+        "webhooks/store.py",
+        " OR (paused = 0 AND last_ms >= {PARKED_MS})",
+        "",
+        PAUSING,
+        "sqlite",
+    ),
+    Mutant(
+        "A subscription that failed for five days is paused once",
+        "a success that is recorded at the same time is ignored",
+        "webhooks/failing.py",
+        "   AND failing_since_ms <= CAST($2 AS bigint) - {PAUSED_AFTER_MS}\nRETURNING failing_since_ms",
+        "RETURNING COALESCE(failing_since_ms, 0)",
+        PAUSING,
+        "sqlite",
     ),
     Mutant(
         "Deliveries are committed with their event",
@@ -492,7 +530,7 @@ MUTANTS = (
         "A withdrawal is notified",
         "who may hear nothing more does not hear of that either",
         "webhooks/store.py",
-        "              OR (topic = 'orders'\n                  AND EXISTS",
+        "              OR (s.topic = 'orders'\n                  AND EXISTS",
         "              OR (EXISTS",
         WITHDRAWAL,
         "delivered and sqlite",

@@ -61,9 +61,9 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "an address that is refused at delivery is an attempt like any other",
-        "webhooks/delivery.py",
-        "await _record_refused(tx, claimed, outcome.refused, now_ms) if outcome.refused is not None else None",
-        "None",
+        "webhooks/recording.py",
+        "if refused is not None and await",
+        "if False and await",
         REFUSED,
         "sqlite",
     ),
