@@ -205,7 +205,7 @@ VIOLATIONS = {
     "event_out_of_order": f"UPDATE order_events SET number = 9 {WHERE} AND version = 1",
     "event_in_wrong_feed": f"UPDATE order_events SET live = 1 {WHERE} AND version = 1",
     "event_stuck": f"UPDATE order_events SET created_ms = {NOW - DAY - 1} WHERE number IS NULL",
-    "delivery_overdue": f"UPDATE deliveries SET status = 'pending', created_ms = {NOW - 32 * DAY}",
+    "delivery_overdue": f"UPDATE deliveries SET status = 'pending', next_ms = {NOW - 32 * DAY}",
     "key_without_response": "UPDATE idempotency_keys SET answer = NULL",
     "code_without_family": "UPDATE codes SET family_id = NULL",
     "access_tokens_generations": "DELETE FROM access_tokens WHERE generation = 2",

@@ -127,12 +127,13 @@ WHOLE_RULES = (
                 WHERE e.seller_id = d.seller_id AND e.application_id = s.application_id
                   AND d.order_id = CAST(e.application_id AS text) AND e.version = d.version)""",
     ),
+    # Not by age: an operator may replay old deliveries.
     Rule(
         "delivery_overdue",
-        "pending since {0} (epoch milliseconds)",
+        "its next attempt has been due since {0} (epoch milliseconds)",
         f"""
-        SELECT seller_id, delivery_id, created_ms FROM deliveries
-         WHERE {PENDING} AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
+        SELECT seller_id, delivery_id, next_ms FROM deliveries
+         WHERE {PENDING} AND next_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
         timed=True,
     ),
 )
