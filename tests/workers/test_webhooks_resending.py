@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from paydesk import retention
 from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, JobWorker
+from paydesk.jobs import Claim, JobWorker, run_together
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction, Unavailable
 from paydesk.webhooks import outbox, pausing, replaying, resend_store, store
@@ -223,6 +224,35 @@ async def test_the_schedule_waits_for_a_resend(database: Database, clock: Movabl
         await resends.settle()
         assert await deliveries.step() == 1
         assert await state(database, delivery_id) == ("pending", 2, 1, 0, 0)
+
+
+async def test_resend_gets_the_next_slot_of_a_busy_receiver(database: Database, clock: MovableClock) -> None:
+    """It waits while all slots are in use, and claims that were given up count as no attempt."""
+    ended = asyncio.Event()
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        await ended.wait()
+        return web.Response()
+
+    async with (
+        scene.receiver(answer) as receiver,
+        workers(database, clock, webhook_concurrency_max=1) as (deliveries, resends),
+    ):
+        await scene.subscribe(database, receiver.url)
+        await announced(database, clock)
+        assert await deliveries.start_due() == 1
+        await scene.until(lambda: len(receiver.got) == 1)
+        (delivery_id,) = await announced(database, clock)
+        await change(database, delivery_id, "status = 'exhausted', attempts = 11, ended_ms = 7")
+        await request(database, delivery_id, clock)
+        assert await resends.step() == 1
+        assert await state(database, delivery_id) == ("exhausted", 11, 0, 1, 0)
+        assert len(receiver.got) == 1
+        assert await resends.start_due() == 1
+        ended.set()
+        await resends.settle()
+        await deliveries.settle()
+        assert await state(database, delivery_id) == ("delivered", 12, 1, 0, 0)
 
 
 async def test_request_during_a_resend_is_not_lost(database: Database, clock: MovableClock) -> None:
@@ -458,6 +488,47 @@ async def test_replayed_versions_are_sent_in_order(database: Database, clock: Mo
     assert [got.headers["X-Retry"] for got in receiver.got] == ["11", "12", "11", "11"]
 
 
+async def test_steps_of_a_replay_keep_the_order(
+    database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step makes a version pending before an earlier one."""
+    monkeypatch.setattr(replaying, "STEP_ROWS_MAX", 2)
+    subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
+    orders = [await announced(database, clock, versions=3) for _ in range(3)]
+    for ids in orders:
+        for delivery_id in ids:
+            await change(database, delivery_id, "status = 'exhausted', ended_ms = 7")
+    cursor: replaying.Cursor | None = replaying.Cursor()
+    counts = []
+    while cursor is not None:
+        step = partial(replaying.replay_step, subscription_id=subscription_id, since_ms=0, now_ms=1, begin=cursor)
+        count, cursor = await database.write(step)
+        counts.append(count)
+        for ids in orders:
+            statuses = [(await state(database, delivery_id))[0] for delivery_id in ids]
+            assert statuses == sorted(statuses, reverse=True), "pending ones come first"
+    assert (sum(counts), max(counts)) == (9, 2)
+
+
+async def test_replay_ends_although_attempts_fail_meanwhile(
+    database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delivery that is exhausted again is not replayed twice by one request."""
+    monkeypatch.setattr(replaying, "STEP_ROWS_MAX", 1)
+    subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
+    ids = [(await announced(database, clock))[0] for _ in range(3)]
+    cursor: replaying.Cursor | None = replaying.Cursor()
+    total = 0
+    while cursor is not None:
+        for delivery_id in ids:
+            await change(database, delivery_id, "status = 'exhausted', ended_ms = 7")
+        step = partial(replaying.replay_step, subscription_id=subscription_id, since_ms=0, now_ms=1, begin=cursor)
+        count, cursor = await database.write(step)
+        total += count
+        assert total <= len(ids)
+    assert total == len(ids)
+
+
 async def test_replay_during_a_resend_waits_for_it(database: Database, clock: MovableClock) -> None:
     """The schedule claims the delivery after the attempt; its success counts."""
     ended = asyncio.Event()
@@ -483,17 +554,34 @@ async def test_replay_during_a_resend_waits_for_it(database: Database, clock: Mo
     assert len(receiver.got) == 1
 
 
-async def test_retention_keeps_what_is_being_resent(database: Database, clock: MovableClock) -> None:
-    """Then the delivery is deleted with its attempts, those of resends too."""
+@pytest.mark.parametrize("attempts", [0, 1])
+async def test_retention_keeps_what_is_being_resent(database: Database, clock: MovableClock, attempts: int) -> None:
+    """With its attempts. Then the delivery is deleted with all attempts, those of resends too."""
     clock.freeze()
-    async with scene.receiver(scene.failing(500)) as receiver, workers(database, clock) as (_, resends):
+    async with scene.receiver(scene.failing(500)) as receiver, workers(database, clock) as (deliveries, resends):
         await scene.subscribe(database, receiver.url)
         (delivery_id,) = await announced(database, clock)
-        await change(database, delivery_id, "status = 'exhausted', attempts = 0, ended_ms = 7")
+        if attempts:
+            await scene.step(deliveries)
+        await change(database, delivery_id, "status = 'exhausted', ended_ms = 7")
         await request(database, delivery_id, clock)
         prune, now_ms = retention._prune_deliveries, clock.now_ms()
         assert await database.write(lambda tx: prune(tx, scene.SELLER, now_ms, 100)) == 0
         assert await resends.step() == 1
-        assert len(await scene.attempts(database, delivery_id)) == 1
-        assert await database.write(lambda tx: prune(tx, scene.SELLER, now_ms, 100)) == 2
+        assert len(await scene.attempts(database, delivery_id)) == attempts + 1
+        assert await database.write(lambda tx: prune(tx, scene.SELLER, now_ms, 100)) == attempts + 2
         assert await scene.attempts(database, delivery_id) == []
+
+
+async def test_failure_of_one_worker_ends_the_other(database: Database, clock: MovableClock) -> None:
+    """The exception reaches the supervisor, which restarts both."""
+
+    class Failing(JobWorker[tuple[str, int], Resend]):
+        async def run(self, stop: asyncio.Event) -> None:  # noqa: ARG002  # it ends at once
+            raise Unavailable("the database is away")
+
+    async with workers(database, clock) as (deliveries, resends):
+        failing = Failing(resends._context, resends._job)
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(run_together(asyncio.Event(), deliveries, failing), 5)
+        assert not [task for task in asyncio.all_tasks() if "JobWorker.run" in repr(task)]

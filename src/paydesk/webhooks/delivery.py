@@ -139,7 +139,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         return await self._recorder.record(await self.send(claimed))
 
     async def send(self, claimed: Claimed) -> Attempted:
-        """Send a notification with fresh signatures, and release the slot that its attempt has taken."""
+        """Send a notification with fresh signatures, and release its slot."""
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:

@@ -72,6 +72,12 @@ UPDATE deliveries SET claimed_until_ms = CASE WHEN attempts = $3 THEN 0 ELSE cla
 
 RELEASE = "UPDATE deliveries SET claimed_until_ms = 0 WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3"
 
+# Nothing was sent, so the attempt does not count.
+RELEASE_UNSENT = """
+UPDATE deliveries SET claimed_until_ms = 0, attempts = attempts - 1, uncounted = uncounted - 1
+ WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Resend:
@@ -117,3 +123,8 @@ async def end(tx: Transaction, resend: Resend) -> None:
 async def release(tx: Transaction, resend: Resend) -> None:
     """Release a claim before it expires."""
     await tx.run(RELEASE, resend.claimed.seller_id, resend.claimed.delivery_id, resend.claimed.attempt)
+
+
+async def release_unsent(tx: Transaction, resend: Resend) -> None:
+    """Release a claim for which nothing was sent."""
+    await tx.run(RELEASE_UNSENT, resend.claimed.seller_id, resend.claimed.delivery_id, resend.claimed.attempt)

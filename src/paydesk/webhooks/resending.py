@@ -6,7 +6,7 @@ is sent again. A claim excludes an attempt of the schedule, and the other way ro
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -18,6 +18,7 @@ from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, outcome_store, resend_store, store
 from paydesk.webhooks.recording import Attempted, log_attempt, record_with_retry
 from paydesk.webhooks.resend_store import IS_RESEND, Resend
+from paydesk.webhooks.slots import Slot
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -44,9 +45,12 @@ class ResendJob(Job[tuple[str, int], Resend]):
         for subscription_id, seller_id in await database.read(lambda tx: resend_store.waiting(tx, wall_ms)):
             yield subscription_id, seller_id
 
-    def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
-        """Return how many more deliveries to the subscription may start."""
-        return self._deliveries.slots.free(group[0])
+    def free(self, group: tuple[str, int], running: int) -> int:
+        """Return how many more deliveries to the subscription may be claimed.
+
+        One may always wait for a slot: a backlog leaves none free.
+        """
+        return max(self._deliveries.slots.claimable(group[0]), 0 if running else 1)
 
     async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Resend]:
         """Claim requested resends, or drop the requests if the subscription has ended for the seller."""
@@ -71,21 +75,24 @@ class ResendJob(Job[tuple[str, int], Resend]):
         """Return the attempt, which releases the slot that is taken here."""
         return self._resend(row, self._deliveries.slots.take(row.claimed.subscription_id))
 
-    async def release(self, database: Database, row: Resend) -> None:
-        """Release the claim, so that another node sends the notification at once."""
+    async def release(self, database: Database, row: Resend) -> None:  # noqa: ARG002  # it is this node's
+        """Release the claim, so that the notification is sent again at once."""
+        await self._release(row, resend_store.release)
+
+    async def _release(self, row: Resend, change: Callable[[Transaction, Resend], Awaitable[None]]) -> None:
         try:
-            await database.write(lambda tx: resend_store.release(tx, row))
+            await self._database.write(lambda tx: change(tx, row))
         except (Unavailable, Locked):
             log.info("claim_not_released", delivery=row.claimed.delivery_id)
 
     async def _resend(self, resend: Resend, slot: Slot) -> None:
         if not await self._deliveries.slots.wait(resend.claimed.subscription_id, slot):
-            await self.release(self._database, resend)
-            return
+            # It is claimed again at once.
+            return await self._release(resend, resend_store.release_unsent)
         attempted = await self._deliveries.send(resend.claimed)
         log_attempt(attempted, None)
         now_ms = self._clock.now_ms()
-        await record_with_retry(attempted, lambda: self._write(resend, attempted, now_ms))
+        return await record_with_retry(attempted, lambda: self._write(resend, attempted, now_ms))
 
     async def _write(self, resend: Resend, attempted: Attempted, now_ms: int) -> None:
         claimed, outcome = attempted.claimed, attempted.outcome
