@@ -56,14 +56,13 @@ UNPARK = _step("next_ms = created_ms, uncounted = attempts", f"d.next_ms >= {PAR
 # One that is claimed is being sent. It is found again when its attempt has failed.
 WITHDRAW_SOME = _step(f"{WITHDRAW.target}, ended_ms = $4", "d.claimed_until_ms <= $3", "$5")
 
-# Parked deliveries of seller $1 created before $2 end at $3.
+# SQLite reads the tables of a CROSS JOIN in this order. Parked deliveries of seller $1 created before $2 end at $3.
 EXHAUST_OLD = f"""
 UPDATE deliveries SET {EXHAUST.target}, ended_ms = $3
  WHERE seller_id = $1 AND delivery_id IN (WITH old AS MATERIALIZED (
-       SELECT d.delivery_id FROM subscriptions s
-         JOIN deliveries d ON d.subscription_id = s.subscription_id AND d.seller_id = $1 AND d.{PENDING}
-                          AND d.next_ms = {PARKED_MS} AND d.created_ms < $2
-        WHERE s.paused_ms IS NOT NULL
+       SELECT d.delivery_id FROM subscriptions s CROSS JOIN deliveries d
+        WHERE s.paused_ms IS NOT NULL AND d.subscription_id = s.subscription_id AND d.seller_id = $1 AND d.{PENDING}
+          AND d.next_ms = {PARKED_MS} AND d.created_ms < $2
         LIMIT $4 FOR UPDATE OF d SKIP LOCKED) SELECT * FROM old)
 """
 
