@@ -15,7 +15,7 @@ from paydesk.orders.status import CREATED, State, legal
 
 VIOLATIONS_MAX = 100
 ENDED_OPENLY = ("exhausted", "superseded", "withdrawn")
-DEFECTS = ("unhandled_exception", "undeclared_error", "worker_failed", "delivery_failed")
+DEFECTS = ("unhandled_exception", "undeclared_error", "worker_failed", "delivery_attempt_crashed")
 CHAINED = ("The above exception was", "During handling of the above")
 
 Check = Callable[[Records, Facts], Iterator[str]]

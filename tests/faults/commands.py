@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recovery": ("faults.recovery_command", "kill a terminal and the service at each step of a payment"),
     "terminals": ("faults.terminals_command", "thousands of virtual terminals behind a flaky network"),
     "reboots": ("faults.reboots_command", "kill a service and its virtual terminals, and wait for each to sell again"),
+    "webhooks": ("faults.webhooks_command", "kill the delivering process while most receivers fail"),
     "full-disk": ("faults.full_disk_command", "fill SQLite's disk, and make room again"),
 }
 """Name → the module whose `main(arguments)` returns the exit status, and what it does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.invariants.rule import KEPT_MS_MIN, ORDERS_OF_PAGE, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
-from paydesk.webhooks.schedule import PENDING
+from paydesk.webhooks.schedule import PARKED_MS, PENDING, SUPERSEDED
 
 PENDING_MS_MAX = 31 * 86_400_000
 
@@ -128,12 +128,32 @@ WHOLE_RULES = (
                 WHERE e.seller_id = d.seller_id AND e.application_id = s.application_id
                   AND d.order_id = CAST(e.application_id AS text) AND e.version = d.version)""",
     ),
+    # Replayed deliveries, and those of a subscription that was resumed, may be older, but are due again.
     Rule(
         "delivery_overdue",
         "pending since {0} (epoch milliseconds)",
         f"""
         SELECT seller_id, delivery_id, created_ms FROM deliveries
-         WHERE {PENDING} AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}""",
+         WHERE {PENDING} AND created_ms < CAST($1 AS bigint) - {PENDING_MS_MAX}
+           AND (next_ms < CAST($1 AS bigint) - {PENDING_MS_MAX} OR next_ms >= {PARKED_MS})""",
         timed=True,
+    ),
+    # The newer one ends later, so it is pruned later.
+    Rule(
+        "superseded_without_newer",
+        "version {0} was superseded, but there is no newer one",
+        f"""
+        SELECT d.seller_id, d.delivery_id, d.version FROM deliveries d
+         WHERE d.{SUPERSEDED} AND NOT EXISTS (
+               SELECT 1 FROM deliveries n
+                WHERE n.seller_id = d.seller_id AND n.order_id = d.order_id AND n.version > d.version
+                  AND n.subscription_id = d.subscription_id)""",
+    ),
+    Rule(
+        "pause_without_actor",
+        "has paused_ms {0} and paused_by {1}",
+        """
+        SELECT 0, subscription_id, COALESCE(CAST(paused_ms AS text), 'none'), COALESCE(paused_by, 'none')
+          FROM subscriptions WHERE (paused_ms IS NULL) <> (paused_by IS NULL)""",
     ),
 )
