@@ -60,7 +60,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "operator_create_applications": (*ADDRESS, "separated by single spaces"),
     "operator_change_application": (*ADDRESS, "separated by single spaces"),
     "operator_create_subscriptions": (*ADDRESS, NO_INTEGER),
-    "operator_change_subscription": ADDRESS,
+    "operator_change_subscription": (*ADDRESS, "must have"),
     "operator_create_codes": ("separated by single spaces", "must be within", "must come with", *ADDRESS, NO_INTEGER),
     "operator_create_secret": ("at most 90d",),
     "operator_create_stores": (NO_INTEGER,),

@@ -115,6 +115,7 @@ async def _consents(tx: Transaction) -> None:
     await _subscribe(tx, "connect", topic="mp-connect", live=1)
     await _subscribe(tx, "withdrawals", topic="mp-connect", actions='["application.deauthorized"]')
     await _subscribe(tx, "late", topic="mp-connect", created_ms=NOW + 1)
+    await _subscribe(tx, "late-consents", topic="mp-connect", actions_ms=NOW + 1)
     for authorization_id, withdrawn_ms in (("g1", None), ("g2", NOW)):
         named = {"seller_id": 1, "authorization_id": authorization_id, "application_id": 7, "scope": "read"}
         await _insert(tx, "authorizations", **named, created_ms=NOW, withdrawn_ms=withdrawn_ms)
@@ -140,6 +141,7 @@ async def _consistent(tx: Transaction) -> None:
     await _consents(tx)
     await _subscribe(tx, SUBSCRIPTION)
     await _subscribe(tx, "later", created_ms=NOW + 1)
+    await _subscribe(tx, "widened", actions_ms=NOW + 1)
     await _subscribe(tx, "live", live=1)
     await _subscribe(tx, "filtered", actions='["order.failed"]')
     await _order(tx, ORDER, STEPS, paid_ms=NOW, paid_minor=1000, refunded_minor=300, refunding_minor=700)
