@@ -16,9 +16,11 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
+from faulty_database import FaultyDatabase
 from operator_calls import Operator, audited, operator
-from paydesk.storage.database import Database
-from paydesk.webhooks.faults import KINDS
+from paydesk.storage.database import Database, T, Work
+from paydesk.webhooks import fault_store
+from paydesk.webhooks.faults import KINDS, Fault
 from service import Reply, Service, Terminal, running
 from virtual_scene import create, ended, playing
 
@@ -347,3 +349,36 @@ async def test_orders_created_at_the_same_time_are_all_notified_before(database:
         await set_fault(one.owner, one.subscription_id, "before_answer")
         created = await asyncio.gather(*(one.order() for _ in range(12)))
         assert [(reply.status, was_first) for reply, _, was_first in created] == [(201, True)] * 12
+
+
+class Interleaved(FaultyDatabase):
+    """A database that sets a fault after a read of the endpoint, before the endpoint continues."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.subscription_id = ""
+
+    async def read(self, work: Work[T], **options: Any) -> T:
+        """Read, then set the fault, once."""
+        found = await super().read(work, **options)
+        if work is fault_store.any_before_answer and self.subscription_id:
+            subscription_id, self.subscription_id = self.subscription_id, ""
+            # Counting the first order's notification would remind the endpoint.
+            while await super().read(scene.pending_count):  # noqa: ASYNC110 - the worker does not signal completion
+                await asyncio.sleep(0.01)
+            fault = Fault("before_answer", 1)
+            await self.write(lambda tx: fault_store.set_fault(tx, subscription_id, fault))
+        return found
+
+
+async def test_a_fault_that_is_set_during_a_request_affects_the_next_one(database: Database) -> None:
+    """The endpoint remembers that there is no fault only if none was set since it asked."""
+    interleaved = Interleaved(database)
+    async with shop(interleaved) as one:
+        interleaved.subscription_id = one.subscription_id
+        assert (await one.order())[0].status == 201
+        assert interleaved.subscription_id == ""
+        one.receiver.answer = slowly
+        reply, seconds, was_first = await one.order()
+        assert (reply.status, was_first) == (201, True)
+        assert seconds >= 0.3
