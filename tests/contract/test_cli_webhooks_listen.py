@@ -23,7 +23,9 @@ from paydesk_process import PAYDESK, command, credentials, dev, environment, req
 from webhook_validators import in_python
 
 VALID = {"mercadopago for Python": "", "standardwebhooks for Python": ""}
-ENDS_SECONDS_MAX = 1.0
+ENDS_SECONDS_MAX = 5.0
+"""Ending takes about 0.2 s of processor time, which is more on a busy machine. A wait for the service or for a receiver
+would take over 20 s."""
 
 
 class Listener:
@@ -143,7 +145,7 @@ FAILED = ["order.created", "order.at_terminal", "order.failed"]
 
 
 def test_forwards_events_as_the_service_would(shared: Path) -> None:
-    """From now on, in order, with valid signatures and the bytes of the event; Ctrl-C ends it within a second."""
+    """From now on, in order, with valid signatures and the bytes of the event; Ctrl-C ends it at once."""
     before = order(shared)
     with hook() as receiving, listening(shared, "--forward-to", f"{receiving.url}?shop=7") as listener:
         order_id = order(shared)
