@@ -1,4 +1,4 @@
-"""The screenshots in docs/ of the pages: those for sellers, of a real service in a real browser with a phone's window."""
+"""The screenshots in docs/: here those of the seller's pages, of a real service in a browser with a phone's window."""
 
 from __future__ import annotations
 
