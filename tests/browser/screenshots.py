@@ -1,4 +1,4 @@
-"""The screenshots in docs/ of the seller's pages, of a real service in a real browser with a phone's window."""
+"""The screenshots in docs/: here those of the seller's pages, of a real service in a browser with a phone's window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from playwright.async_api import Browser
 
-from browser import chromium, virtual_pictures
+from browser import chromium, inbox_pictures, virtual_pictures
 from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
 from paydesk.core.clock import MovableClock
@@ -92,6 +92,7 @@ async def _take_all(executable: str) -> None:
                     await _take(picture, browser, shop)
             sys.stdout.write(f"{picture.file.relative_to(FOLDER.parents[1])}\n")
         await virtual_pictures.take_all(browser, FOLDER, DAY_MS)
+        await inbox_pictures.take(browser, FOLDER, DAY_MS)
 
 
 async def _take(picture: Picture, browser: Browser, shop: Shop) -> None:

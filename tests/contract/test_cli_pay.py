@@ -93,7 +93,7 @@ def test_answer_of_a_failing_receiver_is_printed(folder: Path) -> None:
 
 
 def test_without_a_webhook_in_the_credentials_none_is_awaited(folder: Path, tmp_path: Path) -> None:
-    """As with a file that someone wrote."""
+    """As with a file that was written by hand."""
     document = credentials(folder)
     del document["webhook"]
     file = tmp_path / "credentials.json"

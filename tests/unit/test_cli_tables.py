@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -30,16 +31,40 @@ class Tty(io.StringIO):
         return True
 
 
-def print_table(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], width: int) -> tuple[str, str]:
-    """Return standard output and standard error of the table of terminals on a terminal of this width."""
+def print_table(
+    monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], width: int, columns: Sequence[str] = COLUMNS
+) -> tuple[str, str]:
+    """Return standard output and standard error of a table, of terminals by default, on a terminal of this width."""
     out, err = Tty(), io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
-    show_list({"data": rows}, COLUMNS, as_json=False)
+    show_list({"data": rows}, columns, as_json=False)
     return out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("noun", LISTS)
+def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
+    """There its columns are separated by tabs."""
+    columns = LISTS[noun].columns
+    row = {column: f"value{number}" for number, column in enumerate(columns)}
+    shown, _ = print_table(monkeypatch, [row], 400, columns)
+    assert shown.splitlines()[1].split() == list(columns)
+    assert shown.splitlines()[3].split() == list(row.values())
+    piped = io.StringIO()
+    monkeypatch.setattr("sys.stdout", piped)
+    show_list({"data": [row]}, columns, as_json=False)
+    assert piped.getvalue() == "\t".join(row.values()) + "\n"
+
+
+def test_piped_row_is_one_line_with_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its values have in them."""
+    piped = io.StringIO()
+    monkeypatch.setattr("sys.stdout", piped)
+    show_list({"data": [{"name": "a\tb\r\nc\u2028d", "id": 7}]}, ("name", "more", "id"), as_json=False)
+    assert piped.getvalue() == "a b c d\t\t7\n"
 
 
 def test_wide_terminal_shows_every_column() -> None:
