@@ -155,6 +155,38 @@ def test_operators_are_added_and_revoked(folder: Path) -> None:
     assert (refused.returncode, "PAYDESK_OPERATOR_TOKEN" in refused.stderr) == (1, True)
 
 
+def test_accounts_are_deleted(folder: Path) -> None:
+    """What is in use is not: the message names what uses it, and says what to do."""
+    application = answer("apps", "create", "--name", "Shop", "--redirect-uri", URI, folder=folder)["client_id"]
+    assert answer("apps", "delete", application, folder=folder) == {"client_id": application, "deleted": True}
+    assert "application_not_found" in command("apps", "delete", application, folder=folder).stderr
+    seller = str(answer("sellers", "create", "--email", "d@shop.example", "--name", "D", folder=folder)["user_id"])
+    store = answer("stores", "create", "--seller", seller, "--name", "Shop", folder=folder)["store_id"]
+    refused = command("sellers", "delete", seller, folder=folder)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"it has the stores {store}; delete these first" in refused.stderr
+    assert command("stores", "delete", str(store), "--seller", seller, folder=folder).returncode == 0
+    assert answer("sellers", "delete", seller, folder=folder) == {"user_id": seller, "deleted": True}
+    demo = command("apps", "delete", credentials(folder)["client_id"], folder=folder)
+    assert (demo.returncode, "in_use" in demo.stderr, "withdraw these first" in demo.stderr) == (1, True, True)
+
+
+def test_operators_are_changed_and_deleted(folder: Path) -> None:
+    """The last owner is not."""
+    service_option = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
+    made = answer("operators", "create", "--name", "bia", "--role", "support", *service_option, folder=folder)
+    number = made["operator_id"]
+    changed = answer("operators", "change", number, "--role", "operator", "--name", "Bia", folder=folder)
+    assert (changed["role"], changed["name"]) == ("operator", "Bia")
+    assert answer("operators", "show", number, folder=folder) == changed
+    assert command("operators", "change", number, folder=folder).returncode == 2
+    assert answer("operators", "delete", number, folder=folder) == {"operator_id": number, "deleted": True}
+    owners = [one["operator_id"] for one in answer("operators", "list", folder=folder)
+              if one["role"] == "owner" and "revoked_date" not in one]  # fmt: skip
+    last = command("operators", "delete", owners[0], folder=folder)
+    assert (len(owners), last.returncode, "last_owner" in last.stderr) == (1, 1, True)
+
+
 def test_first_operator_is_created_in_the_database(database_url: str, tmp_path: Path) -> None:
     """Without a service; the audit trail has the operator, and the token only the response."""
     made = answer("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
@@ -217,10 +249,10 @@ def test_wrong_usage_exits_2(tmp_path: Path) -> None:
 
 
 HELP = (
-    *(f"apps {verb}" for verb in ("create", "list", "show", "change", "suspend", "resume")),
+    *(f"apps {verb}" for verb in ("create", "list", "show", "change", "suspend", "resume", "delete")),
     *(f"apps secrets {verb}" for verb in ("add", "list", "remove")),
-    *(f"sellers {verb}" for verb in ("create", "list", "show", "change", "password", "suspend", "resume")),
-    *(f"operators {verb}" for verb in ("create", "list", "revoke")),
+    *(f"sellers {verb}" for verb in ("create", "list", "show", "change", "password", "suspend", "resume", "delete")),
+    *(f"operators {verb}" for verb in ("create", "list", "show", "change", "revoke", "delete")),
     *(f"orders {verb}" for verb in ("list", "search", "get")),
 )
 

@@ -184,6 +184,30 @@ async def test_virtual_terminal_that_is_off_stays_off(one: Resettable) -> None:
     await virtual.screen("idle")
 
 
+async def test_terminal_that_is_deleted_during_a_reset_stays_off(one: Resettable) -> None:
+    """It is not switched on again afterwards."""
+    virtual, fleet = await create(one.service, script="hold"), one.service.fleet
+    assert fleet is not None
+    async with fleet.reset():
+        await fleet.remove(virtual.id)
+    assert virtual.id not in fleet.terminals()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == f"terminal of {virtual.id}"]
+
+
+async def test_terminals_go_on_if_a_reset_fails(one: Resettable) -> None:
+    """With their journals."""
+    virtual, fleet = await create(one.service, script="manual"), one.service.fleet
+    assert fleet is not None
+    order_id = await virtual.order()
+    await virtual.screen("present_card")
+    with pytest.raises(ZeroDivisionError):
+        async with fleet.reset():
+            raise ZeroDivisionError
+    assert (await virtual.screen("present_card"))["order_id"] == order_id
+    await virtual.act("tap", card="visa_approved")
+    await ended(one.service, order_id, "processed")
+
+
 async def test_only_tokens_of_the_credentials_file_stay(one: Resettable) -> None:
     """Others are refused at once, whether cached or not, and codes too."""
     service, document = one.service, one.document()

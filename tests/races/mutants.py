@@ -23,6 +23,7 @@ from outcome_mutants import OUTCOME_MUTANTS
 from pairing_mutants import PAIRING_MUTANTS
 from print_mutants import PRINT_MUTANTS
 from refund_mutants import REFUND_MUTANTS
+from removal_mutants import REMOVAL_MUTANTS
 from security_mutants import SECURITY_MUTANTS
 from session_mutants import SESSION_MUTANTS
 from token_mutants import TOKEN_MUTANTS
@@ -729,6 +730,7 @@ MUTANTS = (
     ),
     *SESSION_MUTANTS,
     *REFUND_MUTANTS,
+    *REMOVAL_MUTANTS,
     *EVENT_MUTANTS,
     *MODEL_MUTANTS,
     *PAIRING_MUTANTS,

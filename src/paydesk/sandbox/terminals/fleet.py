@@ -88,7 +88,7 @@ class Fleet:
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
         known = self._handhelds.get(terminal_id)
         if known is not None:
-            await known.stop()
+            await known.retire()
         if path is None:
             previous = known.journal if known is not None else None
             journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)

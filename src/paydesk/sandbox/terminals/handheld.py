@@ -36,6 +36,7 @@ class Handheld:
         self._restarting: asyncio.Task[None] | None = None
         self._power = asyncio.Lock()
         self._waiting = 0
+        self._is_retired = False
 
     def start(self) -> None:
         """Switch it on; it connects in the background."""
@@ -78,13 +79,18 @@ class Handheld:
                 if is_on:
                     self.panel.reset()
             finally:
-                if is_on:
+                if is_on and not self._is_retired:
                     self.terminal = self._start(self.journal, self.panel)
                     self.terminal.start()
 
+    async def retire(self) -> None:
+        """Stop it for good; another one may go on with its journal and panel."""
+        self._is_retired = True
+        await self.stop()
+
     async def close(self) -> None:
         """Stop it for good."""
-        await self.stop()
+        await self.retire()
         self.panel.switch_off()
         self.panel.link.close()
 
