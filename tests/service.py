@@ -262,7 +262,14 @@ async def running(
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
     if workers:
         context = WorkerContext(
-            database, settings, clock, keys, loopback_allowed=True, acquirers=shared.acquirers, gateway=shared.gateway
+            database,
+            settings,
+            clock,
+            keys,
+            loopback_allowed=True,
+            development=development,
+            acquirers=shared.acquirers,
+            gateway=shared.gateway,
         )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()

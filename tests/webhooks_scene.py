@@ -202,11 +202,12 @@ async def worker(
     *,
     wall: Clock | None = None,
     resolver: CheckedResolver | None = None,
+    development: bool = False,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
-    """Yield a worker that the test steps."""
+    """Yield a worker that the test steps; only one for `development` applies faults."""
     settings = Settings.model_validate(overrides)
-    context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True)
+    context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True, development=development)
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True),
         timeout_seconds=settings.webhook_timeout_seconds,

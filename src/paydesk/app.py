@@ -20,6 +20,7 @@ from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, retired
 from paydesk.http.endpoint import Endpoint
+from paydesk.http.held_answers import HoldingEndpoint
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
@@ -137,7 +138,7 @@ class PathEndpoint:
     """The operations of one path, by method."""
 
     def __init__(self, operations: Iterable[Operation], shared: Shared) -> None:
-        self._endpoints = {operation.method: Endpoint(operation, shared) for operation in operations}
+        self._endpoints = {operation.method: _endpoint(operation, shared) for operation in operations}
         allow = ("allow", ", ".join(sorted(self._endpoints)))
         policies = (endpoint.policy for endpoint in self._endpoints.values())
         self._not_allowed = Refusing(
@@ -149,6 +150,11 @@ class PathEndpoint:
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request to the endpoint of its method."""
         return self._endpoints.get(scope["method"], self._not_allowed)(scope, receive, send)
+
+
+def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
+    holds = shared.development and operation.name == "create_order"
+    return (HoldingEndpoint if holds else Endpoint)(operation, shared)
 
 
 def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> ClientThrottle:

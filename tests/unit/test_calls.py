@@ -15,6 +15,7 @@ ALLOWED = {
     "paydesk.operation": "declares the last phase of a three-phase operation",
     "paydesk.http.endpoint": "runs the handlers",
     "paydesk.http.three_phase": "runs the handlers",
+    "paydesk.http.held_answers": "delays the response of a handler, in development",
     "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.orders.change": "takes the change out of the call",
     "paydesk.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",

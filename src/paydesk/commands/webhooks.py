@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from paydesk.commands import webhook_faults
 from paydesk.commands.options import group
 
 app = group("Notifications to applications.")
+app.add_typer(webhook_faults.app, name="fault")

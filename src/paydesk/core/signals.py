@@ -1,8 +1,8 @@
 """Signals: coroutines that wait for a change are notified after its commit.
 
 A signal is a hint that something may have changed, never a fact: the notified coroutine reads the database, and one
-whose signal is lost finds the change at its next poll. Topics are strings: `deliveries`, `money`, `clock`, `stop`,
-`remote_lost`, `returned`, `applications`, `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`,
+whose signal is lost finds the change at its next poll. Topics are strings: `deliveries`, `faults`, `money`, `clock`,
+`stop`, `remote_lost`, `returned`, `applications`, `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`,
 `device:<terminal_id>`, `events:<feed>`, `reads:<feed>`, `remote-events:<feed>`, `answer:<digest of an idempotency
 key>`, `family:<family_id>`, `authorization:<authorization_id>`, `known-client:<client>:<address>`,
 `known-seller:<digest>:<address>`.

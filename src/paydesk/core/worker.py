@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class WorkerContext:
     """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
 
+    `development`: this is `paydesk dev`, the only place where webhook faults are applied.
     `gateway` has the terminals that poll this node.
     """
 
@@ -29,6 +30,7 @@ class WorkerContext:
     clock: Clock
     keys: Keys
     loopback_allowed: bool = False
+    development: bool = False
     acquirers: Acquirers | None = None
     gateway: Gateway | None = None
 

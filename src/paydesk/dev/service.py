@@ -90,6 +90,7 @@ async def run(options: Options, settings: Settings) -> None:
                 clock,
                 server_keys,
                 loopback_allowed=True,
+                development=True,
                 acquirers=shared.acquirers,
                 gateway=shared.gateway,
             )

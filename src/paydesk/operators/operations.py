@@ -20,6 +20,7 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscription_operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
 from paydesk.orders.errors import ORDER_NOT_FOUND
@@ -204,6 +205,7 @@ OPERATIONS = (
     ),
     *TERMINAL_CHANGES,
     *SUBSCRIPTIONS,
+    *SUBSCRIPTION_FAULTS,
     creating(
         "codes",
         codes.create,

@@ -77,6 +77,10 @@ class Resource:
             **more,
         )
 
+    def setting(self, handler: Handler, body: type[BaseModel], summary: str, **more: Any) -> Operation:
+        """Return `PUT` of the resource, which creates or replaces it."""
+        return self._row("PUT", "set", handler, summary, body=body, **more)
+
     def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:
         """Return `POST …/{verb}`, an action on the resource."""
         return self._row("POST", verb, handler, summary, tail=f"/{verb}", **more)

@@ -17,8 +17,9 @@ from paydesk.operators import lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.subscription_schemas import SubscriptionChange, SubscriptionRequest
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import pausing, subscriptions
+from paydesk.webhooks import faults, pausing, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
+from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.pausing import PausedBy
 from paydesk.webhooks.subscriptions import EVERY_APPLICATION, LISTED_OF, Subscription, SubscriptionSecret
 
@@ -51,6 +52,8 @@ class SubscriptionDocument(Closed, frozen=True, kw_only=True):
     failing_since_date: Time | None = None
     created_date: Time
     secrets: list[SubscriptionSecretDocument]
+    fault: Fault | None = None
+    """What goes wrong with its notifications, in development."""
 
 
 class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
@@ -224,6 +227,7 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
         client_id=str(subscription.application_id),
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
+        fault=None if subscription.fault is None else faults.parse(subscription.fault),
         status="active" if subscription.paused_ms is None else "paused",
         secrets=[
             SubscriptionSecretDocument.of(

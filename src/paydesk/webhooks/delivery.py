@@ -16,7 +16,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.secrets import Secret
 from paydesk.jobs import Claim, Job, JobWorker
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import outcome_store, parking, signature, store
+from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Attempted, Recorder
 from paydesk.webhooks.request import request
@@ -58,7 +58,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self._database, self._settings = context.database, context.settings
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
-        self._sender = sender
+        self._sender, self._faults_allowed = sender, context.development
         self._slots = Slots(context.settings.webhook_concurrency_max)
         self._recorder = Recorder(context, self._wall)
         self.lease_seconds = context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
@@ -96,7 +96,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
                 if self._keys.should_log_missing(key_version):
                     log.error("webhook_key_missing", subscription=subscription_id, key_version=key_version)
                 return []
-        return await store.claim(tx, seller_id, subscription_id, target, claim)
+        claim_due = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
+        return await claim_due(tx, seller_id, subscription_id, target, claim)
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
         """Return when the next attempt is due."""
@@ -122,7 +123,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            sent = request(claimed, self._secrets(claimed), self._wall.now_ms() // 1000)
+            signing = faults.signing(claimed.fault, self._secrets(claimed), self._wall.now_ms() // 1000)
+            sent = request(claimed, *signing)
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began

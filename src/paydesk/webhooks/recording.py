@@ -16,7 +16,7 @@ from paydesk.core.clock import Clock, rfc3339
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Locked, Transaction, Unavailable
-from paydesk.webhooks import failing, outcome_store, schedule
+from paydesk.webhooks import failing, fault_store, outcome_store, schedule
 from paydesk.webhooks.request import Request
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.slots import RECEIVERS_MAX
@@ -93,7 +93,7 @@ class Recorder:
         async def work(tx: Transaction) -> list[OperatorEvent]:
             await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, attempted.request.stored())
             if outcome.delivered:
-                await outcome_store.delivered(tx, claimed, now_ms)
+                await (outcome_store if claimed.fault is None else fault_store).delivered(tx, claimed, now_ms)
                 if failing.is_failing(claimed.target):
                     await outcome_store.pull_forward(tx, claimed, now_ms, since_ms)
                     await failing.recovered(tx, claimed.subscription_id)

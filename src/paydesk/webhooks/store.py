@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
+from paydesk.webhooks.faults import FaultKind
 from paydesk.webhooks.schedule import PARKED_MS, PENDING
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -153,7 +154,7 @@ class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
     For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
-    `uncounted` of the attempts are not part of its schedule.
+    `uncounted` of the attempts are not part of its schedule. `fault` affects this attempt, in development only.
     """
 
     target: Target
@@ -165,6 +166,7 @@ class Claimed:
     attempt: int
     uncounted: int
     body: str
+    fault: FaultKind | None = None
 
     @property
     def data_id(self) -> str:

@@ -23,9 +23,11 @@ ALTER TABLE subscriptions ADD COLUMN failing_since_ms bigint;  -- the first fail
 ALTER TABLE subscriptions ADD COLUMN failed_ms bigint;         -- a recent failure, to the hour
 ALTER TABLE subscriptions ADD COLUMN actions_ms bigint;        -- when `actions` were last changed
 ALTER TABLE subscriptions ADD COLUMN fault text;               -- development only: JSON, see `webhooks.faults`
+ALTER TABLE subscriptions ADD COLUMN fault_count bigint NOT NULL DEFAULT 0;  -- notifications that the fault counted
 
 ALTER TABLE deliveries ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;  -- attempts that the schedule does not count
 ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when an attempt outside the schedule was requested
+ALTER TABLE deliveries ADD COLUMN fault_ordinal bigint;  -- development only: its number, by which a fault affects it
 
 CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
 

@@ -1,0 +1,101 @@
+"""Webhook faults, in development only: an operator sets what goes wrong with a subscription's notifications."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from paydesk import audit
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.model import Model
+from paydesk.operation import Answer, Call
+from paydesk.operators import subscriptions
+from paydesk.operators.errors import SUBSCRIPTION_NOT_FOUND
+from paydesk.operators.rows import Resource
+from paydesk.webhooks import fault_store, faults
+from paydesk.webhooks.faults import DELAY_SECONDS_DEFAULT, DELAY_SECONDS_MAX, EVERY_MAX, Fault, FaultKind
+from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.subscriptions import Subscription
+
+SEED_MAX = 2**53 - 1
+"""The largest integer that all JSON libraries read exactly."""
+
+
+class FaultRequest(Model):
+    """`PUT /operator/v1/subscriptions/{subscription_id}/fault`."""
+
+    kind: FaultKind = Field(examples=["late"])
+    every: Annotated[int, Field(ge=1, le=EVERY_MAX)] = Field(
+        1, description="One of so many notifications is affected; 1 affects each."
+    )
+    delay_seconds: Annotated[int, Field(ge=0, le=DELAY_SECONDS_MAX)] | None = Field(
+        None,
+        description=(
+            f"How long `late` and `out_of_order` hold a notification back, {DELAY_SECONDS_DEFAULT} s by default; other"
+            " kinds ignore it."
+        ),
+    )
+    seed: Annotated[int, Field(ge=-SEED_MAX, le=SEED_MAX)] | None = Field(
+        None,
+        description="Chooses which one of each `every` is affected, the same in each run. By default the last one is.",
+    )
+
+
+async def set_fault(call: Call) -> Answer:
+    """Set or replace the fault of a subscription. Notifications are counted from 1 again."""
+    audit.require_change(call)
+    body: FaultRequest = call.body
+    before = await subscriptions.lock(call.tx, call.path)
+    if body.kind == "before_answer" and before.topic != TOPIC:
+        raise PROPERTY_VALUE.with_reason(
+            "not about orders", f"'$.kind' - must not be before_answer: the subscription's topic is not {TOPIC}"
+        )
+    fault = faults.new_fault(body.kind, every=body.every, delay_seconds=body.delay_seconds, seed=body.seed)
+    await _change(call, "subscriptions.set_fault", before, fault)
+    return Answer(200, fault)
+
+
+async def clear_fault(call: Call) -> Answer:
+    """Clear the fault of a subscription; without one nothing changes."""
+    audit.require_change(call)
+    before = await subscriptions.lock(call.tx, call.path)
+    if before.fault is not None:
+        await _change(call, "subscriptions.clear_fault", before, None)
+    return Answer(204)
+
+
+async def _change(call: Call, action: str, before: Subscription, fault: Fault | None) -> None:
+    await fault_store.set_fault(call.tx, before.subscription_id, fault)
+    earlier = None if before.fault is None else faults.parse(before.fault)
+    await audit.record(call, call.tx, action, before.subscription_id, before=earlier, after=fault)
+
+
+_FAULT = Resource("subscriptions/{subscription_id}/fault", "fault", UUID_PATTERN, Fault, SUBSCRIPTION_NOT_FOUND)
+
+OPERATIONS = (
+    _FAULT.setting(
+        set_fault,
+        FaultRequest,
+        "Set the fault of a subscription",
+        example={"kind": "late", "every": 3, "delay_seconds": 30, "seed": 7},
+        development=True,
+        errors=(PROPERTY_VALUE,),
+        description=(
+            "The service then disturbs one of each `every` notifications. `late` sends it later; `twice` sends it two"
+            " times; `out_of_order` holds it back until a newer one of its order is delivered; `before_answer` sends"
+            " `order.created` before the response that creates the order; `bad_signature` and `old_timestamp` make its"
+            " first attempt invalid; `drop` does not send it. Replaces an earlier fault and counts from 1 again."
+        ),
+    ),
+    _FAULT.deleting(
+        clear_fault,
+        "Clear the fault of a subscription",
+        name="operator_clear_fault",
+        status=204,
+        answer=None,
+        development=True,
+        description="Notifications that were held back are sent. Without a fault nothing changes.",
+    ),
+)

@@ -1,0 +1,212 @@
+"""SQL of webhook faults: number the notifications of a subscription with a fault, hold them back, drop them.
+
+A notification is numbered once, when the worker first finds it, in the order of creation; the number is stored, so a
+restart changes nothing. Holds follow the machine's clock: a delivery that is held looks like one that is being sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paydesk.jobs import Claim
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import faults, outcome_store, store
+from paydesk.webhooks.faults import Fault
+from paydesk.webhooks.schedule import PENDING
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.sending import Outcome
+from paydesk.webhooks.store import Claimed, Target
+
+NUMBERED_MAX = 500
+TOPIC_OF_SIGNALS = "faults"
+"""The signal that a fault was set or cleared, or that it counted a notification."""
+
+SET = """
+UPDATE subscriptions SET fault = $2, fault_count = 0 WHERE subscription_id = $1
+"""
+
+# The deliveries that an earlier fault numbered or holds: they are counted again, or sent.
+FORGET = f"""
+UPDATE deliveries SET fault_ordinal = NULL, claimed_until_ms = CASE WHEN attempts = 0 THEN 0 ELSE claimed_until_ms END
+ WHERE subscription_id = $1 AND {PENDING} AND fault_ordinal IS NOT NULL
+"""
+
+# The action is NULL for topic `mp-connect`.
+UNNUMBERED = f"""
+SELECT d.delivery_id, d.order_id,
+       (SELECT e.action FROM order_events e
+         WHERE e.seller_id = d.seller_id AND e.order_id = d.order_id AND e.version = d.version)
+  FROM deliveries d
+ WHERE d.seller_id = $1 AND d.subscription_id = $2 AND d.{PENDING} AND d.attempts = 0 AND d.fault_ordinal IS NULL
+ ORDER BY d.created_ms, d.order_id, d.version LIMIT $3
+"""
+
+# No row if the fault was replaced meanwhile.
+COUNT = """
+UPDATE subscriptions SET fault_count = fault_count + $3 WHERE subscription_id = $1 AND fault = $2
+RETURNING fault_count
+"""
+
+# 0: a notification that the fault does not count.
+NUMBER = f"""
+UPDATE deliveries SET fault_ordinal = $3, claimed_until_ms = $4
+ WHERE seller_id = $1 AND delivery_id = $2 AND {PENDING} AND attempts = 0 AND fault_ordinal IS NULL
+"""
+
+_HELD = f"{PENDING} AND attempts = 0 AND claimed_until_ms > $3"
+
+ORDERS_HELD = f"SELECT order_id FROM deliveries WHERE seller_id = $1 AND subscription_id = $2 AND {_HELD}"
+
+END_HOLD = f"""
+UPDATE deliveries SET claimed_until_ms = 0
+ WHERE seller_id = $1 AND subscription_id = $2 AND order_id = $3 AND {PENDING} AND attempts = 0
+"""
+
+# The number, while no attempt is recorded: faults affect the first attempt.
+ORDINAL = """
+SELECT fault_ordinal FROM deliveries d
+ WHERE seller_id = $1 AND delivery_id = $2
+   AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id)
+"""
+
+# Due again at once; the schedule does not count the attempt that succeeded.
+REPEAT = f"""
+UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0, uncounted = uncounted + 1
+ WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND {PENDING}
+"""
+
+
+def _claim_newer(events: str, same: str) -> str:
+    """Return the claim of due deliveries of a topic all of whose earlier pending versions are held."""
+    earlier = f"""SELECT 1 FROM deliveries AS earlier
+                   WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id AND earlier.subscription_id = $2
+                     AND earlier.version < due.version AND earlier.{PENDING}"""
+    held = "earlier.attempts = 0 AND earlier.claimed_until_ms > $4"
+    return f"""
+UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
+ WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
+       SELECT due.delivery_id FROM deliveries AS due
+        WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING}
+          AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
+          AND EXISTS ({earlier} AND {held}) AND NOT EXISTS ({earlier} AND NOT ({held}))
+        ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
+RETURNING seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
+          (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
+              AND {same})
+"""
+
+
+CLAIM_NEWER = {
+    TOPIC: _claim_newer("order_events", "e.order_id = deliveries.order_id"),
+    CONNECT_TOPIC: _claim_newer("application_events", "e.application_id = CAST(deliveries.order_id AS bigint)"),
+}
+
+ANY_BEFORE_ANSWER = "SELECT 1 FROM subscriptions WHERE fault LIKE '%before_answer%' AND deleted_ms IS NULL LIMIT 1"
+
+CREATED = """
+SELECT d.status, d.attempts, d.claimed_until_ms, d.fault_ordinal, s.fault
+  FROM deliveries d JOIN subscriptions s ON s.subscription_id = d.subscription_id
+ WHERE d.seller_id = $1 AND d.order_id = $2 AND d.version = 1 AND s.fault LIKE '%before_answer%' AND s.paused_ms IS NULL
+"""
+
+
+async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) -> None:
+    """Set or clear the fault of a locked subscription. Counting starts anew, and what is held back is sent."""
+    await tx.run(SET, subscription_id, None if fault is None else faults.encode(fault))
+    await tx.run(FORGET, subscription_id)
+    tx.notify("deliveries")
+    tx.notify(TOPIC_OF_SIGNALS)
+
+
+async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
+    """Claim due deliveries of a subscription with a fault, as `store.claim` does; `Claimed.fault` says what to do."""
+    assert target.fault is not None
+    fault = faults.parse(target.fault)
+    if not await _number(tx, seller_id, subscription_id, target.fault, claim):
+        return []
+    rows = await store.claim(tx, seller_id, subscription_id, target, claim)
+    if fault.kind == "out_of_order" and len(rows) < claim.limit:
+        rows += await _claim_out_of_order(tx, seller_id, subscription_id, target, claim, claim.limit - len(rows))
+    return [found for row in rows if (found := await _affected(tx, fault, row, claim)) is not None]
+
+
+async def _number(tx: Transaction, seller_id: int, subscription_id: str, stored: str, claim: Claim) -> bool:
+    """Number new deliveries and hold back those that the fault delays. Return False if the fault was replaced."""
+    fault = faults.parse(stored)
+    found = await tx.all(UNNUMBERED, seller_id, subscription_id, NUMBERED_MAX)
+    counted = [row for row in found if fault.counts(row[2])]
+    last = await tx.one(COUNT, subscription_id, stored, len(counted)) if found else (0,)
+    if last is None:
+        return False
+    ordinal = last[0] - len(counted)
+    held = {row[0] for row in await tx.all(ORDERS_HELD, seller_id, subscription_id, claim.wall_ms)}
+    for delivery_id, order_id, action in found:
+        own, until_ms = 0, 0
+        if fault.counts(action):
+            own = ordinal = ordinal + 1
+            # A version that may go ahead of one that is held is not held itself.
+            if fault.affects(own) and (fault.kind == "late" or (fault.kind == "out_of_order" and order_id not in held)):
+                until_ms = claim.wall_ms + (fault.delay_seconds or 0) * 1000
+                held.add(order_id)
+        await tx.run(NUMBER, seller_id, delivery_id, own, until_ms)
+    if found and fault.kind == "before_answer":
+        tx.notify(TOPIC_OF_SIGNALS)
+    return True
+
+
+async def _claim_out_of_order(
+    tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim, limit: int
+) -> list[Claimed]:
+    rows = await tx.all(
+        CLAIM_NEWER[target.topic], seller_id, subscription_id, claim.now_ms, claim.wall_ms, claim.until_ms, limit
+    )
+    return [replace(Claimed(target, claim.now_ms, *row), fault="out_of_order") for row in rows]
+
+
+async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -> Claimed | None:
+    """Return the claimed delivery with the fault of its attempt, or None if it was dropped."""
+    if fault.kind not in ("twice", "bad_signature", "old_timestamp", "drop"):
+        return row
+    found = await tx.one(ORDINAL, row.seller_id, row.delivery_id)
+    if found is None or not found[0] or not fault.affects(found[0]):
+        return row
+    if fault.kind != "drop":
+        return replace(row, fault=fault.kind)
+    await outcome_store.add_attempt(tx, row, Outcome(None, error=faults.DROPPED), 0, request="")
+    await outcome_store.exhausted(tx, row, claim.now_ms)
+    # Its place in this turn is free for another.
+    tx.notify("deliveries")
+    return None
+
+
+async def delivered(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
+    """Record the success of an attempt with a fault, as `outcome_store.delivered` does for others.
+
+    `twice` makes the delivery due once more; `out_of_order` sends the order's versions that are held.
+    """
+    if claimed.fault == "twice":
+        await tx.run(REPEAT, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms)
+        tx.notify("deliveries")
+        return
+    await outcome_store.delivered(tx, claimed, now_ms)
+    if claimed.fault == "out_of_order":
+        await tx.run(END_HOLD, claimed.seller_id, claimed.subscription_id, claimed.order_id)
+        tx.notify("deliveries")
+
+
+async def any_before_answer(tx: Transaction) -> bool:
+    """Return whether any subscription has the fault `before_answer`."""
+    return await tx.one(ANY_BEFORE_ANSWER) is not None
+
+
+async def may_answer(tx: Transaction, seller_id: int, order_id: str) -> bool:
+    """Return whether the response that creates the order may be sent: no `before_answer` waits for its notification.
+
+    It waits while the notification is not yet counted, or while the first attempt of one that it affects is not over.
+    """
+    for status, attempts, claimed_until_ms, ordinal, stored in await tx.all(CREATED, seller_id, order_id):
+        if status != PENDING.name or (attempts and not claimed_until_ms):
+            continue
+        if ordinal is None or (ordinal and faults.parse(stored).affects(ordinal)):
+            return False
+    return True

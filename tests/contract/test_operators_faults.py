@@ -1,0 +1,349 @@
+"""Webhook faults over HTTP: set, shown, cleared, and what an application's receiver gets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import webhooks_scene as scene
+from operator_calls import Operator, audited, operator
+from paydesk.storage.database import Database
+from paydesk.webhooks.faults import KINDS
+from service import Reply, Service, Terminal, running
+from virtual_scene import create, ended, playing
+
+UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
+
+
+async def subscribed(owner: Operator, url: str = "http://127.0.0.1:9/hooks", **fields: Any) -> str:
+    """Subscribe the service's application; return the subscription's id."""
+    client_id = owner.service.scene.application.application_id
+    made = await owner.did("POST", "subscriptions", {"client_id": client_id, "url": url, **fields})
+    return str(made["id"])
+
+
+async def set_fault(owner: Operator, subscription_id: str, kind: str, **fields: Any) -> dict[str, Any]:
+    """Set a fault."""
+    return await owner.did("PUT", f"subscriptions/{subscription_id}/fault", {"kind": kind, **fields})
+
+
+async def shown(owner: Operator, subscription_id: str) -> Any:
+    """Return the fault in the subscription's document, None without one, the same as in the list."""
+    one = await owner.did("GET", f"subscriptions/{subscription_id}")
+    (listed,) = [row for row in (await owner.did("GET", "subscriptions"))["data"] if row["id"] == subscription_id]
+    assert listed == one
+    return one.get("fault")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_fault_is_set_shown_and_cleared(database: Database, kind: str) -> None:
+    """Fields that were not sent have their defaults; a delay is shown if the kind has one."""
+    async with running(database, development=True) as service:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner)
+        assert await shown(owner, subscription_id) is None
+        delay = {"delay_seconds": 10} if kind in ("late", "out_of_order") else {}
+        assert await set_fault(owner, subscription_id, kind) == {"kind": kind, "every": 1, **delay}
+        replaced = await set_fault(owner, subscription_id.upper(), kind, every=1000, seed=-7, delay_seconds=600)
+        assert replaced == {"kind": kind, "every": 1000, **({"delay_seconds": 600} if delay else {}), "seed": -7}
+        assert await shown(owner, subscription_id) == replaced
+        cleared = await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")
+        assert (cleared.status, cleared.raw) == (204, b"")
+        assert (await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")).status == 204
+        assert await shown(owner, subscription_id) is None
+
+
+async def test_changes_of_faults_are_audited(database: Database) -> None:
+    """With before and after; clearing nothing is not audited."""
+    async with running(database, development=True) as service:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner)
+        await set_fault(owner, subscription_id, "late", every=3)
+        await set_fault(owner, subscription_id, "drop")
+        for _ in range(2):
+            await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")
+        late, drop = {"kind": "late", "every": 3, "delay_seconds": 10}, {"kind": "drop", "every": 1}
+        entries = [one for one in await audited(service) if one.action.endswith("_fault")]
+        assert {one.subject for one in entries} == {subscription_id}
+        assert [(one.action, one.before, one.after) for one in entries] == [
+            ("subscriptions.set_fault", None, late),
+            ("subscriptions.set_fault", late, drop),
+            ("subscriptions.clear_fault", drop, None),
+        ]
+
+
+@pytest.mark.sqlite_alone
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "minimum_properties"),
+        ({"every": 3}, "required_properties"),
+        ({"kind": "later"}, "property_value"),
+        ({"kind": None}, "property_type"),
+        ({"kind": ["late"]}, "property_type"),
+        ({"kind": "late", "every": 0}, "property_value"),
+        ({"kind": "late", "every": 1001}, "property_value"),
+        ({"kind": "late", "every": "3"}, "property_type"),
+        ({"kind": "late", "every": 1.5}, "property_type"),
+        ({"kind": "late", "every": True}, "property_type"),
+        ({"kind": "late", "delay_seconds": -1}, "property_value"),
+        ({"kind": "late", "delay_seconds": 601}, "property_value"),
+        ({"kind": "late", "delay_seconds": 10**18}, "property_value"),
+        ({"kind": "late", "seed": 2**53}, "property_value"),
+        ({"kind": "late", "seed": -(10**18)}, "property_value"),
+        ({"kind": "late", "seed": "7"}, "property_type"),
+        ({"kind": "late", "chance": 1}, "unsupported_properties"),
+        ([], "property_type"),
+    ],
+)
+async def test_an_invalid_fault_is_refused_and_changes_nothing(database: Database, body: Any, code: str) -> None:
+    """Wrong types, values out of bounds, unknown fields."""
+    async with running(database, development=True) as service:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner)
+        before = await set_fault(owner, subscription_id, "drop", every=5)
+        reply = await owner.ask("PUT", f"subscriptions/{subscription_id}/fault", body)
+        assert (reply.status, reply.code) == (400, code), reply.body
+        assert await shown(owner, subscription_id) == before
+
+
+async def test_who_may_not_set_a_fault_and_where_there_is_none(database: Database) -> None:
+    """Support may only read; unknown and deleted subscriptions have no fault; consents have no response to hold."""
+    async with running(database, development=True) as service:
+        owner, support = await operator(service), await operator(service, "support")
+        subscription_id = await subscribed(owner)
+        path, body = f"subscriptions/{subscription_id}/fault", {"kind": "drop"}
+        assert await support.refused("PUT", path, body) == (403, "forbidden")
+        assert await support.refused("DELETE", path) == (403, "forbidden")
+        for method in ("PUT", "DELETE"):
+            sent = body if method == "PUT" else None
+            unknown = await owner.refused(method, f"subscriptions/{UNKNOWN}/fault", sent)
+            assert unknown == (404, "subscription_not_found")
+            malformed = await owner.refused(method, "subscriptions/1%00/fault", sent)
+            assert malformed == (400, "invalid_path_param")
+        assert (await owner.ask("DELETE", f"subscriptions/{subscription_id}")).status == 204
+        assert await owner.refused("PUT", path, body) == (404, "subscription_not_found")
+        consents = await subscribed(owner, topic="mp-connect")
+        refused = await owner.ask("PUT", f"subscriptions/{consents}/fault", {"kind": "before_answer"})
+        assert (refused.status, refused.code) == (400, "property_value")
+        assert "mp-connect" not in json.dumps(refused.details)
+        assert refused.details == ["'$.kind' - must not be before_answer: the subscription's topic is not orders"]
+        await set_fault(owner, consents, "drop")
+
+
+async def test_there_are_no_faults_in_production(service: Service) -> None:
+    """The paths do not exist there, also with a valid token."""
+    owner = await operator(service)
+    client_id = service.scene.application.application_id
+    made = await owner.did("POST", "subscriptions", {"client_id": client_id, "url": "https://8.8.8.8/hooks"})
+    for method, body in (("PUT", {"kind": "drop"}), ("DELETE", None)):
+        assert await owner.refused(method, f"subscriptions/{made['id']}/fault", body) == (404, "not_found")
+
+
+async def test_concurrent_changes_leave_one_fault(database: Database) -> None:
+    """The audit trail is a chain that ends with what is shown."""
+    async with running(database, development=True) as service:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner)
+        await asyncio.gather(*(set_fault(owner, subscription_id, "drop", every=number) for number in range(1, 9)))
+        entries = [one for one in await audited(service) if one.action == "subscriptions.set_fault"]
+        assert len(entries) == 8
+        after = {json.dumps(one.after) for one in entries} | {"null"}
+        before = {json.dumps(one.before) for one in entries}
+        assert after - before == {json.dumps(await shown(owner, subscription_id))}
+
+
+# What the receiver of `paydesk dev` gets.
+
+
+async def inbox(service: Service) -> list[dict[str, Any]]:
+    """Return the demo inbox."""
+    found: list[dict[str, Any]] = (await service.request("GET", "/demo/inbox", token=None)).body["data"]
+    return found
+
+
+async def settled_inbox(service: Service, count: int) -> list[dict[str, Any]]:
+    """Return the demo inbox once it has so many notifications."""
+    async with asyncio.timeout(15):
+        while len(found := await inbox(service)) < count:
+            pass
+    return found
+
+
+async def ends(owner: Operator, order_id: str) -> list[str]:
+    """Return the statuses of the order's deliveries by version, once none is pending."""
+    statuses = ["pending"]
+    async with asyncio.timeout(15):
+        while "pending" in statuses:
+            listed = (await owner.did("GET", f"deliveries?order={order_id}"))["data"]
+            statuses = [one["status"] for one in sorted(listed, key=lambda one: int(one["version"]))]
+    return statuses
+
+
+@pytest.mark.parametrize("kind", ["twice", "out_of_order", "bad_signature", "old_timestamp", "drop", "late"])
+async def test_the_demo_inbox_shows_the_fault(database: Database, kind: str) -> None:
+    """A payment on a virtual terminal, with a fault on every second notification."""
+    async with playing(database) as service:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner, f"{service.base_url}/demo/inbox")
+        await set_fault(owner, subscription_id, kind, every=2, delay_seconds=2)
+        virtual = await create(service, script="approve:0.1s")
+        order_id = await virtual.order()
+        await ended(service, order_id, "processed")
+        got = await settled_inbox(service, {"twice": 4, "drop": 2}.get(kind, 3))
+        assert {one["order_id"] for one in got} == {order_id}
+        # The second one is counted among those that a newer version can overtake.
+        versions = {"twice": [1, 2, 2, 3], "out_of_order": [1, 3, 2], "drop": [1, 3]}.get(kind, [1, 2, 3])
+        assert [one["version"] for one in got] == versions
+        valid = {"bad_signature": [True, False, True], "old_timestamp": [True, False, True]}
+        assert [one["signature_valid"] for one in got] == valid.get(kind, [True] * len(got))
+        if kind == "late":
+            first, second, _ = (datetime.fromisoformat(one["received_date"]) for one in got)
+            assert 1.9 < (second - first).total_seconds() < 8
+        assert await ends(owner, order_id) == ["delivered", "exhausted" if kind == "drop" else "delivered", "delivered"]
+
+
+# `before_answer`
+
+
+@dataclass
+class Shop:
+    """A service with a receiver, which is the application's server."""
+
+    service: Service
+    owner: Operator
+    receiver: scene.Receiver
+    subscription_id: str
+    terminals: list[Terminal] = field(default_factory=list)
+
+    async def order(self, key: str = "") -> tuple[Reply, float, bool]:
+        """Create an order; return the response, its seconds, and whether the receiver had the notification before."""
+        terminal = await self.service.terminal()
+        began = time.monotonic()
+        reply = await self.service.create(terminal, key=key)
+        seconds = time.monotonic() - began
+        return reply, seconds, reply.body["id"] in {got.order_and_version[0] for got in self.receiver.got}
+
+
+@asynccontextmanager
+async def shop(database: Database, answer: scene.Answering = scene.ok) -> AsyncIterator[Shop]:
+    """Run a service for development and a receiver."""
+    async with running(database, development=True) as service, scene.receiver(answer) as receiver:
+        owner = await operator(service)
+        subscription_id = await subscribed(owner, receiver.url)
+        yield Shop(service, owner, receiver, subscription_id)
+
+
+async def slowly(_: web.BaseRequest) -> web.StreamResponse:
+    """Answer after 0.3 s, far longer than an order takes."""
+    await asyncio.sleep(0.3)
+    return web.Response()
+
+
+async def test_before_answer_notifies_before_the_response(database: Database) -> None:
+    """The order can be read by then; without the fault the response does not wait."""
+    async with shop(database) as one:
+        seen: list[int] = []
+
+        async def reads_the_order(request: web.BaseRequest) -> web.StreamResponse:
+            order_id = request.query["data.id"].upper()
+            seen.append((await one.service.request("GET", f"/v1/orders/{order_id}")).status)
+            return await slowly(request)
+
+        one.receiver.answer = reads_the_order
+        await set_fault(one.owner, one.subscription_id, "before_answer")
+        for _ in range(2):
+            reply, seconds, was_first = await one.order()
+            assert (reply.status, was_first) == (201, True)
+            assert 0.3 <= seconds < 4
+        assert seen == [200, 200]
+        await one.owner.ask("DELETE", f"subscriptions/{one.subscription_id}/fault")
+        assert (await one.order())[1] < 0.3
+
+
+async def test_before_answer_affects_one_of_every_n_orders(database: Database) -> None:
+    """Counted are orders, not their other notifications; the others' responses do not wait."""
+    async with shop(database, slowly) as one:
+        await set_fault(one.owner, one.subscription_id, "before_answer", every=2)
+        waited = []
+        for _ in range(4):
+            reply, seconds, _was_first = await one.order()
+            assert (await one.service.cancel(reply.body["id"])).status == 200
+            waited.append(seconds >= 0.3)
+            await asyncio.sleep(0.8)
+        assert waited == [False, True, False, True]
+
+
+async def test_before_answer_does_not_wait_for_a_receiver_that_fails(database: Database) -> None:
+    """The first attempt is enough."""
+    async with shop(database, scene.failing(500)) as one:
+        await set_fault(one.owner, one.subscription_id, "before_answer")
+        reply, seconds, was_first = await one.order()
+        assert (reply.status, was_first) == (201, True)
+        assert seconds < 3
+
+
+async def test_before_answer_waits_five_seconds_at_most(database: Database) -> None:
+    """A receiver that does not answer lets no order fail. A repeated request gets the stored response."""
+    async with shop(database) as one:
+        release = asyncio.Event()
+
+        async def never(_: web.BaseRequest) -> web.StreamResponse:
+            await release.wait()
+            return web.Response()
+
+        one.receiver.answer = never
+        await set_fault(one.owner, one.subscription_id, "before_answer")
+        key = str(uuid.uuid4())
+        terminal = await one.service.terminal()
+        began = time.monotonic()
+        first, second = await asyncio.gather(
+            one.service.create(terminal, key=key), one.service.create(terminal, key=key)
+        )
+        assert 4.5 < time.monotonic() - began < 9
+        assert (first.status, first.raw) == (second.status, second.raw) == (201, first.raw)
+        release.set()
+
+
+async def test_before_answer_ignores_refusals_and_paused_subscriptions(database: Database) -> None:
+    """What sends no notification does not wait for one."""
+    async with shop(database) as one:
+        await set_fault(one.owner, one.subscription_id, "before_answer")
+        began = time.monotonic()
+        refused = await one.service.create(Terminal("NEWLAND_N950__UNKNOWN", ""))
+        assert refused.status == 403
+        await one.owner.did("POST", f"subscriptions/{one.subscription_id}/pause")
+        assert (await one.order())[0].status == 201
+        assert time.monotonic() - began < 3
+
+
+async def test_other_faults_do_not_delay_the_response(database: Database) -> None:
+    """Nor does the fault of a subscription that does not hear of the order."""
+    async with shop(database, slowly) as one:
+        await set_fault(one.owner, one.subscription_id, "late")
+        elsewhere = await subscribed(one.owner, one.receiver.url, live_mode=True)
+        await set_fault(one.owner, elsewhere, "before_answer")
+        not_created = await subscribed(one.owner, one.receiver.url, actions=["order.processed"])
+        await set_fault(one.owner, not_created, "before_answer")
+        reply, seconds, was_first = await one.order()
+        assert (reply.status, was_first) == (201, False)
+        assert seconds < 0.3
+
+
+async def test_orders_created_at_the_same_time_are_all_notified_before(database: Database) -> None:
+    """Also when the fault was set a moment ago."""
+    async with shop(database) as one:
+        await one.order()
+        await set_fault(one.owner, one.subscription_id, "before_answer")
+        created = await asyncio.gather(*(one.order() for _ in range(12)))
+        assert [(reply.status, was_first) for reply, _, was_first in created] == [(201, True)] * 12
