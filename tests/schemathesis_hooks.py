@@ -47,6 +47,8 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
         "'status' - must be one of",  # Extended statuses add two.
     ),
     "operator_list_orders": ("'status' - must be one of",),
+    "operator_list_deliveries": ("must be a date",),
+    "operator_replay_deliveries": ("must be a date",),
     "read_events": ("must be the `next` of an earlier answer",),
     "setup_terminals": ("is named before",),
     # Whatever was written down.

@@ -13,6 +13,7 @@ from paydesk.health.readiness import Readiness
 from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
 from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.dev_credentials import CredentialsFile
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.shared import Shared
@@ -33,6 +34,7 @@ class Chosen(TypedDict, total=False):
     acquirers: Acquirers
     readiness: Readiness
     fleet: Fleet
+    credentials: CredentialsFile
     streams: Streams
 
 

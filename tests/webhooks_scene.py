@@ -203,11 +203,12 @@ async def worker(
     wall: Clock | None = None,
     resolver: CheckedResolver | None = None,
     development: bool = False,
+    keys: Keys = KEYS,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
     """Yield a worker that the test steps; only one for `development` applies faults."""
     settings = Settings.model_validate(overrides)
-    context = WorkerContext(database, settings, clock, KEYS, loopback_allowed=True, development=development)
+    context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, development=development)
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True),
         timeout_seconds=settings.webhook_timeout_seconds,

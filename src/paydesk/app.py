@@ -34,6 +34,7 @@ from paydesk.operator_events import Reporter
 from paydesk.operators.credentials import OperatorBearers
 from paydesk.orders.status_labels import labels_of
 from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.simulator.acquirer import create_acquirers
 from paydesk.settings import Settings
 from paydesk.shared import Shared
@@ -55,7 +56,7 @@ def create_shared(
 ) -> Shared:
     """Return the shared objects of a listener. Raises `StartRefused` for an invalid simulator script."""
     bounded = BoundedDatabase(database, settings.requests_max)
-    cache_seconds, throttle_log = settings.bearer_cache_seconds, ThrottleLog()
+    cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
     return Shared(
         settings=settings,
         database=bounded,
@@ -76,10 +77,11 @@ def create_shared(
         gateway=Gateway(database.signals),
         authorizations=Authorizations(),
         event_readers=Readers(database.signals),
-        acquirers=acquirers_of(settings, database, clock),
+        acquirers=acquirers_of(settings, database, clock, resets),
         readiness=Readiness(database, keys, clock),
         reporter=Reporter(bounded),
         streams=Streams(database.signals),
+        resets=resets,
     )
 
 
@@ -96,7 +98,7 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     return Router(routes, redirect_slashes=False, default=Refusing(settings, _not_found))
 
 
-def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquirers:
+def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
     """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
     try:
         return create_acquirers(
@@ -105,6 +107,7 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock) -> Acquir
             acquirer=settings.acquirer,
             script=settings.simulator_script,
             seed=settings.simulator_seed,
+            resets=resets,
         )
     except ValueError as error:
         raise StartRefused(f"simulator_script: {error}.") from None

@@ -26,6 +26,10 @@ G = TypeVar("G")
 T = TypeVar("T")
 
 
+class Removed(Exception):
+    """What the job is about was removed after the claim, by a reset in development: there is nothing left to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A claim of up to `limit` due rows, by the service's time and the machine's, until a time of the machine's."""
@@ -137,6 +141,8 @@ class JobWorker(Generic[G, T]):
             facts = {"job": task.get_name(), "lease_seconds": self._job.lease_seconds}
             if isinstance(error, Unavailable | Locked):
                 self._job.log.warning(self._job.failure, **facts, reason=str(error))
+            elif isinstance(error, Removed):
+                self._job.log.info("job_removed", **facts, reason=str(error))
             else:
                 self._job.log.error(self._job.failure, **facts, exc_info=error)
         self._database.signals.notify_local([self._job.topic])
@@ -156,3 +162,14 @@ class JobWorker(Generic[G, T]):
         await asyncio.gather(*left, return_exceptions=True)
         for row in left.values():
             await self._job.release(self._database, row)
+
+
+async def run_together(stop: asyncio.Event, *workers: JobWorker[Any, Any]) -> None:
+    """Run workers until `stop` is set. If one fails, end the others and raise its exception."""
+    tasks = [asyncio.create_task(worker.run(stop)) for worker in workers]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

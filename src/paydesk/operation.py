@@ -210,6 +210,8 @@ class Operation:
     errors: tuple[ErrorKind, ...] = ()
     development: bool = False
     """Whether it exists in `paydesk dev` only."""
+    loopback_only: bool = False
+    """Whether only clients on the same machine may call it, as all development operations without credentials."""
     refuses_test_header: bool = False
     """Whether `X-Test-Token: true`, which requests a test order, is refused with a live token."""
     is_health_check: bool = False

@@ -83,17 +83,19 @@ def _keys_of(operation: str) -> Prune:
 SUPERSEDED = """EXISTS (SELECT 1 FROM terminal_sessions n WHERE n.seller_id = $1 AND n.terminal_id = o.terminal_id
                       AND n.session > o.session AND n.created_ms + 0 < $2)"""
 
-# The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts.
+# The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts. A delivery that is
+# being sent again stays until its attempt is recorded.
 PRUNE_ATTEMPTS = """DELETE FROM attempts WHERE seller_id = $1 AND (delivery_id, attempt) IN (WITH old AS MATERIALIZED (
     SELECT a.delivery_id, a.attempt FROM deliveries d
       JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
-     WHERE d.seller_id = $1 AND d.ended_ms < $2
+     WHERE d.seller_id = $1 AND d.ended_ms < $2 AND d.resend_ms IS NULL
      ORDER BY d.ended_ms LIMIT $3 FOR UPDATE OF d SKIP LOCKED) SELECT * FROM old)"""
 PRUNE_DELIVERIES = _delete(
     "deliveries",
     "delivery_id",
     "ended_ms",
-    "NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seller_id = $1 AND a.delivery_id = o.delivery_id)",
+    "o.resend_ms IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seller_id = $1 AND a.delivery_id = o.delivery_id)",
 )
 
 # Payments with an id below $2 (ids begin with their orders' time), then movements of deleted payments.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from paydesk.operators.credentials import OperatorBearers
     from paydesk.orders.status_labels import Labels
     from paydesk.payments.acquirer import Acquirers
+    from paydesk.sandbox.dev_credentials import CredentialsFile
+    from paydesk.sandbox.resets import Resets
     from paydesk.sandbox.terminals.fleet import Fleet
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
@@ -61,5 +63,9 @@ class Shared:
     reporter: Reporter
     streams: Streams
     """The streams of the pages that are open."""
+    resets: Resets
+    """The orders that resets of `paydesk dev` removed while work on them was under way."""
     fleet: Fleet | None = None
     """The virtual terminals of `paydesk dev`."""
+    credentials: CredentialsFile | None = None
+    """The credentials file of `paydesk dev`."""

@@ -1,4 +1,4 @@
-"""The official validators on Python and on Node accept every action's deliveries, each retry, and a rotated secret.
+"""The official validators on Python and on Node accept every delivery, retry and resend, also during a rotation.
 
 The deliveries are those of the real worker to a listening receiver.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import pytest
 from aiohttp import web
@@ -14,14 +16,21 @@ from aiohttp import web
 from paydesk.core.clock import MovableClock
 from paydesk.core.ids import ulid, uuid
 from paydesk.core.secrets import Secret
+from paydesk.core.worker import WorkerContext
+from paydesk.jobs import JobWorker
 from paydesk.orders import samples
+from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox, subscriptions
+from paydesk.webhooks import outbox, resend_store, subscriptions
+from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.delivery import DeliveryJob
 from paydesk.webhooks.outbox import OrderEvent
+from paydesk.webhooks.resending import ResendJob
 from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.sending import Sender
 from paydesk.webhooks.subscriptions import SubscriptionSecret
 from webhook_validators import ALL, OF_THE_BODY, OF_X_SIGNATURE, accepting, require_node
-from webhooks_scene import APPLICATION, KEYS, SELLER, Received, Receiver, ok, receiver, step, subscribe, worker
+from webhooks_scene import APPLICATION, KEYS, SELLER, Received, Receiver, receiver, step, subscribe, worker
 
 PROMOTE = "UPDATE subscriptions SET secret_generation = $2 WHERE subscription_id = $1"
 DROP = "UPDATE subscription_secrets SET dropped_ms = 1 WHERE subscription_id = $1 AND generation = $2"
@@ -141,30 +150,80 @@ async def test_retries_are_accepted(database: Database, clock: MovableClock) -> 
     assert len({(request.body, request.headers["x-request-id"]) for request in receiving.got}) == 1
 
 
+@dataclass(frozen=True)
+class Rotation:
+    """A subscription whose secret is rotated, step by step."""
+
+    database: Database
+    subscription_id: str
+    old: Secret
+
+    @property
+    def new(self) -> Secret:
+        """The second secret."""
+        return SubscriptionSecret(self.subscription_id, 2, KEYS.active, 0).derive(KEYS)
+
+    async def steps(self) -> AsyncIterator[tuple[set[str], set[str]]]:
+        """Make each step, and yield which validators then accept the old secret, and which the new one."""
+        yield ALL, set()
+        await self._run(subscriptions.ADD_GENERATION, self.subscription_id, 2, KEYS.active, 0)
+        yield ALL, OF_THE_BODY
+        await self._run(PROMOTE, self.subscription_id, 2)
+        yield OF_THE_BODY, ALL
+        await self._run(DROP, self.subscription_id, 1)
+        yield set(), ALL
+
+    async def verify(self, got: Received, expected: tuple[set[str], set[str]]) -> None:
+        """Verify a request with both secrets."""
+        assert (await accepted(got, self.old), await accepted(got, self.new)) == expected
+
+    async def _run(self, statement: str, *values: object) -> None:
+        await self.database.write(lambda tx: tx.run(statement, *values))
+
+
 async def test_both_secrets_are_accepted_during_a_rotation(database: Database, clock: MovableClock) -> None:
     """Standard Webhooks takes the old and the new one, X-Signature the primary one; a dropped one is refused."""
-    async with receiver(ok) as receiving:
-        subscription_id, old = await subscribe(database, receiving.url)
-        second = SubscriptionSecret(subscription_id, 2, KEYS.active, 0)
-        new = second.derive(KEYS)
-
-        async def deliver() -> Received:
+    async with receiver() as receiving:
+        rotation = Rotation(database, *await subscribe(database, receiving.url))
+        async for expected in rotation.steps():
             await announce(database, "order.processed", None, clock.now_ms())
             (got,) = await delivered(database, clock, receiving, 1)
-            return got
+            await rotation.verify(got, expected)
 
-        async def run(statement: str, *values: object) -> None:
-            await database.write(lambda tx: tx.run(statement, *values))
 
-        await run(subscriptions.ADD_GENERATION, subscription_id, 2, KEYS.active, 0)
-        got = await deliver()
-        assert (await accepted(got, old), await accepted(got, new)) == (ALL, OF_THE_BODY)
-        await run(PROMOTE, subscription_id, 2)
-        got = await deliver()
-        assert (await accepted(got, old), await accepted(got, new)) == (OF_THE_BODY, ALL)
-        await run(DROP, subscription_id, 1)
-        got = await deliver()
-        assert (await accepted(got, old), await accepted(got, new)) == (set(), ALL)
+async def test_every_resend_is_accepted(database: Database, clock: MovableClock) -> None:
+    """Of every action, with the secrets that are valid when it is resent: the same body, and X-Retry counts."""
+    async with receiver() as receiving:
+        rotation = Rotation(database, *await subscribe(database, receiving.url))
+        for action in ACTIONS:
+            await announce(database, action, None, clock.now_ms())
+        first = {got.body: got for got in await delivered(database, clock, receiving, len(ACTIONS))}
+        retries = 0
+        async for expected in rotation.steps():
+            retries += 1
+            for got in await resent(database, clock, receiving, len(ACTIONS)):
+                await rotation.verify(got, expected)
+                assert got.headers["x-request-id"] == first[got.body].headers["x-request-id"]
+                assert got.headers["x-retry"] == str(retries)
+
+
+async def resent(database: Database, clock: MovableClock, receiving: Receiver, count: int) -> list[Received]:
+    """Resend every delivery; return the `count` requests that the receiver got since."""
+    before = len(receiving.got)
+
+    async def request_all(tx: Transaction) -> None:
+        for (delivery_id,) in await tx.all("SELECT delivery_id FROM deliveries WHERE seller_id = $1", SELLER):
+            await resend_store.request(tx, SELLER, delivery_id, clock.now_ms())
+
+    await database.write(request_all)
+    context = WorkerContext(database, Settings(), clock, KEYS, loopback_allowed=True)
+    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5) as sender:
+        resends = JobWorker(context, ResendJob(context, DeliveryJob(context, sender)))
+        while await resends.step():
+            pass
+    got = receiving.got[before:]
+    assert len(got) == count
+    return got
 
 
 async def test_changed_requests_are_refused(database: Database, clock: MovableClock) -> None:

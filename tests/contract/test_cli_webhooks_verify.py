@@ -32,8 +32,8 @@ def delivery(seconds_ago: int = 0) -> tuple[str, dict[str, str], str]:
     now = int(time.time()) - seconds_ago
     made = samples.sample("order.processed", now_ms=now * 1000)
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body)
-    url, headers = forwarding.request(notice, "http://localhost:3000/hook?shop=7", Secret(SECRET), 1, now)
-    return str(url), headers, made.body
+    request = forwarding.request(notice, "http://localhost:3000/hook?shop=7", Secret(SECRET), 1, now)
+    return str(request.url), request.headers, made.body
 
 
 def text_of(url: str, headers: dict[str, str], body: str, *, line: str = "\n", prefix: str = "") -> str:

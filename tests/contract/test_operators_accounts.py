@@ -37,17 +37,85 @@ async def test_only_owners_add_and_revoke_operators(service: Service) -> None:
     for role in ("operator", "support"):
         other = await operator(service, role)
         assert await other.refused("POST", "operators", ANA) == (403, "forbidden")
-        assert await other.refused("POST", f"operators/{other.operator_id}/revoke") == (403, "forbidden")
+        path = f"operators/{other.operator_id}"
+        assert await other.refused("POST", f"{path}/revoke") == (403, "forbidden")
+        assert await other.refused("PATCH", path, {"role": "owner"}) == (403, "forbidden")
+        assert await other.refused("DELETE", path) == (403, "forbidden")
         assert (await other.ask("POST", "operators", ANA)).body["message"].startswith(f"Your role, {role},")
         await other.did("GET", "operators?limit=1")
     assert await audited(service) == []
 
 
-async def test_owner_can_revoke_own_token(service: Service) -> None:
-    """Also the last one, because a leaked token must be revocable."""
-    owner = await operator(service)
+async def test_owner_can_revoke_own_token_while_there_is_another_owner(service: Service) -> None:
+    """The audit trail names the owner as the author."""
+    owner, _ = await operator(service), await operator(service)
     await owner.did("POST", f"operators/{owner.operator_id}/revoke")
     assert await owner.refused("GET", "operators") == (401, "unauthorized")
+    assert [line.operator_id for line in await audited(service)] == [owner.operator_id]
+
+
+async def test_operator_is_shown_and_changed(service: Service) -> None:
+    """Only the fields sent change, at once; the same value is not audited."""
+    owner = await operator(service)
+    made = await owner.did("POST", "operators", ANA)
+    ana = Operator(service, made["operator_id"], made.pop("token"))
+    path = f"operators/{ana.operator_id}"
+    assert await ana.did("GET", path.lower()) == made
+    assert await owner.did("PATCH", path, {"name": "Ana Lima"}) == {**made, "name": "Ana Lima"}
+    changed = await owner.did("PATCH", path, {"role": "owner"})
+    assert changed == {**made, "name": "Ana Lima", "role": "owner"}
+    assert await ana.did("PATCH", path, {"role": "owner"}) == changed
+    await ana.did("PATCH", f"operators/{owner.operator_id}", {"role": "support"})
+    assert await owner.refused("PATCH", path, {"name": "Eva"}) == (403, "forbidden")
+    assert [line.action for line in await audited(service)] == ["operators.create", *["operators.change"] * 3]
+    line = (await audited(service))[2]
+    assert (line.before, line.after) == ({**made, "name": "Ana Lima"}, changed)
+
+
+async def test_last_owner_is_not_demoted_revoked_or_deleted(service: Service) -> None:
+    """Revoked owners do not count; a change of the name, or to the same role, is accepted."""
+    owner, other = await operator(service), await operator(service)
+    await operator(service, "operator")
+    await owner.did("POST", f"operators/{other.operator_id}/revoke")
+    path = f"operators/{owner.operator_id}"
+    for method, tail, body in (
+        ("PATCH", "", {"role": "support"}),
+        ("PATCH", "", {"role": "operator", "name": "Eva"}),
+        ("POST", "/revoke", None),
+        ("DELETE", "", None),
+    ):
+        assert await owner.refused(method, f"{path}{tail}", body) == (409, "last_owner")
+    assert (await owner.did("PATCH", path, {"name": "Eva", "role": "owner"}))["name"] == "Eva"
+    assert "revoked_date" in await owner.did("POST", f"operators/{other.operator_id}/revoke")
+    assert [line.action for line in await audited(service)] == ["operators.revoke", "operators.change"]
+
+
+async def test_operator_without_changes_is_deleted(service: Service) -> None:
+    """The token is refused, and what others did to the operator stays in the audit trail."""
+    owner = await operator(service)
+    made = await owner.did("POST", "operators", ANA)
+    ana = Operator(service, made["operator_id"], made.pop("token"))
+    assert (await owner.ask("DELETE", f"operators/{ana.operator_id}")).status == 204
+    assert await ana.refused("GET", "operators") == (401, "unauthorized")
+    assert await owner.refused("GET", f"operators/{ana.operator_id}") == (404, "operator_not_found")
+    assert await owner.refused("DELETE", f"operators/{ana.operator_id}") == (404, "operator_not_found")
+    lines = await audited(service)
+    assert [line.action for line in lines] == ["operators.create", "operators.delete"]
+    assert lines[1].before == made
+
+
+async def test_operator_in_the_audit_trail_is_not_deleted(service: Service) -> None:
+    """Also oneself, whom the deletion would name; the details name entries and say what to do."""
+    owner, other = await operator(service), await operator(service)
+    await other.did("POST", "sellers", {"email": "a@b.example", "name": "A", "country": "BRA", "currency": "BRL"})
+    (entry,) = await service.database.read(lambda tx: tx.all("SELECT entry_id FROM operator_audit"))
+    reply = await owner.ask("DELETE", f"operators/{other.operator_id}")
+    assert (reply.status, reply.code) == (409, "in_use")
+    assert reply.details == [f"it has the audit entries {entry[0]}; these stay, so revoke the operator instead"]
+    itself = await owner.ask("DELETE", f"operators/{owner.operator_id}")
+    assert (itself.status, itself.code, "revoke" in itself.details[0]) == (409, "in_use", True)
+    await owner.did("POST", f"operators/{other.operator_id}/revoke")
+    assert await owner.refused("DELETE", f"operators/{other.operator_id}") == (409, "in_use")
 
 
 async def test_invalid_operator_returns_400(service: Service) -> None:
@@ -63,4 +131,15 @@ async def test_invalid_operator_returns_400(service: Service) -> None:
         assert (reply.status, reply.details[0].startswith(detail)) == (400, True), reply.details
     assert await owner.refused("POST", "operators/01J67CQQH5904WDBVZEM4JMEP3/revoke") == (404, "operator_not_found")
     assert await owner.refused("POST", "operators/ana/revoke") == (400, "invalid_path_param")
+    path = f"operators/{owner.operator_id}"
+    for change, detail in (
+        ({}, "'$' - must have one of name, role"),
+        ({"role": "boss"}, "'$.role'"),
+        ({"role": None}, "'$.role'"),
+        ({"name": 1}, "'$.name'"),
+        ({"name": "x" * 101}, "'$.name'"),
+        ({"token": "PDO-" + "0" * 40}, "'$.token'"),
+    ):
+        reply = await owner.ask("PATCH", path, change)
+        assert (reply.status, reply.details[0].startswith(detail)) == (400, True), reply.details
     assert await audited(service) == []

@@ -151,36 +151,6 @@ async def test_missing_header_is_named(database: Database, name: str) -> None:
     assert f"It has no header {name}." in await _inbox_page(database)
 
 
-async def test_page_of_the_inbox(database: Database) -> None:
-    """The newest first, with the order, the time and the body, as text; it runs no script."""
-    await _subscribe(database, "http://127.0.0.1:8377/demo/inbox")
-    await _receive(database, {}, b'{"action": "<script>", "data": {"id": "\\"><img src=x>"}}')
-    await _receive(database, _headers())
-    page = await _inbox_page(database)
-    assert page.index("ORD1") < page.index("&lt;script&gt;")
-    assert "Signature valid" in page
-    assert "2026-01-31 14:26:42 UTC" in page
-    assert "<script" not in page
-    assert "<img src=x" not in page
-
-
-async def test_page_of_the_inbox_is_bounded(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the newest notifications, and says how many there are."""
-    monkeypatch.setattr(inbox_page, "SHOWN_MAX", 2)
-    for number in range(3):
-        await _receive(database, {}, b'{"action": "number %d"}' % number)
-    page = await _inbox_page(database)
-    assert [f"<h2>number {number}</h2>" in page for number in range(3)] == [False, True, True]
-    assert "the newest 2 of 3" in page
-
-
-async def test_page_of_the_empty_inbox(database: Database) -> None:
-    """It says so, and which command sends the first notification."""
-    page = await _inbox_page(database)
-    assert "No notification has arrived yet" in page
-    assert "paydesk pay 24.90" in page
-
-
 @pytest.mark.parametrize(
     ("accept", "wanted"),
     [

@@ -25,6 +25,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_seller": {"name": "Bia"},
     "operator_password_seller": {},
     "operator_create_operators": {"name": "Eva", "role": "support"},
+    "operator_change_operator": {"name": "Eva"},
     "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {"seller_id": "$seller", "script": "ignore"},
@@ -39,17 +40,24 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
+    "operator_replay_deliveries": {"subscription_id": "$subscription"},
     "clock_move": {"advance": "1s"},
+    "dev_reset": {},
 }
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
 
 NEEDS_MORE = (
+    "operator_delete_application",
+    "operator_delete_seller",
+    "operator_delete_operator",
+    "operator_revoke_operator",
     "operator_delete_secret",
     "operator_resolve_order",
     "operator_resolve_reversal",
     "operator_withdraw_grant",
 )
-"""These need a second secret, an unknown outcome, a late approval or a grant: see other tests."""
+"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval or
+a grant: see other tests."""
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -58,6 +66,8 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
     await service.terminal()
     if operation.name == "operator_create_pos":
         ids["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
+    if operation.name == "operator_replay_deliveries":
+        ids["$subscription"] = await _subscribe(service, one)
     return Attempt(
         service,
         database,
@@ -100,9 +110,25 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         paths["terminal_id"] = (await service.terminal()).id
     if "{user_code}" in operation.path:
         paths["user_code"] = (await ask_to_pair(service))["user_code"]
+    if "{delivery_id}" in operation.path:
+        paths["delivery_id"] = await _delivery(service, one)
     if "{order_id}" in operation.path:
         paths["order_id"] = (await service.create(await service.terminal())).body["id"]
     return paths
+
+
+async def _subscribe(service: Service, one: Operator) -> str:
+    """Subscribe the application; return the subscription's id."""
+    body = {"client_id": service.scene.application.application_id, "url": "https://8.8.8.8/hooks"}
+    return str((await one.did("POST", "subscriptions", body))["id"])
+
+
+async def _delivery(service: Service, one: Operator) -> str:
+    """Create an order with a delivery to a new subscription; return the delivery's id."""
+    subscription_id = await _subscribe(service, one)
+    order_id = (await service.create(await service.terminal())).body["id"]
+    listed = (await one.did("GET", f"deliveries?order={order_id}&subscription={subscription_id}"))["data"]
+    return str(listed[0]["id"])
 
 
 def _filled(body: Any, ids: dict[str, Any]) -> Any:
@@ -120,7 +146,7 @@ async def _support(attempt: Attempt) -> Reply:
     return await attempt.send(token=(await operator(attempt.service, "support")).token)
 
 
-@TABLE.way("clock_show/forbidden", "clock_move/forbidden")
+@TABLE.way("clock_show/forbidden", "clock_move/forbidden", "dev_reset/forbidden")
 async def _foreign_origin(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Origin": "https://other.example"})
 
@@ -308,6 +334,26 @@ async def _email_of_another(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "email": "taken@shop.example"})
 
 
+@TABLE.way("operator_delete_application/in_use", "operator_delete_seller/in_use")
+async def _with_a_grant(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("operator_delete_operator/in_use")
+async def _operator_with_changes(attempt: Attempt) -> Reply:
+    other = await operator(attempt.service)
+    await other.did("POST", "operators", VALID_BODIES["operator_create_operators"])
+    return await attempt.at(operator_id=other.operator_id).send()
+
+
+@TABLE.way("last_owner")
+async def _last_owner(attempt: Attempt) -> Reply:
+    one = _operator(attempt)
+    await attempt.service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE operator_id <> $1", one.operator_id)
+    body = {"role": "support"} if attempt.operation.method == "PATCH" else None
+    return await attempt.at(operator_id=one.operator_id).send(body=body)
+
+
 @TABLE.way("too_many_secrets")
 async def _secrets(attempt: Attempt) -> Reply:
     for _ in range(10):
@@ -362,3 +408,45 @@ async def _permitted(attempt: Attempt) -> Reply:
     assert (await device.ack(lease_id)).status == 200
     assert (await device.authorizing(lease_id)).status == 200
     return await attempt.at(terminal_id=terminal.id).send()
+
+
+@TABLE.way("delivery_not_found")
+async def _unknown_delivery(attempt: Attempt) -> Reply:
+    return await attempt.at(delivery_id=f"{UNKNOWN_UUID}.{UNKNOWN_UUID}").send()
+
+
+@TABLE.way("operator_resend_delivery/subscription_paused")
+async def _delivery_to_paused_subscription(attempt: Attempt) -> Reply:
+    subscription_id = attempt.paths["delivery_id"].partition(".")[2]
+    await attempt.service.scene.run(
+        "UPDATE subscriptions SET paused_ms = 1, paused_by = 'operator' WHERE subscription_id = $1", subscription_id
+    )
+    return await attempt.send()
+
+
+@TABLE.way("operator_resend_delivery/subscription_ended")
+async def _delivery_to_deleted_subscription(attempt: Attempt) -> Reply:
+    await _delete_subscription(attempt, attempt.paths["delivery_id"].partition(".")[2])
+    return await attempt.send()
+
+
+@TABLE.way("operator_replay_deliveries/subscription_ended")
+async def _replay_to_deleted_subscription(attempt: Attempt) -> Reply:
+    await _delete_subscription(attempt, attempt.body["subscription_id"])
+    return await attempt.send()
+
+
+@TABLE.way("operator_replay_deliveries/subscription_not_found")
+async def _replay_to_unknown_subscription(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"subscription_id": UNKNOWN_UUID})
+
+
+@TABLE.way("operator_replay_deliveries/order_not_found")
+async def _replay_of_unknown_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"order": f"ORD{NO_ID}"})
+
+
+async def _delete_subscription(attempt: Attempt, subscription_id: str) -> None:
+    await attempt.service.scene.run(
+        "UPDATE subscriptions SET deleted_ms = 1 WHERE subscription_id = $1", subscription_id
+    )

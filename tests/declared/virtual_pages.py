@@ -9,6 +9,7 @@ from typing import Any
 from declared.attempt import Attempt, Table
 from declared.everywhere import FAILURES
 from faulty_database import FaultyDatabase
+from page_scene import Browser
 from paydesk.operation import Operation
 from paydesk.sandbox.virtual import page_keys
 from paydesk.web.live import PER_PAGE_MAX
@@ -24,6 +25,8 @@ BODIES: dict[str, dict[str, Any]] = {
 
 async def _good(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
     attempt = Attempt(service, database, operation)
+    if operation.name == "demo_inbox_button":
+        return await _with_button(attempt)
     if "{terminal_id}" not in operation.path:
         return attempt
     terminal = await create(service, script="manual")
@@ -32,6 +35,14 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     if operation.method == "GET":
         return replace(attempt, query=f"?key={key}")
     return replace(attempt, body={"key": key, **BODIES[operation.name]}, headers={"Content-Type": FORM})
+
+
+async def _with_button(attempt: Attempt) -> Attempt:
+    """With the form of a demo inbox that has a notification."""
+    await attempt.service.request("POST", "/demo/inbox", {}, token=None)
+    browser = Browser(attempt.service)
+    form = (await browser.get("/demo/inbox", Accept="text/html")).form(attempt.operation.path)
+    return replace(attempt, body=form.fields, headers={"Content-Type": FORM, "Cookie": browser.cookie})
 
 
 TABLE = Table("page", _good, needs_more=("virtual_page_events", "virtual_page_paper"))
@@ -59,6 +70,11 @@ async def _guessed_keys(attempt: Attempt) -> Reply:
 @TABLE.way("forbidden")
 async def _form_of_another_site(attempt: Attempt) -> Reply:
     return await attempt.send(headers={"Sec-Fetch-Site": "cross-site"})
+
+
+@TABLE.way("form_outdated")
+async def _token_of_another_browser(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"form_token": "1-0"})
 
 
 @TABLE.way("too_many_streams")

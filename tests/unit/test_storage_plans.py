@@ -73,6 +73,8 @@ SMALL_INDEXES = {
     "order_events_unnumbered",
     "deliveries_due",
     "deliveries_open",
+    "deliveries_resend",
+    "deliveries_replay",
 }
 """Partial ones, of what is not at its end: they don't grow with the history."""
 

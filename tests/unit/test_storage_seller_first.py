@@ -21,6 +21,7 @@ TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(sel
 
 _EVERYBODYS = "looks for work of all sellers, and is followed by a transaction for each of them"
 _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
+_RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
     "orders.store.OVERDUE": _EVERYBODYS,
     "orders.store.NEXT_EXPIRY": _EVERYBODYS,
@@ -43,7 +44,9 @@ ALLOWED = {
     "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "webhooks.fault_store.FORGET": "changes the pending deliveries of one subscription, in development",
     "webhooks.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
-    "operators.history.DELIVERIES": _OPERATORS,
+    "webhooks.resend_store.WAITING": _EVERYBODYS,
+    "webhooks.replaying.NEXT_SELLER": _EVERYBODYS,
+    "operators.deliveries.DELIVERIES": _OPERATORS,
     "operators.outcomes.LIST_REVERSALS": _OPERATORS,
     "operators.outcomes.LIST_INQUIRIES": _OPERATORS,
     "operators.outcomes.LIST_REFUNDS": _OPERATORS,
@@ -53,6 +56,16 @@ ALLOWED = {
     "operators.stores.POINTS_OF_SALE": _OPERATORS,
     "operators.store_changes.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
     "operators.store_changes.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
+    "operators.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
+    "operators.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
+    "sandbox.reset.UNFINISHED": _RESET,
+    "sandbox.reset.LEASED_TERMINALS": _RESET,
+    "sandbox.reset.KEPT_DELIVERIES": _RESET,
+    "sandbox.reset.FREE_TERMINALS": _RESET,
+    "sandbox.reset.MARK_FEEDS": _RESET,
+    "sandbox.reset.END_FAMILIES": _RESET,
+    "sandbox.reset.REWIND_FAMILIES": _RESET,
+    "sandbox.reset.END_REFRESH_TOKENS": _RESET,
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""

@@ -14,8 +14,9 @@ import pytest
 from paydesk.core.secrets import Secret
 from paydesk.orders import samples
 from paydesk.webhooks import forwarding, signature
-from paydesk.webhooks.diagnosis import NamedSecret, Recorded, Verdict, verify
+from paydesk.webhooks.diagnosis import Verdict, verify
 from paydesk.webhooks.forwarding import Notice
+from paydesk.webhooks.mistakes import NamedSecret, Recorded
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "QUJD" * 8
@@ -28,7 +29,7 @@ def recorded(secret: str = SECRET, **headers: str) -> Recorded:
     """Return a notification as the service sends it, with other headers."""
     made = samples.sample("order.processed", now_ms=NOW * 1000)
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body)
-    _, sent = forwarding.request(notice, "http://a/hook", Secret(secret), 1, NOW)
+    sent = forwarding.request(notice, "http://a/hook", Secret(secret), 1, NOW).headers
     lower = {name.lower(): value for name, value in sent.items()} | headers
     return Recorded(lower, made.body.encode(), ORDER.lower())
 

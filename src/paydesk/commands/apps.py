@@ -113,6 +113,13 @@ def resume(service: Service, client_id: ClientId) -> Answer:
     return service.post(f"{PATH}/{segment(client_id)}/resume")
 
 
+@command(app, "delete", "paydesk apps delete 3676047501096810")
+def delete(service: Service, client_id: ClientId) -> Answer:
+    """Delete an application without subscriptions, valid grants and orders; one with orders can be suspended."""
+    service.request("DELETE", f"{PATH}/{segment(client_id)}")
+    return {"client_id": client_id, "deleted": True}
+
+
 @command(
     secrets,
     "add",

@@ -1,4 +1,4 @@
-"""`paydesk code` and `paydesk clock`, for `paydesk dev` only."""
+"""`paydesk code`, `clock` and `reset`, for `paydesk dev` only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
@@ -13,6 +14,7 @@ from paydesk.commands.options import group, show
 
 clock = group("The clock of `paydesk dev`: stop it, or advance it.")
 
+RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes")
 CODE_EXAMPLES = (
     "paydesk code",
     "paydesk code --client-id 3676047501096810 --seller 1160535239 --scope 'read write'",
@@ -63,15 +65,33 @@ def freeze(service: Service) -> Answer:
 @command(clock, "advance", "paydesk clock advance 61s", "paydesk clock advance 15m", "paydesk clock advance 181d")
 def advance(
     service: Service, by: Annotated[str, typer.Argument(help="The duration: PT61S, 61s, 15m, 3h or 181d.")]
-) -> Answer:
-    """Advance the clock, running or stopped."""
-    return service.post("/dev/clock", {"advance": by})
+) -> tuple[Answer, str]:
+    """Advance the clock, running or stopped. Says so if the tokens of the credentials file expire by it."""
+    moved = service.post("/dev/clock", {"advance": by})
+    return moved, _renewed(moved)
 
 
 @command(clock, "resume", "paydesk clock resume")
 def resume(service: Service) -> Answer:
     """Restart a stopped clock from its current time."""
     return service.post("/dev/clock", {"resume": True})
+
+
+def _renewed(moved: Answer) -> str:
+    """Return the note that the tokens in the credentials file have expired, empty if they have not."""
+    file = moved.get("renewed_credentials")
+    return f"The tokens in {file} had expired by this time. The file has new ones: read it again." if file else ""
+
+
+def reset(service: Service, *, yes: Yes = False) -> Answer:
+    """Remove all orders with what depends on them, stored idempotency keys, the inbox, and issued tokens.
+
+    The tokens of the credentials file stay, and so does everything that was created: applications, sellers, terminals.
+    """
+    refuse_unattended(yes=yes)
+    confirm("Remove all orders, and all tokens that are not in the credentials file?", yes=yes)
+    service.post("/dev/reset", {})
+    return {"reset": True}
 
 
 @command(clock, "show", "paydesk clock show --json")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service, operator_service, segment
+from paydesk.commands.client import Answer, Service, changes, operator_service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
@@ -19,6 +19,9 @@ from paydesk.commands.options import AsJson, CredentialsFile, examples, group, n
 app = group("Operators, who administer the service with `paydesk`.")
 SERVICE_VARIABLES = ("PAYDESK_BASE_URL", "PAYDESK_CREDENTIALS")
 PATH = "/operator/v1/operators"
+ROLE_HELP = "owner (everything), operator (everything but operators) or support (read-only)."
+
+OperatorId = Annotated[str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")]
 
 
 @app.command(
@@ -33,7 +36,7 @@ def create(
     name: Annotated[str, typer.Option(help="The operator's name.")],
     role: Annotated[
         str,
-        typer.Option(help="owner (everything), operator (everything but operators) or support (read-only)."),
+        typer.Option(help=ROLE_HELP),
     ] = "owner",
     settings: SettingsFile = None,
     *,
@@ -65,15 +68,40 @@ def create(
 add_list(app, "operators")
 
 
-@command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
-def revoke(
+@command(app, "show", "paydesk operators show 01J67CQQH5904WDBVZEM4JMEP3 --json")
+def show_one(service: Service, operator_id: OperatorId) -> Answer:
+    """Show an operator."""
+    return service.get(f"{PATH}/{segment(operator_id)}")
+
+
+@command(
+    app,
+    "change",
+    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --role support",
+    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --name 'Ana Lima'",
+)
+def change(
     service: Service,
-    operator_id: Annotated[
-        str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")
-    ],
+    operator_id: OperatorId,
+    *,
+    name: Annotated[str | None, typer.Option(help="The operator's name.")] = None,
+    role: Annotated[str | None, typer.Option(help=ROLE_HELP)] = None,
 ) -> Answer:
-    """Revoke an operator's token at once, also your own. For owners only."""
+    """Change only the given fields. For owners only; the last valid owner keeps the role."""
+    return service.request("PATCH", f"{PATH}/{segment(operator_id)}", changes(name=name, role=role))
+
+
+@command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
+def revoke(service: Service, operator_id: OperatorId) -> Answer:
+    """Revoke an operator's token at once, also your own, but not the last valid owner's. For owners only."""
     return service.post(f"{PATH}/{segment(operator_id)}/revoke")
+
+
+@command(app, "delete", "paydesk operators delete 01J67CQQH5904WDBVZEM4JMEP3")
+def delete(service: Service, operator_id: OperatorId) -> Answer:
+    """Delete an operator who has made no changes; one that the audit trail names can be revoked. For owners only."""
+    service.request("DELETE", f"{PATH}/{segment(operator_id)}")
+    return {"operator_id": operator_id.upper(), "deleted": True}
 
 
 def _create_local(name: str, role: str, settings_file: Path | None) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import typer
 FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
 """In a table on a terminal the last column, often a text, may be this narrow; longer words are folded anywhere."""
 CELL_PADDING, TABLE_PADDING = 3, 1
+_SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
+"""What separates columns and lines; in a value it becomes a space."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[
@@ -62,7 +65,7 @@ def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: boo
         _print_table(rows, columns)
     else:
         for row in rows:
-            sys.stdout.write("\t".join(_cell(row.get(column)) for column in columns) + "\n")
+            sys.stdout.write("\t".join(_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns) + "\n")
     if "next" in answer:
         note(f"The list is incomplete. Continue with --after {answer['next']}")
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from paydesk.commands.failure import WrongUsage
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.diagnosis import Recorded
+    from paydesk.webhooks.mistakes import Recorded
 
 _REQUEST_LINE = re.compile(r"[A-Z]{3,10} (\S+)(?: HTTP/[0-9.]+)?")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
@@ -53,7 +53,7 @@ def parse_headers(text: str) -> dict[str, str]:
 
 def recorded(headers: Mapping[str, str], body: bytes, url: str | None) -> Recorded:
     """Return the request. `url` may be a URL, a path with a query, or a query alone."""
-    from paydesk.webhooks.diagnosis import Recorded
+    from paydesk.webhooks.mistakes import Recorded
 
     if not headers:
         raise WrongUsage("The request has no headers. Give it with its headers, as the receiver got it.")

@@ -16,6 +16,7 @@ from paydesk.commands.options import examples
 
 DEV_EPILOG = examples(
     "paydesk dev",
+    "paydesk dev --fresh",
     "paydesk dev --port 0 --data /var/tmp/paydesk --credentials credentials.json",
     "PAYDESK_DATABASE_URL=postgresql://me@localhost/paydesk paydesk dev",
 )
@@ -39,6 +40,14 @@ def dev(
             dir_okay=False, help="The credentials file to write. [default: credentials.json in the data folder]"
         ),
     ] = None,
+    *,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Remove the development database and start anew. Server keys stay; another database is refused.",
+        ),
+    ] = False,
 ) -> None:
     """Run everything on this machine: service, database, workers, four virtual terminals, a webhook inbox.
 
@@ -50,7 +59,7 @@ def dev(
     _import_structlog()
     from paydesk.dev import service as development
 
-    options = development.Options(host, port, data, credentials or data / "credentials.json")
+    options = development.Options(host, port, data, credentials or data / "credentials.json", fresh)
     settings = load_settings(**development.overrides(base, options))
     run(development.run(options, settings), _fast_loop())
 

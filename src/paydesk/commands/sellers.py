@@ -115,6 +115,13 @@ def resume(service: Service, user_id: UserId) -> Answer:
     return service.post(f"{PATH}/{segment(user_id)}/resume")
 
 
+@command(app, "delete", "paydesk sellers delete 1160535239")
+def delete(service: Service, user_id: UserId) -> Answer:
+    """Delete a seller without terminals, stores, valid grants and orders; one with orders can be suspended."""
+    service.request("DELETE", f"{PATH}/{segment(user_id)}")
+    return {"user_id": user_id, "deleted": True}
+
+
 def _read_password() -> str:
     """Return the password from standard input; an argument would be visible in the process list."""
     password = sys.stdin.readline().rstrip("\r\n")

@@ -64,8 +64,8 @@ async def send(sender: Sender, notice: Notice, url: str, secret: Secret, number:
     from paydesk.webhooks import forwarding
 
     started, started_ms = time.monotonic(), time.time_ns() // 1_000_000
-    address, headers = forwarding.request(notice, url, secret, number, started_ms // 1000)
-    outcome = await sender.send(address, headers, notice.body.encode())
+    request = forwarding.request(notice, url, secret, number, started_ms // 1000)
+    outcome = await sender.send(request.url, request.headers, notice.body.encode())
     return Attempt(notice, number, outcome, round((time.monotonic() - started) * 1000), started_ms)
 
 

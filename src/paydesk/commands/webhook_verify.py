@@ -17,7 +17,8 @@ from paydesk.commands.webhook_attempts import printable, write_lines
 from paydesk.commands.webhook_secret import FIELD
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.diagnosis import NamedSecret, Recorded, Verdict
+    from paydesk.webhooks.diagnosis import Verdict
+    from paydesk.webhooks.mistakes import NamedSecret, Recorded
 
 EPILOG = examples(
     "paydesk webhooks verify request.txt --secret whsec_…",
@@ -31,7 +32,7 @@ def verify(
     request: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="The request: a line `POST /hook?data.id=… HTTP/1.1`, headers, an empty line, the body; or JSON with"
             " `headers` and `body`. [default: standard input]",
             show_default=False,
@@ -43,7 +44,8 @@ def verify(
     ] = None,
     body: Annotated[Path | None, typer.Option(metavar="FILE", help="The body alone, byte for byte.")] = None,
     query: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The query or the URL of the request, with its data.id.")
+        str | None,
+        typer.Option("--query", "--url", metavar="TEXT", help="The query or the URL of the request, with its data.id."),
     ] = None,
     secret: Annotated[
         list[str] | None,
@@ -108,7 +110,7 @@ def _read(file: Path | None) -> bytes:
 
 def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSecret]:
     """Return the given secrets, or those of the credentials file. Raises `WrongUsage` if there are none."""
-    from paydesk.webhooks.diagnosis import NamedSecret
+    from paydesk.webhooks.mistakes import NamedSecret
 
     if given:
         names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]

@@ -1,21 +1,27 @@
-"""The credentials file of `paydesk dev`. Valid credentials in it are kept; others are replaced by new ones."""
+"""The credentials file of `paydesk dev`. Valid credentials in it are kept; others are replaced by new ones.
+
+Fields that Paydesk does not write are kept: other programs and commands keep theirs there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from paydesk.core import atomic_file
+from paydesk.core.clock import Clock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
+from paydesk.core.secrets import digest
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
 from paydesk.node import StartRefused
-from paydesk.oauth import authorizations
-from paydesk.oauth.bearer import Bearers
+from paydesk.oauth import authorizations, bearer, tokens
 from paydesk.oauth.clients import applications, authentication
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
@@ -27,8 +33,7 @@ from paydesk.webhooks import subscriptions
 
 Document = dict[str, Any]
 
-KEPT = ("listen_secret",)
-"""Fields that commands write into the file."""
+log = structlog.get_logger("dev")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +106,19 @@ class CredentialsFile:
             },
             "operator": {"token": operator},
         }
-        # Read again: `paydesk webhooks listen` may have written it since.
+        # Read again: a command may have written fields of its own since.
+        _write_changed(file, _read(file), document)
+
+    async def renew_tokens(self, file: Path) -> bool:
+        """Replace the tokens in the file that are no longer valid; return whether there were any.
+
+        Raises `StartRefused` if the file cannot be written.
+        """
         previous = _read(file)
-        document |= {name: previous[name] for name in KEPT if name in previous}
-        if document != previous:
-            _write(file, document)
+        test, live = await asyncio.gather(
+            self._tokens(_within(previous, "test"), live=False), self._tokens(_within(previous, "live"), live=True)
+        )
+        return _write_changed(file, previous, {"test": test, "live": live})
 
     async def _client_secret(self, previous: Any) -> str:
         client_id, now_ms = self.demo.application.application_id, self.now_ms
@@ -131,9 +144,11 @@ class CredentialsFile:
         return new.password
 
     async def _tokens(self, previous: Mapping[str, Any], *, live: bool) -> Document:
-        tokens = {name: previous.get(name) for name in ("access_token", "refresh_token")}
-        if isinstance(tokens["refresh_token"], str) and await self._is_valid(tokens["access_token"], live=live):
-            return tokens
+        pair_before = {name: previous.get(name) for name in ("access_token", "refresh_token")}
+        if isinstance(pair_before["refresh_token"], str) and await self._is_valid(
+            pair_before["access_token"], live=live
+        ):
+            return pair_before
         lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
             lambda tx: authorizations.mint_family(
@@ -150,12 +165,15 @@ class CredentialsFile:
         return {"access_token": pair.access_token, "refresh_token": pair.refresh_token}
 
     async def _is_valid(self, token: Any, *, live: bool) -> bool:
-        try:
-            caller = await Bearers(self.database, 0).caller(token if isinstance(token, str) else None, self.now_ms)
-        except Refusal:
+        seller_id = tokens.seller_of_access_token(token) if isinstance(token, str) else None
+        if seller_id != self.demo.seller.seller_id:
             return False
-        owner = (self.demo.seller.seller_id, self.demo.application.application_id, live)
-        return (caller.seller_id, caller.application_id, caller.live) == owner
+        row = await self.database.read(lambda tx: bearer.find(tx, seller_id, digest(token)))
+        return (
+            row is not None
+            and row.refusal(self.now_ms) is None
+            and (row.application_id, bool(row.live)) == (self.demo.application.application_id, live)
+        )
 
     async def _webhook_secret(self) -> str:
         """Return the primary secret of the subscription to the demo inbox."""
@@ -173,6 +191,53 @@ class CredentialsFile:
             return token.reveal()
         assert isinstance(previous, str), "the operator was found by this token"
         return previous
+
+
+class LiveCredentials:
+    """The credentials file of the running service, whose tokens follow its clock."""
+
+    def __init__(self, credentials: CredentialsFile, file: Path, clock: Clock) -> None:
+        self._credentials, self._file, self._clock = credentials, file, clock
+        self._lock = asyncio.Lock()
+
+    def texts(self) -> set[str]:
+        """Return every text in the file; its tokens are among them."""
+        return set(_texts(_read(self._file)))
+
+    async def renew(self) -> str | None:
+        """Write new tokens if those in the file are no longer valid; return the file's path then, else None."""
+        async with self._lock:
+            current = replace(self._credentials, now_ms=self._clock.now_ms())
+            try:
+                renewed = await current.renew_tokens(self._file)
+            except StartRefused as error:
+                log.warning("credentials_not_written", file=str(self._file), reason=str(error))
+                return None
+        return str(self._file.absolute()) if renewed else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _merged(previous: Any, written: Any) -> Any:
+    """Return what is written, with the fields of `previous` that it does not have, also in nested objects."""
+    if not isinstance(previous, dict) or not isinstance(written, dict):
+        return written
+    return {**previous, **{name: _merged(previous.get(name), value) for name, value in written.items()}}
+
+
+def _write_changed(file: Path, previous: Mapping[str, Any], document: Document) -> bool:
+    """Write the document with the other fields of the file, if that changes it; return whether it does."""
+    merged = _merged(dict(previous), document)
+    if merged == previous:
+        return False
+    _write(file, merged)
+    return True
 
 
 def _read(file: Path) -> Mapping[str, Any]:

@@ -16,7 +16,8 @@ from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
-from paydesk.dev.credentials import CredentialsFile, NewPassword, spare_password
+from paydesk.dev import fresh
+from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
 from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.http import server
 from paydesk.node import StartRefused
@@ -43,6 +44,7 @@ class Options:
     port: int
     data: Path
     credentials: Path
+    fresh: bool = False
 
 
 def overrides(configured: Settings, options: Options) -> dict[str, Any]:
@@ -62,13 +64,18 @@ def overrides(configured: Settings, options: Options) -> dict[str, Any]:
 
 
 async def run(options: Options, settings: Settings) -> None:
-    """Run until SIGTERM or Ctrl-C. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`."""
+    """Run until SIGTERM or Ctrl-C; `fresh` removes the database first.
+
+    Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
+    """
     logs.configure(settings.log_format, level=settings.log_level)
     make_folder(options.data)
     with node.listen(options.host, options.port) as listener:
         base_url = _base_url(options.host, listener.getsockname()[1])
         if settings.public_url is None:
             settings = settings.model_copy(update={"public_url": base_url})
+        if options.fresh:
+            await fresh.remove(settings, options.data)
         server_keys = _keys(Path(settings.keys_file))
         password = asyncio.create_task(_prepare_password(options.credentials))
         async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
@@ -79,11 +86,12 @@ async def run(options: Options, settings: Settings) -> None:
             credentials = CredentialsFile(database, server_keys, settings, demo, base_url, now_ms, password)
             await credentials.refresh(options.credentials)
             # One folder per seller: the journals of another database's terminals are not for this one.
-            fleet = Fleet(base_url, options.data / "terminals" / str(demo.seller.seller_id))
+            fleet = Fleet(base_url, options.data / fresh.JOURNALS / str(demo.seller.seller_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
             shared = create_shared(settings, database, server_keys, clock, development=True)
-            app = build_app(replace(shared, reporter=reporter, fleet=fleet))
+            live = LiveCredentials(credentials, options.credentials, clock)
+            app = build_app(replace(shared, reporter=reporter, fleet=fleet, credentials=live))
             context = WorkerContext(
                 database,
                 settings,

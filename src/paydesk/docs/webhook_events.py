@@ -61,9 +61,9 @@ def request_text() -> str:
     paid = samples.sample("order.processed", now_ms=SENT_MS)
     notice = Notice(paid.event_id, paid.action, paid.seller_id, paid.source_id, paid.body)
     secret = Secret("whsec_" + "QSBzZWNyZXQgb2YgdGhlIGV4YW1wbGVzIG9ubHkhISE=")
-    url, sent = request(notice, "https://shop.example/webhooks?store=7", secret, 1, SENT_MS // 1000)
-    headers = {name: value for name, value in sent.items() if name not in {"User-Agent", "Accept-Encoding"}}
-    lines = (f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.host}", *map(": ".join, headers.items()))
+    sent = request(notice, "https://shop.example/webhooks?store=7", secret, 1, SENT_MS // 1000)
+    headers = {name: value for name, value in sent.headers.items() if name not in {"User-Agent", "Accept-Encoding"}}
+    lines = (f"POST {sent.url.raw_path_qs} HTTP/1.1", f"Host: {sent.url.host}", *map(": ".join, headers.items()))
     return "\n".join(lines)
 
 

@@ -103,6 +103,7 @@ ADVICE = {
     "secret_not_found": "Use an id from the `secrets` of the application or subscription.",
     "subscription_not_found": "Use an id from the list of subscriptions; a deleted one is not in it.",
     "operator_not_found": "Use an id from the list of operators.",
+    "last_owner": "Add another owner first, then repeat the request.",
     "grant_not_found": "Use an id from the list of grants, unchanged.",
     "store_not_found": "Use a store_id from the seller's list of stores.",
     "pos_not_found": "Use a pos_id from the seller's list of points of sale.",

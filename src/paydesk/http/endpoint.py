@@ -75,7 +75,7 @@ class Endpoint:
             self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
         self._references_checked = shared.settings.card_numbers_refused_in_references
-        self._loopback_only = operation.development and operation.surface == "public"
+        self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
 
     @cached_property
     def _declared(self) -> frozenset[ErrorKind]:

@@ -58,17 +58,20 @@ WHOLE_RULES = (
                       MIN(e.number) AS least, MAX(e.number) AS most,
                       COALESCE((SELECT c.last_number FROM event_counters c
                                  WHERE c.seller_id = e.seller_id AND c.application_id = e.application_id
-                                   AND c.live = e.live), 0) AS given
+                                   AND c.live = e.live), 0) AS given,
+                      COALESCE((SELECT c.reset_number FROM event_counters c
+                                 WHERE c.seller_id = e.seller_id AND c.application_id = e.application_id
+                                   AND c.live = e.live), 0) AS removed
                  FROM order_events e WHERE e.number IS NOT NULL
                 GROUP BY e.seller_id, e.application_id, e.live) feeds
-         WHERE events <> numbers OR least <> 1 OR most <> numbers OR given <> most""",
+         WHERE events <> numbers OR least <> removed + 1 OR most <> removed + numbers OR given <> most""",
     ),
     Rule(
         "event_numbers_missing",
         "the counter is at {0}, but no event has a number",
         f"""
         SELECT c.seller_id, {_FEED}, c.last_number FROM event_counters c
-         WHERE c.last_number > 0 AND NOT EXISTS (
+         WHERE c.last_number > c.reset_number AND NOT EXISTS (
                SELECT 1 FROM order_events e
                 WHERE e.seller_id = c.seller_id AND e.application_id = c.application_id AND e.live = c.live
                   AND e.number IS NOT NULL)""",

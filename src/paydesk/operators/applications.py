@@ -14,7 +14,7 @@ from paydesk.oauth.clients.applications import ApplicationSecret
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call
-from paydesk.operators import lists
+from paydesk.operators import in_use, lists, uses
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.storage.database import Row
@@ -121,6 +121,24 @@ async def change(call: Call) -> Answer:
         on_replay=after.on_replay,
     )
     return await _changed(call, "applications.change", before)
+
+
+async def delete(call: Call) -> Answer:
+    """Delete an application without orders, valid authorizations and subscriptions. Raises `IN_USE`."""
+    application = await _locked(call)
+    number = application.application_id
+    in_use.refuse(
+        ("subscriptions", await uses.ids(call.tx, uses.APPLICATION_SUBSCRIPTIONS, number), "delete these first"),
+        ("grants", await uses.ids(call.tx, uses.APPLICATION_AUTHORIZATIONS, number), "withdraw these first"),
+        (
+            "orders",
+            await uses.ids(call.tx, uses.APPLICATION_ORDERS, number),
+            "these stay, so suspend the application instead",
+        ),
+    )
+    await applications.delete(call.tx, number)
+    await audit.record(call, call.tx, "applications.delete", str(number), before=_present(application))
+    return Answer(204)
 
 
 async def suspend(call: Call) -> Answer:

@@ -22,8 +22,9 @@ from paydesk.storage.database import Row
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
 
 LIST = """
-SELECT a.seller_id, a.authorization_id, a.application_id, p.name, a.scope, a.created_ms, a.withdrawn_ms
-  FROM authorizations a JOIN applications p ON p.application_id = a.application_id
+SELECT a.seller_id, a.authorization_id, a.application_id, COALESCE(p.name, 'deleted application'), a.scope,
+       a.created_ms, a.withdrawn_ms
+  FROM authorizations a LEFT JOIN applications p ON p.application_id = a.application_id
  WHERE (a.seller_id, a.authorization_id) > ($1, $2) AND a.seller_id <= $4
  ORDER BY a.seller_id, a.authorization_id LIMIT $3"""
 

@@ -37,10 +37,10 @@ async def create(call: Call) -> Answer:
         if body.code_challenge is None:
             sent, missing = missing, sent
         raise REQUIRED_PROPERTIES.with_reason("incomplete challenge", f"'$.{missing}' - must be sent with {sent}")
-    application = await applications.get(call.tx, body.client_id)
+    application = await applications.lock_shared(call.tx, body.client_id)
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")
-    if await sellers.get(call.tx, body.user_id) is None:
+    if await sellers.lock_shared(call.tx, body.user_id) is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
     redirect_uri = body.redirect_uri or application.redirect_uris[0]
     if redirect_uri not in application.redirect_uris:

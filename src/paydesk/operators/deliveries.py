@@ -22,17 +22,20 @@ from paydesk.operators.retried import Retried, times
 from paydesk.operators.schemas import ReplayRequest
 from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import replaying, resending, schedule, store
+from paydesk.webhooks import replaying, resend_store, schedule, store
 from paydesk.webhooks.replaying import Cursor
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
 _SINCE_MS_MIN = -(2**62)
 
-# Operators send only the delivery's id: one primary key lookup per seller instead of a scan of all deliveries.
+# Operators send only the delivery's id: one primary key lookup per seller, which no plan replaces by a scan.
 OWNER = """
-SELECT sellers.seller_id FROM sellers
-JOIN deliveries ON deliveries.seller_id = sellers.seller_id AND deliveries.delivery_id = $1"""
+SELECT seller_id FROM (
+       SELECT s.seller_id,
+              (SELECT 1 FROM deliveries d WHERE d.seller_id = s.seller_id AND d.delivery_id = $1) AS is_owner
+         FROM sellers s) AS owners
+WHERE is_owner = 1"""
 
 # An attempt in progress is not counted: it has not failed yet.
 _DELIVERY = f"""
@@ -174,7 +177,7 @@ async def resend(call: Call) -> Answer:
     if target.paused_ms is not None:
         resume = f"Resume it first: paydesk subscriptions resume {before.subscription_id}"
         raise SUBSCRIPTION_PAUSED.with_reason("the subscription is paused", resume)
-    await resending.request(call.tx, before.seller_id, before.id, call.now_ms)
+    await resend_store.request(call.tx, before.seller_id, before.id, call.now_ms)
     after = await _find(call)
     await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
     return Answer(202, after)
@@ -262,7 +265,7 @@ def _attempt(row: Row) -> AttemptDocument:
         number=number,
         date=rfc3339(started_ms),
         duration_ms=duration_ms,
-        resend=sent is not None and resending.IS_RESEND in sent,
+        resend=sent is not None and resend_store.IS_RESEND in sent,
         request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
         answer=AttemptAnswer(status, body) if status is not None else None,
         error=error,

@@ -9,6 +9,7 @@ SECRET_NOT_FOUND = ErrorKind("secret_not_found", 404, "There is no such secret."
 SUBSCRIPTION_NOT_FOUND = ErrorKind("subscription_not_found", 404, "There is no such subscription.")
 OPERATOR_NOT_FOUND = ErrorKind("operator_not_found", 404, "There is no such operator.")
 AUTHORIZATION_NOT_FOUND = ErrorKind("grant_not_found", 404, "There is no such grant.")
+LAST_OWNER = ErrorKind("last_owner", 409, "This is the last valid owner. Only owners add, change and remove operators.")
 STORE_NOT_FOUND = ErrorKind("store_not_found", 404, "This seller has no such store.")
 POS_NOT_FOUND = ErrorKind("pos_not_found", 404, "This seller has no such point of sale.")
 EMAIL_TAKEN = ErrorKind("email_taken", 409, "Another seller has this e-mail address.")

@@ -14,9 +14,9 @@ from paydesk.device import store as leases
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
-from paydesk.operators import deliveries
-from paydesk.operators.deliveries import DeliveryDocument
+from paydesk.operators import order_deliveries
 from paydesk.operators.lists import pages
+from paydesk.operators.order_deliveries import OrderDelivery
 from paydesk.operators.orders import owner_of
 from paydesk.orders import status
 from paydesk.orders import store as orders
@@ -77,7 +77,7 @@ class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
 
     times: OrderTimes
     events: list[MoveDocument]
-    deliveries: list[DeliveryDocument]
+    deliveries: list[OrderDelivery]
 
 
 async def get_order(call: Call) -> Answer:
@@ -94,7 +94,7 @@ async def get_order(call: Call) -> Answer:
             order_document(order, labels),
             times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
-            deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
+            deliveries=await order_deliveries.of_order(call.tx, seller_id, call.path),
         ),
     )
 

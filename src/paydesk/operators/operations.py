@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import SELLER_NOT_FOUND
+from dataclasses import replace
+
+from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import (
     applications,
@@ -73,6 +75,17 @@ OPERATIONS = (
     ),
     _APPLICATION.reading(applications.get, "Get an application with the ids and dates of its secrets"),
     _APPLICATION.changing(applications.change, schemas.ApplicationChange, "Change an application"),
+    _APPLICATION.deleting(
+        applications.delete,
+        "Delete an application that nothing uses",
+        status=204,
+        answer=None,
+        errors=(IN_USE,),
+        description=(
+            "Not while it has subscriptions, grants that are not withdrawn, or orders: `details` names them. Its"
+            " secrets are deleted with it. An application with orders can be suspended."
+        ),
+    ),
     _APPLICATION.acting(
         "suspend",
         applications.suspend,
@@ -118,6 +131,17 @@ OPERATIONS = (
     ),
     _SELLER.reading(sellers.get, "Get a seller"),
     _SELLER.changing(sellers.change, schemas.SellerChange, "Change a seller", errors.EMAIL_TAKEN),
+    _SELLER.deleting(
+        sellers.delete,
+        "Delete a seller that nothing uses",
+        status=204,
+        answer=None,
+        errors=(IN_USE,),
+        description=(
+            "Not while the seller has terminals, stores, grants that are not withdrawn, notifications that are not"
+            " delivered, or orders: `details` names them. A seller with orders can be suspended."
+        ),
+    ),
     _SELLER.acting(
         "password",
         sellers.set_password,
@@ -155,11 +179,28 @@ OPERATIONS = (
         summary="Add an operator",
         description="For owners only. The response contains the token, which is not shown again.",
     ),
+    _OPERATOR.reading(operator_accounts.get, "Get an operator"),
+    replace(
+        _OPERATOR.changing(operator_accounts.change, schemas.OperatorChange, "Change an operator", errors.LAST_OWNER),
+        description="For owners only. Only the fields that are sent change. The last valid owner keeps the role.",
+    ),
     _OPERATOR.acting(
         "revoke",
         operator_accounts.revoke,
         "Revoke an operator's token",
-        description="For owners only; takes effect at once. Revoking a revoked token has no effect.",
+        errors=(errors.LAST_OWNER,),
+        description=(
+            "For owners only; takes effect at once. Revoking a revoked token has no effect. The last valid owner can't"
+            " be revoked."
+        ),
+    ),
+    _OPERATOR.deleting(
+        operator_accounts.delete,
+        "Delete an operator without changes in the audit trail",
+        status=204,
+        answer=None,
+        errors=(errors.LAST_OWNER, IN_USE),
+        description="For owners only. An operator whom the audit trail names as an author can be revoked.",
     ),
     listing("grants", authorizations.PAGES),
     _GRANT.deleting(
@@ -224,25 +265,6 @@ OPERATIONS = (
         answer=history.InspectedOrder,
     ),
     listing("deliveries", deliveries.PAGES, ORDER_NOT_FOUND),
-    _DELIVERY.reading(
-        deliveries.get,
-        "Get a delivery with the notification and all attempts",
-        answer=deliveries.InspectedDelivery,
-        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
-    ),
-    _DELIVERY.acting(
-        "resend",
-        deliveries.resend,
-        "Send a notification again",
-        status=202,
-        every_role=True,
-        description=(
-            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
-            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
-            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
-        ),
-        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
-    ),
     creating(
         "deliveries/replay",
         deliveries.replay,
@@ -261,6 +283,25 @@ OPERATIONS = (
         transaction="none",
         every_role=True,
         errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
+    ),
+    _DELIVERY.reading(
+        deliveries.get,
+        "Get a delivery with the notification and all attempts",
+        answer=deliveries.InspectedDelivery,
+        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
+    ),
+    _DELIVERY.acting(
+        "resend",
+        deliveries.resend,
+        "Send a notification again",
+        status=202,
+        every_role=True,
+        description=(
+            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
+            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
+            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
+        ),
+        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
     ),
     _ORDER.acting(
         "resolve",

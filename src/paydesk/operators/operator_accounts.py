@@ -1,16 +1,20 @@
-"""Operator accounts. Only owners add and revoke them; the response to `create` contains the token, once."""
+"""Operator accounts. Only owners add, change and remove them; the response to `create` contains the token, once.
+
+At least one valid owner stays. A request locks the rows of all valid owners before it may reduce their number.
+"""
 
 from __future__ import annotations
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
+from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call
-from paydesk.operators import credentials, store
-from paydesk.operators.errors import OPERATOR_NOT_FOUND
+from paydesk.operators import credentials, in_use, store, uses
+from paydesk.operators.errors import LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.lists import pages
-from paydesk.operators.schemas import OperatorRequest, Role
+from paydesk.operators.schemas import OperatorChange, OperatorRequest, Role
 from paydesk.storage.database import Row, Transaction
 
 LOCAL_ADDRESS = "local"
@@ -60,18 +64,82 @@ async def create_local(tx: Transaction, request: OperatorRequest, now_ms: int) -
     return NewOperator.of(document, token=token.reveal())
 
 
+async def get(call: Call) -> Answer:
+    """Return an operator."""
+    found = await store.account(call.tx, call.path)
+    if found is None:
+        raise _unknown()
+    return Answer(200, _present(found))
+
+
+async def change(call: Call) -> Answer:
+    """Change only the fields that were sent. The last valid owner keeps the role: raises `LAST_OWNER`."""
+    before, body = await _locked(call), call.body
+    assert isinstance(body, OperatorChange)
+    if not body.model_fields_set:
+        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of name, role")
+    role = body.role or before.role
+    if role != before.role:
+        await _refuse_last_owner(call, before, "demoted")
+    await store.change(call.tx, before.operator_id, body.name or before.name, role)
+    return await _changed(call, "operators.change", before)
+
+
 async def revoke(call: Call) -> Answer:
-    """Revoke an operator's token, also one's own: `paydesk operators create` can always add another owner."""
+    """Revoke an operator's token, also one's own unless it is that of the last valid owner. Raises `LAST_OWNER`."""
+    before = await _locked(call)
+    await _refuse_last_owner(call, before, "revoked")
+    await store.revoke(call.tx, before.operator_id, call.now_ms)
+    return await _changed(call, "operators.revoke", before)
+
+
+async def delete(call: Call) -> Answer:
+    """Delete an operator whom the audit trail does not name as the author of a change.
+
+    Raises `LAST_OWNER`, and `IN_USE`: such an operator can be revoked instead.
+    """
+    before = await _locked(call)
+    await _refuse_last_owner(call, before, "deleted")
+    entries = await uses.ids(call.tx, uses.OPERATOR_CHANGES, before.operator_id)
+    if before.operator_id == call.caller.operator_id and not entries:
+        raise IN_USE.with_reason("is the caller", "the audit trail will name this operator; revoke the token instead")
+    in_use.refuse(("audit entries", entries, "these stay, so revoke the operator instead"))
+    await store.delete(call.tx, before.operator_id)
+    await audit.record(call, call.tx, "operators.delete", before.operator_id, before=before)
+    return Answer(204)
+
+
+async def _locked(call: Call) -> OperatorDocument:
+    """Lock the valid owners and the operator of the path, and return the latter.
+
+    Raises `FORBIDDEN`, also if the caller is no owner any more, and `OPERATOR_NOT_FOUND`.
+    """
     audit.require_owner(call)
-    before = await store.account(call.tx, call.path)
-    if before is None:
-        raise OPERATOR_NOT_FOUND.with_reason("unknown operator")
-    changed = await store.revoke(call.tx, call.path, call.now_ms)
-    after = await store.account(call.tx, call.path)
-    assert after is not None, "operators are never deleted"
-    if changed:
-        await audit.record(call, call.tx, "operators.revoke", call.path, before=_present(before), after=_present(after))
-    return Answer(200, _present(after))
+    if call.caller.operator_id not in await store.lock_owners(call.tx):
+        raise FORBIDDEN.with_reason("no owner any more", message="You are no owner any more; an owner may do this.")
+    found = await store.lock(call.tx, call.path)
+    if found is None:
+        raise _unknown()
+    return _present(found)
+
+
+async def _refuse_last_owner(call: Call, operator: OperatorDocument, what: str) -> None:
+    if await store.lock_owners(call.tx) == [operator.operator_id]:
+        raise LAST_OWNER.with_reason(f"the last owner would be {what}")
+
+
+async def _changed(call: Call, action: str, before: OperatorDocument) -> Answer:
+    """Return the operator; record the change in the audit trail unless nothing changed."""
+    found = await store.account(call.tx, before.operator_id)
+    assert found is not None, "the row is locked until the commit"
+    after = _present(found)
+    if after != before:
+        await audit.record(call, call.tx, action, before.operator_id, before=before, after=after)
+    return Answer(200, after)
+
+
+def _unknown() -> Refusal:
+    return OPERATOR_NOT_FOUND.with_reason("unknown operator")
 
 
 async def _add(tx: Transaction, request: OperatorRequest, now_ms: int) -> tuple[OperatorDocument, Secret]:

@@ -80,7 +80,7 @@ async def _approve(call: Call, tx: Transaction, user_code: str) -> TerminalDocum
     )
     if pairing is None:
         return None
-    if await sellers.get(tx, body.seller_id) is None:
+    if await sellers.lock_shared(tx, body.seller_id) is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
     before, terminal = await _pair(tx, body, pairing, now_ms)
     token = pairing_codes.token_of(call.keys, version, pairing.device_digest, body.seller_id)

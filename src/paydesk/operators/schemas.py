@@ -175,6 +175,13 @@ class OperatorRequest(Model):
     role: Role = Field(examples=["operator"])
 
 
+class OperatorChange(Change):
+    """`PATCH /operator/v1/operators/{operator_id}`."""
+
+    name: Name | None = None
+    role: Role | None = None
+
+
 class StoreRequest(Model):
     """`POST /operator/v1/stores`."""
 
@@ -210,7 +217,10 @@ class ReplayRequest(Model):
     """`POST /operator/v1/deliveries/replay`: of either one subscription or one order."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"properties": {"order": False}}, {"properties": {"subscription_id": False}}]}
+        json_schema_extra={
+            "oneOf": [{"properties": {"order": False}}, {"properties": {"subscription_id": False}}],
+            "examples": [{"subscription_id": _SUBSCRIPTION, "since": "2026-01-31T14:26:42.109Z"}],
+        }
     )
 
     subscription_id: Annotated[str, Field(pattern=UUID_PATTERN, examples=[_SUBSCRIPTION])] | None = None

@@ -13,7 +13,7 @@ from paydesk.oauth import authorizations
 from paydesk.oauth.consent import passwords, sellers, sessions
 from paydesk.oauth.consent.sellers import Seller
 from paydesk.operation import Answer, Call
-from paydesk.operators import lists
+from paydesk.operators import in_use, lists, uses
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.schemas import PasswordRequest, SellerChange, SellerRequest
@@ -130,6 +130,28 @@ async def set_password(call: Call) -> Answer:
         )
 
     return Answer(200, await call.database.write(work))
+
+
+async def delete(call: Call) -> Answer:
+    """Delete a seller without stores, terminals, orders and valid authorizations. Raises `IN_USE`."""
+    seller, tx = await _locked(call, call.tx), call.tx
+    seller_id = seller.seller_id
+    await uses.end_sessions(tx, seller_id)
+    in_use.refuse(
+        ("terminals", await uses.ids(tx, uses.SELLER_TERMINALS, seller_id), "delete these first"),
+        ("stores", await uses.ids(tx, uses.SELLER_STORES, seller_id), "delete these first"),
+        ("grants", await uses.ids(tx, uses.SELLER_AUTHORIZATIONS, seller_id), "withdraw these first"),
+        (
+            "pending notifications",
+            await uses.ids(tx, uses.SELLER_DELIVERIES, seller_id),
+            "wait until these are delivered, or suspend the seller instead",
+        ),
+        ("orders", await uses.ids(tx, uses.SELLER_ORDERS, seller_id), "these stay, so suspend the seller instead"),
+    )
+    await uses.delete_belongings(tx, seller_id)
+    await sellers.delete(tx, seller_id)
+    await audit.record(call, tx, "sellers.delete", str(seller_id), before=_present(seller))
+    return Answer(204)
 
 
 async def suspend(call: Call) -> Answer:

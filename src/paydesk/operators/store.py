@@ -18,6 +18,16 @@ ACCOUNT = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id = $1"
 # A page of the operators, revoked ones included.
 LIST = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id > $1 ORDER BY operator_id LIMIT $2"
 
+# The valid owners, locked until the commit: of concurrent requests one at a time may reduce their number.
+LOCK_OWNERS = """
+SELECT operator_id FROM operators WHERE role = 'owner' AND revoked_ms IS NULL ORDER BY operator_id FOR UPDATE"""
+
+LOCK = f"{ACCOUNT} FOR UPDATE"
+
+CHANGE = "UPDATE operators SET name = $2, role = $3 WHERE operator_id = $1"
+
+DELETE = "DELETE FROM operators WHERE operator_id = $1"
+
 # valid -> revoked; the time of the first revocation is kept.
 REVOKE = "UPDATE operators SET revoked_ms = $2 WHERE operator_id = $1 AND revoked_ms IS NULL"
 
@@ -44,6 +54,26 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
 async def account(tx: Transaction, operator_id: str) -> Row | None:
     """Return the row of the operator, revoked or not, or None."""
     return await tx.one(ACCOUNT, operator_id)
+
+
+async def lock_owners(tx: Transaction) -> list[str]:
+    """Return the ids of the valid owners, locked until the commit."""
+    return [row[0] for row in await tx.all(LOCK_OWNERS)]
+
+
+async def lock(tx: Transaction, operator_id: str) -> Row | None:
+    """Return the row of the operator, locked until the commit, or None."""
+    return await tx.one(LOCK, operator_id)
+
+
+async def change(tx: Transaction, operator_id: str, name: str, role: str) -> None:
+    """Set the operator's name and role."""
+    await tx.run(CHANGE, operator_id, name, role)
+
+
+async def delete(tx: Transaction, operator_id: str) -> None:
+    """Delete the operator, whose token is unknown from then on."""
+    await tx.run(DELETE, operator_id)
 
 
 async def revoke(tx: Transaction, operator_id: str, now_ms: int) -> bool:

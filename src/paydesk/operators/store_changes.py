@@ -5,12 +5,10 @@ Their ids are unique per seller. `?seller=` chooses the seller where several hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from paydesk import audit
-from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.operators import lists
+from paydesk.operators import in_use, lists
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
 from paydesk.operators.stores import PosDocument, StoreDocument
 from paydesk.operators.terminal_schemas import PosChange, StoreChange
@@ -41,8 +39,7 @@ async def delete_store(call: Call) -> Answer:
     """Delete a store without points of sale."""
     store = await _locked_store(call)
     used_by = await stores.points_of_sale_in(call.tx, store.seller_id, store.store_id)
-    if used_by:
-        raise _in_use("points of sale", used_by, "delete these first")
+    in_use.refuse(("points of sale", used_by, "delete these first"))
     await stores.delete_store(call.tx, store.seller_id, store.store_id)
     await audit.record(call, call.tx, "stores.delete", str(store.store_id), before=StoreDocument.of(store))
     return Answer(204)
@@ -69,8 +66,7 @@ async def delete_pos(call: Call) -> Answer:
     """Delete a point of sale without terminals."""
     pos = await _locked_pos(call)
     used_by = await stores.terminals_on(call.tx, pos.seller_id, pos.pos_id)
-    if used_by:
-        raise _in_use("terminals", used_by, "move or delete these first")
+    in_use.refuse(("terminals", used_by, "move or delete these first"))
     await stores.delete_pos(call.tx, pos.seller_id, pos.pos_id)
     await audit.record(call, call.tx, "pos.delete", str(pos.pos_id), before=PosDocument.of(pos))
     return Answer(204)
@@ -104,12 +100,6 @@ async def _owner(call: Call, sql: str, number: int) -> int | None:
     if len(rows) > 1:
         raise PROPERTY_VALUE.with_reason("several sellers", "'seller' - is needed: several sellers have this id")
     return int(rows[0][0]) if rows else None
-
-
-def _in_use(what: str, used_by: Sequence[object], advice: str) -> Refusal:
-    named = ", ".join(map(str, used_by))
-    more = ", …" if len(used_by) == stores.NAMED_MAX else ""
-    return IN_USE.with_reason(f"has {what}", f"it has the {what} {named}{more}; {advice}")
 
 
 def _nothing_to_change(names: str) -> Refusal:

@@ -48,7 +48,7 @@ async def create_store(call: Call) -> Answer:
     """Add a store to a seller."""
     audit.require_change(call)
     body: StoreRequest = call.body
-    if await sellers.get(call.tx, body.seller_id) is None:
+    if await sellers.lock_shared(call.tx, body.seller_id) is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
     document = StoreDocument.of(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
     await audit.record(call, call.tx, "stores.create", str(document.store_id), after=document)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
+from paydesk.jobs import Removed
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
@@ -61,7 +62,8 @@ class Attempt(ABC, Generic[J]):
 
         async def read(tx: Transaction) -> tuple[Order, Terms]:
             order = await store.find(tx, row.seller_id, row.order_id)
-            assert order is not None, "a job has an order"
+            if order is None:
+                raise Removed(row.order_id)
             return order, await terms.find(tx, order)
 
         return cls(context, job, row, *await context.database.read(read))
@@ -91,7 +93,8 @@ class Attempt(ABC, Generic[J]):
 
         async def work(tx: Transaction) -> R:
             current = await store.lock(tx, self.order.seller_id, self.order.order_id)
-            assert current is not None, "orders are never deleted"
+            if current is None:
+                raise Removed(self.order.order_id)
             return await effect(change_at(tx, now_ms, settings), current)
 
         keys = conflict_keys.order(self.order.order_id), conflict_keys.terminal(self.order.terminal_id)

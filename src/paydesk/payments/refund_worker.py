@@ -14,6 +14,7 @@ import msgspec
 from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import Key, complete
+from paydesk.jobs import Removed
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
@@ -60,7 +61,8 @@ JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, lease_seconds
 async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> Order:
     """Store `processing` under the key of the refund's request if it has no response; return the order."""
     order = await store.find(tx, refund.seller_id, refund.order_id)
-    assert order is not None, "a refund has an order"
+    if order is None:
+        raise Removed(refund.order_id)
     await complete(tx, key, 201, msgspec.json.encode(refund_response(order, refund)))
     return order
 

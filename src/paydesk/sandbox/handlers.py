@@ -5,8 +5,11 @@ The demo endpoints need no credentials, so the HTTP layer accepts only calls fro
 
 from __future__ import annotations
 
+import contextlib
 import time
 from functools import partial
+
+import msgspec
 
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.durations import typed_seconds
@@ -15,8 +18,9 @@ from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, inbox_page, store
+from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, store
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
+from paydesk.storage.database import Transaction
 
 CLOCK_MS_MAX = 4_102_444_800_000
 """The end of 2099."""
@@ -25,16 +29,27 @@ CLOCK_MS_MAX = 4_102_444_800_000
 async def receive(call: Call) -> Handled:
     """Receive a notification as an application would, and store it with whether its signatures are valid."""
     secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys))
-    fault = inbox.signature_fault(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
-    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, fault=fault)
-    await call.database.write(partial(store.add_entry, entry=entry))
+    checks = inbox_checks.check(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
+    entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, checks=checks)
+    with contextlib.suppress(_OrderRemoved):
+        await call.database.write(partial(_add_entry, entry=entry, call=call))
     return Answer(200, {})
+
+
+class _OrderRemoved(Exception):
+    """A reset has removed the order of the notification, which was being sent."""
+
+
+async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> None:
+    await store.add_entry(tx, entry)
+    if call.shared.resets.has_removed(entry.order_id):
+        raise _OrderRemoved
 
 
 async def show_inbox(call: Call) -> Handled:
     """Return the received notifications, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
-        return inbox_page.page(*await store.newest_entries(call.tx, inbox_page.SHOWN_MAX), call.headers.get("host", ""))
+        return await inbox_page.show(call)
     entries = [inbox.received(entry) for entry in await store.entries(call.tx)]
     return Answer(200, Inbox(entries), (("vary", "accept"),))
 
@@ -50,7 +65,7 @@ async def show_callback(call: Call) -> Handled:
     return callback.page(call.query)
 
 
-async def show_clock(call: Call) -> Handled:
+async def show_clock(call: Call) -> Answer:
     """Return the clock's time and offset."""
     clock = _clock(call)
     now_ms, machine_ms = clock.now_ms(), time.time_ns() // 1_000_000
@@ -72,7 +87,9 @@ async def move_clock(call: Call) -> Handled:
         await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
-    return await show_clock(call)
+    renewed = await call.shared.credentials.renew() if call.shared.credentials is not None else None
+    shown = (await show_clock(call)).body
+    return Answer(200, msgspec.structs.replace(shown, renewed_credentials=renewed))
 
 
 async def authorize(call: Call) -> Handled:

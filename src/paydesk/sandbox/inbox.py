@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,76 +13,71 @@ import msgspec
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.redaction import redacted_answer
-from paydesk.core.secrets import Secret
+from paydesk.sandbox.inbox_checks import Checks, InboxSecret
 from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import subscriptions
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
-from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, verify_standard, verify_x_signature
 
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192
 """Longer bodies are truncated: notifications are shorter, and one answer has up to 1,000 entries."""
 MASKED_CHARACTERS_MORE = 512
 """Masking covers this much more than the limit: truncation must not split a secret and so hide it from masking."""
-_SIGNED_HEADERS = ("x-signature", "webhook-id", "webhook-timestamp", "webhook-signature")
+FILTERED_CHARACTERS_MAX = 100
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-async def secrets_of(tx: Transaction, keys: Keys) -> list[Secret]:
+async def secrets_of(tx: Transaction, keys: Keys) -> list[InboxSecret]:
     """Return the valid secrets of the subscriptions to this inbox whose keys this node has."""
     derived = []
     for found in await subscriptions.listed(tx, "", sys.maxsize):
         if urlsplit(found.url).path == PATH:
             for secret in await subscriptions.secrets(tx, found.subscription_id):
+                primary = "primary " if secret.generation == found.secret_generation else ""
+                name = f"{primary}secret {secret.generation} of subscription {found.subscription_id}"
                 with contextlib.suppress(KeyMissing):
-                    derived.append(secret.derive(keys))
+                    derived.append(InboxSecret(name, secret.derive(keys)))
     return derived
 
 
-def signature_fault(
-    secrets: Sequence[Secret], headers: Mapping[str, str], data_id: str, body: bytes, now_seconds: float
-) -> str:
-    """Return why the notification is not signed correctly, in a sentence; empty if one secret made both signatures."""
-    if not secrets:
-        return "No webhook subscription has this inbox as its URL, so there is no secret to check it with."
-    missing = [name for name in _SIGNED_HEADERS if not headers.get(name)]
-    if missing:
-        return f"It has no header {missing[0]}."
-    request_id = headers.get("x-request-id", "")
-    matching = [
-        secret
-        for secret in secrets
-        if verify_x_signature(
-            secret, headers["x-signature"], data_id=data_id, request_id=request_id, now_seconds=now_seconds
-        )
-    ]
-    if any(verify_standard(secret, headers, body) for secret in matching):
-        return ""
-    if _is_old(headers, now_seconds):
-        return f"Its time is more than {TOLERANCE_SECONDS_MAX // 60} minutes from now: it may be a repeated request."
-    if not matching:
-        return "X-Signature does not match: the secret, data.id, X-Request-Id or the time in it differs."
-    return "webhook-signature does not match: the body, webhook-id or the time in it differs."
-
-
-def _is_old(headers: Mapping[str, str], now_seconds: float) -> bool:
-    times = re.findall(r"ts=([0-9]{1,12})(?![0-9])", headers["x-signature"], re.ASCII)
-    times += re.findall(r"^[0-9]{1,12}$", headers["webhook-timestamp"], re.ASCII)
-    return any(abs(now_seconds - int(moment)) > TOLERANCE_SECONDS_MAX for moment in times)
-
-
-def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, fault: str) -> InboxEntry:
-    """Return the notification to store: valid text without credentials; `fault` is that of its signature.
+def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, checks: Checks) -> InboxEntry:
+    """Return the notification to store: valid text without credentials.
 
     Unsigned content can come from any sender, so it is masked.
     """
     stored = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
     header_text, body_text = _text(msgspec.json.encode(stored)), _text(body)
-    if fault:
-        header_text, body_text = redacted_answer(header_text), _masked_start(body_text)
-    return InboxEntry(received_ms, int(not fault), header_text, body_text[:BODY_CHARACTERS_MAX], fault)
+    about = _subject(_parsed(body_text))
+    texts = [str(about.get("action", "")), str(about.get("order_id", "")), checks.data_id]
+    if checks.fault:
+        header_text, body_text = redacted_answer(header_text), _masked_start(body_text, BODY_CHARACTERS_MAX)
+        texts = [_masked_start(text, FILTERED_CHARACTERS_MAX) for text in texts]
+    action, order_id, data_id = map(filtered, texts)
+    checks = msgspec.structs.replace(checks, data_id=data_id, is_truncated=len(_text(body)) > BODY_CHARACTERS_MAX)
+    return InboxEntry(
+        received_ms,
+        int(not checks.fault),
+        header_text,
+        body_text[:BODY_CHARACTERS_MAX],
+        checks.fault,
+        action,
+        order_id.upper(),
+        msgspec.json.encode(checks).decode(),
+    )
+
+
+def filtered(text: str) -> str:
+    """Return a value as it is stored for filters, and as a filter must be compared with it."""
+    return _text(text.encode(errors="replace"))[:FILTERED_CHARACTERS_MAX]
+
+
+def subject_of(body: bytes) -> str:
+    """Return the id of the order that the notification is about; empty if the body names none."""
+    document = _parsed(_text(body)[:BODY_CHARACTERS_MAX])
+    subject = _subject(document).get("order_id") if isinstance(document, dict) else None
+    return subject if isinstance(subject, str) else ""
 
 
 def received(entry: InboxEntry) -> Received:
@@ -91,7 +85,7 @@ def received(entry: InboxEntry) -> Received:
     body = _parsed(entry.body)
     return Received(
         received_date=rfc3339(entry.received_ms),
-        **(_subject(body) if isinstance(body, dict) else {}),
+        **_subject(body),
         signature_valid=bool(entry.signature_valid),
         headers=_raw(entry.headers, _parsed(entry.headers)),
         body=_raw(entry.body, body),
@@ -111,7 +105,9 @@ def _raw(text: str, parsed: Any) -> msgspec.Raw | str:
     return text if parsed is msgspec.UNSET else msgspec.Raw(text.encode())
 
 
-def _subject(body: dict[str, Any]) -> dict[str, Any]:
+def _subject(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        return {}
     data = body["data"] if isinstance(body.get("data"), dict) else {}
     fields = {"action": body.get("action")}
     if body.get("type") == TYPES[CONNECT_TOPIC]:
@@ -125,8 +121,8 @@ def _text(raw: bytes) -> str:
     return raw.decode(errors="replace").replace("\0", "\ufffd")
 
 
-def _masked_start(text: str) -> str:
-    start = text[: BODY_CHARACTERS_MAX + MASKED_CHARACTERS_MORE]
+def _masked_start(text: str, characters_max: int) -> str:
+    start = text[: characters_max + MASKED_CHARACTERS_MORE]
     masked = redacted_answer(start)
     # Masks shorten the text, so its end, perhaps the first part of a secret, may be within the limit.
     return masked[:-MASKED_CHARACTERS_MORE] if len(start) < len(text) else masked

@@ -1,40 +1,41 @@
-"""The demo inbox as a page: the newest notifications, each with its signature explained and its body."""
+"""The demo inbox as a page: notifications newest first, each with the checks of its signatures, and a filter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from urllib.parse import urlencode
 
-import msgspec
+from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk.operation import Answer
-from paydesk.sandbox import inbox
-from paydesk.sandbox.store import InboxEntry
+from paydesk.core.errors import Refusal
+from paydesk.oauth.errors import FORM_OUTDATED
+from paydesk.operation import Answer, Call, Query
+from paydesk.sandbox import inbox, store
+from paydesk.sandbox.inbox_view import ShownNotification
+from paydesk.sandbox.store import InboxFilter
 from paydesk.web import html, language
+from paydesk.web.forms import ANONYMOUS, BrowserRequest
 
-SHOWN_MAX = 50
+EMPTY_PATH = f"{inbox.PATH}/empty"
+PURPOSE = "empty-demo-inbox"
+SHOWN_MAX, ACTIONS_MAX = 20, 50
+NUMBER_MAX = 10**15
+VALIDITY = {"valid": 1, "invalid": 0}
+
+QUERY = (
+    Query("action", {"type": "string"}, "The page only: notifications with this action."),
+    Query("signature", {"enum": list(VALIDITY)}, "The page only: notifications with valid or invalid signatures."),
+    Query("order", {"type": "string"}, "The page only: notifications about this order."),
+    Query("before", {"type": "integer"}, "The page only: older notifications, from the link of a page."),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownNotification:
-    """A notification as the page has it. `fault`: why its signature is not valid; empty if it is."""
+class EmptyForm(BaseModel):
+    """The button that empties the inbox."""
 
-    received: datetime
-    action: str
-    order_id: str
-    version: str
-    fault: str
-    body: str
+    model_config = ConfigDict(extra="forbid")
 
-    @classmethod
-    def of(cls, entry: InboxEntry) -> ShownNotification:
-        """Return the entry with the fields that its body has."""
-        found = inbox.received(entry)
-        fault = "" if entry.signature_valid else entry.signature_fault or "The reason was not stored."
-        received = datetime.fromtimestamp(entry.received_ms / 1000, UTC)
-        version = "" if found.version is None else str(found.version)
-        return cls(received, found.action or "", found.order_id or "", version, fault, _indented(entry.body))
+    form_token: str = Field(max_length=100, description="From the page with the button.")
 
 
 def is_wanted(accept: str) -> bool:
@@ -42,23 +43,61 @@ def is_wanted(accept: str) -> bool:
     return any(part.partition(";")[0].strip().lower() == "text/html" for part in accept.split(","))
 
 
-def page(entries: Sequence[InboxEntry], count: int, host: str) -> Answer:
-    """Return the page of the newest `entries` of `count`; `host` is the service's in the commands that it shows."""
+async def show(call: Call) -> Answer:
+    """Return the page of the newest notifications that match the filter in the query."""
+    request = BrowserRequest(call)
+    cookie, headers = request.anonymous_cookie()
+    chosen = _filter(call.query)
+    found = await store.page_of_entries(call.tx, chosen, _before(call.query), SHOWN_MAX + 1)
+    shown = found[:SHOWN_MAX]
+    filters = {name: call.query[name] for name in ("action", "signature", "order") if call.query.get(name)}
     return html.page(
         "inbox.html",
         language.texts("en"),
         package="paydesk.sandbox",
-        headers=(("vary", "accept"),),
+        headers=(("vary", "accept"), *headers),
         isolated=True,
-        notifications=[ShownNotification.of(entry) for entry in entries],
-        count=count,
-        url=f"http://{host}{inbox.PATH}",
+        notifications=[ShownNotification.of(entry) for _, entry in shown],
+        count=await store.count_entries(call.tx, InboxFilter()),
+        matching=await store.count_entries(call.tx, chosen),
+        actions=await store.actions(call.tx, ACTIONS_MAX),
+        filters=filters,
+        is_first="before" not in call.query,
+        reload=_address(call.query),
+        newest=_address(filters),
+        older=_address({**filters, "before": str(shown[-1][0])}) if len(found) > len(shown) else "",
+        path=inbox.PATH,
+        empty_path=EMPTY_PATH,
+        form_token=request.form_token(PURPOSE, cookie),
+        url=f"http://{call.headers.get('host', '')}{inbox.PATH}",
     )
 
 
-def _indented(text: str) -> str:
-    """Return JSON with line breaks, and any other text unchanged."""
-    try:
-        return msgspec.json.format(text, indent=2)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+async def empty(call: Call) -> Answer:
+    """Delete the notifications, and return to the page. Raises `forbidden`, `form_outdated`."""
+    request, form = BrowserRequest(call), call.body
+    assert isinstance(form, EmptyForm)
+    request.check_origin()
+    if not request.is_form_token_valid(PURPOSE, form.form_token, ANONYMOUS):
+        raise Refusal(FORM_OUTDATED, "form token or its cookie is invalid", extra={html.AGAIN: inbox.PATH})
+    await store.empty(call.tx)
+    return html.redirect(inbox.PATH)
+
+
+def _filter(query: Mapping[str, str]) -> InboxFilter:
+    """Return the filter; an unknown validity is ignored."""
+    return InboxFilter(
+        inbox.filtered(query.get("action", "")),
+        inbox.filtered(query.get("order", "").strip()).upper(),
+        VALIDITY.get(query.get("signature", "")),
+    )
+
+
+def _before(query: Mapping[str, str]) -> int:
+    text = query.get("before", "")
+    is_number = text.isascii() and text.isdigit() and len(text) < len(str(NUMBER_MAX))
+    return int(text) if is_number else NUMBER_MAX
+
+
+def _address(query: Mapping[str, str]) -> str:
+    return f"{inbox.PATH}?{urlencode(query)}" if query else inbox.PATH

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
+from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.sandbox import callback, handlers, inbox, simulated_payments
-from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, SimulatedRequest
+from paydesk.sandbox import callback, handlers, inbox, inbox_page, reset, simulated_payments
+from paydesk.sandbox.schemas import (
+    AcquirerAnswer,
+    AcquirerRequest,
+    ClockAnswer,
+    ClockMove,
+    Inbox,
+    ResetRequest,
+    SimulatedRequest,
+)
+from paydesk.web import assets, html
 
 SIMULATION: tuple[Operation, ...] = (
     Operation(
@@ -58,10 +68,11 @@ OPERATIONS: tuple[Operation, ...] = (
         path=inbox.PATH,
         name="demo_inbox_show",
         summary="List the received notifications",
-        description="JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
+        description="All as JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
         handler=handlers.show_inbox,
         answer=Inbox,
         transaction="read",
+        query=inbox_page.QUERY,
     ),
     _demo(
         method="DELETE",
@@ -70,6 +81,19 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Delete the received notifications",
         handler=handlers.empty_inbox,
         status=204,
+    ),
+    _development(
+        method="POST",
+        path=inbox_page.EMPTY_PATH,
+        name="demo_inbox_button",
+        summary="Delete the received notifications, on the page",
+        surface="page",
+        loopback_only=True,
+        handler=inbox_page.empty,
+        status=303,
+        body=inbox_page.EmptyForm,
+        errors=(FORBIDDEN, FORM_OUTDATED),
+        media_type=html.HTML,
     ),
     _demo(
         method="GET",
@@ -130,7 +154,26 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(PROPERTY_VALUE,),
         description=(
             "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
-            "Sockets, presence, rates and the time in signatures follow the machine's clock."
+            "Sockets, presence, rates and the time in signatures follow the machine's clock. If the tokens of the"
+            " credentials file have expired by the move, the file gets new ones, and the answer names it."
         ),
     ),
+    _development(
+        method="POST",
+        path="/dev/reset",
+        name="dev_reset",
+        summary="Remove all orders and start anew",
+        surface="operator",
+        handler=reset.reset,
+        status=204,
+        transaction="none",
+        body=ResetRequest,
+        description=(
+            "Removes the orders of all sellers with their events, notifications, payments and print actions, stored"
+            " idempotency keys, the demo inbox, codes, and every token that is not in the credentials file. Virtual"
+            " terminals stop what they are doing and are idle. Applications, sellers, terminals, subscriptions, grants"
+            " and the clock stay, and so do cursors of `/v1/events`, which get the events from then on."
+        ),
+    ),
+    *assets.operations("paydesk.sandbox", development=True),
 )

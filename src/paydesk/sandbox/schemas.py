@@ -133,12 +133,23 @@ class AcquirerAnswer(Response, frozen=True):
     reference_id: str | None = None
 
 
+class ResetRequest(Model):
+    """The body of `POST /dev/reset`: an empty object."""
+
+
 class ClockAnswer(Response, frozen=True):
     """The clock of the service."""
 
     now: Time
     frozen: bool
     offset_seconds: Annotated[float, Meta(description="Seconds ahead of the machine's clock.")]
+    renewed_credentials: (
+        Annotated[
+            str,
+            Meta(description="The credentials file, if its tokens had expired after the move: it has new ones."),
+        ]
+        | None
+    ) = None
 
 
 class Received(Response, frozen=True, kw_only=True):

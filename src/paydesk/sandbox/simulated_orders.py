@@ -13,6 +13,7 @@ from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, Refusal
 from paydesk.operation import Answer, Call
 from paydesk.orders import status, store
 from paydesk.orders.change import Change, change_of
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS, Move, State
@@ -40,7 +41,8 @@ async def lock_test_order(call: Call) -> Order:
             "a live order", message="Only test orders can be moved to a status. A live order is paid at its terminal."
         )
     locked = await store.lock(call.tx, order.seller_id, order.order_id)
-    assert locked is not None, "orders are never deleted"
+    if locked is None:
+        raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
     return await store.expire_overdue(change_of(call), locked)
 
 

@@ -17,6 +17,7 @@ from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import status, store
 from paydesk.orders.change import change_of
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
@@ -27,7 +28,7 @@ from paydesk.payments.refund import Refund
 from paydesk.sandbox import simulated_orders
 from paydesk.sandbox.schemas import SimulatedRequest
 from paydesk.sandbox.simulated_orders import Step, lock_test_order, unreachable
-from paydesk.sandbox.simulator.acquirer import Simulator
+from paydesk.sandbox.simulator.acquirer import OrderRemoved, Simulator
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import T, Transaction
 
@@ -37,6 +38,17 @@ METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"
 
 async def simulate(call: Call) -> Handled:
     """Move the order to the status. Every move and its notification is committed before the answer."""
+    try:
+        result = await _simulate(call)
+    except OrderRemoved:
+        result = None
+    if result is None or (isinstance(result, Refusal) and call.shared.resets.has_removed(call.path)):
+        # The simulated acquirer refuses what it can't charge any more.
+        raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
+    return result
+
+
+async def _simulate(call: Call) -> Handled:
     request: SimulatedRequest = call.body
     if request.status == "processed":
         return await _pay(call)

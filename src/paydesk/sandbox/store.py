@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from paydesk.storage.database import Transaction
 
@@ -11,26 +11,53 @@ ENTRIES_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class InboxEntry:
-    """A received notification; `headers` is a JSON object, `signature_fault` a sentence if it is not valid."""
+    """A received notification.
+
+    `headers` is a JSON object, `signature_fault` a sentence if it is not valid, `checks` the JSON of
+    `inbox_checks.Checks`, empty in entries of earlier versions. `action` and `order_id` are for filters.
+    """
 
     received_ms: int
     signature_valid: int
     headers: str
     body: str
     signature_fault: str = ""
+    action: str = ""
+    order_id: str = ""
+    checks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFilter:
+    """Which entries a page shows: those with this action, order id and validity; an empty or None value means any."""
+
+    action: str = ""
+    order_id: str = ""
+    signature_valid: int | None = None
+
+    @property
+    def arguments(self) -> tuple[str, str, int]:
+        """The arguments of the filter in a statement."""
+        return self.action, self.order_id, -1 if self.signature_valid is None else self.signature_valid
 
 
 _ADD = """
-INSERT INTO demo_inbox (entry_number, received_ms, signature_valid, headers, body, signature_fault)
-SELECT COALESCE(MAX(entry_number), 0) + 1, CAST($1 AS bigint), CAST($2 AS smallint), $3, $4, $5
+INSERT INTO demo_inbox
+       (entry_number, received_ms, signature_valid, headers, body, signature_fault, action, order_id, checks)
+SELECT COALESCE(MAX(entry_number), 0) + 1, CAST($1 AS bigint), CAST($2 AS smallint), $3, $4, $5, $6, $7, $8
 FROM demo_inbox WHERE 1 = 1
 ON CONFLICT DO NOTHING RETURNING entry_number
 """
 _TRIM = "DELETE FROM demo_inbox WHERE entry_number <= $1"
-_COLUMNS = "received_ms, signature_valid, headers, body, signature_fault"
+_COLUMNS = "received_ms, signature_valid, headers, body, signature_fault, action, order_id, checks"
+_CHOSEN = "($1 = '' OR action = $1) AND ($2 = '' OR order_id = $2) AND ($3 < 0 OR signature_valid = $3)"
 _ENTRIES = f"SELECT {_COLUMNS} FROM demo_inbox ORDER BY entry_number"
-_NEWEST = f"SELECT {_COLUMNS} FROM demo_inbox ORDER BY entry_number DESC LIMIT $1"
-_COUNT = "SELECT COUNT(*) FROM demo_inbox"
+_PAGE = f"""
+SELECT entry_number, {_COLUMNS} FROM demo_inbox
+ WHERE {_CHOSEN} AND entry_number < $4 ORDER BY entry_number DESC LIMIT $5
+"""
+_COUNT = f"SELECT COUNT(*) FROM demo_inbox WHERE {_CHOSEN}"
+_ACTIONS = "SELECT DISTINCT action FROM demo_inbox WHERE action <> '' ORDER BY action LIMIT $1"
 _EMPTY = "DELETE FROM demo_inbox"
 _CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
 _SET_CLOCK = """
@@ -44,9 +71,7 @@ async def add_entry(tx: Transaction, entry: InboxEntry) -> None:
     row = None
     while row is None:
         # A concurrent transaction may have taken the number; the next one is free.
-        row = await tx.one(
-            _ADD, entry.received_ms, entry.signature_valid, entry.headers, entry.body, entry.signature_fault
-        )
+        row = await tx.one(_ADD, *astuple(entry))
     await tx.run(_TRIM, row[0] - ENTRIES_MAX)
 
 
@@ -55,11 +80,24 @@ async def entries(tx: Transaction) -> list[InboxEntry]:
     return [InboxEntry(*row) for row in await tx.all(_ENTRIES)]
 
 
-async def newest_entries(tx: Transaction, limit: int) -> tuple[list[InboxEntry], int]:
-    """Return the newest entries, newest first, and the number of all entries."""
-    count = await tx.one(_COUNT)
-    assert count is not None, "a count is always a row"
-    return [InboxEntry(*row) for row in await tx.all(_NEWEST, limit)], count[0]
+async def page_of_entries(
+    tx: Transaction, chosen: InboxFilter, before: int, limit: int
+) -> list[tuple[int, InboxEntry]]:
+    """Return the newest entries with numbers below `before`, newest first, each with its number."""
+    rows = await tx.all(_PAGE, *chosen.arguments, before, limit)
+    return [(number, InboxEntry(*entry)) for number, *entry in rows]
+
+
+async def count_entries(tx: Transaction, chosen: InboxFilter) -> int:
+    """Return the number of entries."""
+    row = await tx.one(_COUNT, *chosen.arguments)
+    assert row is not None, "a count is always a row"
+    return int(row[0])
+
+
+async def actions(tx: Transaction, limit: int) -> list[str]:
+    """Return the actions that entries have, in alphabetical order."""
+    return [row[0] for row in await tx.all(_ACTIONS, limit)]
 
 
 async def empty(tx: Transaction) -> None:

@@ -100,7 +100,8 @@ def renew_log(file: Path) -> None:
     does not write them, and after a power cut all commits behind the gap would be lost.
     """
     name = f"{file}-wal"
-    if not Path(name).exists():
+    if not Path(name).exists() or not file.exists():
+        # SQLite deletes a log without its database.
         return
     flags = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     try:

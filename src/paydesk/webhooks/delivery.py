@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.secrets import Secret
-from paydesk.jobs import Claim, Job, JobWorker
+from paydesk.jobs import Claim, Job, JobWorker, run_together
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Attempted, Recorder
 from paydesk.webhooks.request import request
+from paydesk.webhooks.resending import ResendJob
 from paydesk.webhooks.sending import Outcome, Sender
-from paydesk.webhooks.slots import Slots
-from paydesk.webhooks.store import Claimed
+from paydesk.webhooks.slots import AHEAD_SECONDS_MAX, Slot, Slots
+from paydesk.webhooks.store import Claimed, Target
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
@@ -39,7 +41,8 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     async with Sender(
         resolver, timeout_seconds=settings.webhook_timeout_seconds, ports=settings.webhook_ports
     ) as sender:
-        await JobWorker(context, DeliveryJob(context, sender)).run(stop)
+        job = DeliveryJob(context, sender)
+        await run_together(stop, JobWorker(context, job), JobWorker(context, ResendJob(context, job)))
 
 
 class DeliveryJob(Job[tuple[str, int], Claimed]):
@@ -59,9 +62,10 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
         self._sender, self._faults_allowed = sender, context.development
-        self._slots = Slots(context.settings.webhook_concurrency_max)
+        self.slots = Slots(context.settings.webhook_concurrency_max)
         self._recorder = Recorder(context, self._wall)
-        self.lease_seconds = context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
+        self._unsent: set[Claimed] = set()
+        self.lease_seconds = AHEAD_SECONDS_MAX + context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
@@ -71,7 +75,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
                 continue
             if due.paused or due.parked:
                 await parking.move(database, due, wall_ms)
-            if not due.paused and self._slots.free(due.subscription_id):
+            if not due.paused and self.slots.claimable(due.subscription_id):
                 for seller_id in await self._sellers_due(due.subscription_id, now_ms, wall_ms):
                     yield due.subscription_id, seller_id
 
@@ -79,8 +83,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         return await self._database.read(lambda tx: store.sellers_due(tx, subscription_id, now_ms, wall_ms))
 
     def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
-        """Return how many more deliveries to the subscription may start."""
-        return self._slots.free(group[0])
+        """Return how many more deliveries to the subscription may be claimed."""
+        return self.slots.claimable(group[0])
 
     async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Claimed]:
         """Claim due deliveries, or withdraw those of a subscription that has ended for the seller."""
@@ -91,13 +95,19 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             return []
         if target.paused_ms is not None:
             return []
+        if not self.has_keys(subscription_id, target):
+            return []
+        claim_due = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
+        return await claim_due(tx, seller_id, subscription_id, target, claim)
+
+    def has_keys(self, subscription_id: str, target: Target) -> bool:
+        """Return whether this node has the keys of the subscription's secrets; log the first that is missing."""
         for _, key_version in target.secrets:
             if key_version not in self._keys.versions:
                 if self._keys.should_log_missing(key_version):
                     log.error("webhook_key_missing", subscription=subscription_id, key_version=key_version)
-                return []
-        claim_due = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
-        return await claim_due(tx, seller_id, subscription_id, target, claim)
+                return False
+        return True
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:
         """Return when the next attempt is due."""
@@ -108,18 +118,28 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         return f"webhook {row.delivery_id}"
 
     def attempt(self, context: WorkerContext, row: Claimed) -> Coroutine[Any, Any, None]:  # noqa: ARG002
-        """Take a slot, and return the attempt, which releases it."""
-        self._slots.take(row.subscription_id)
-        return self._deliver(row)
+        """Return the attempt, which releases the slot that is taken here."""
+        self._unsent.add(row)
+        return self._deliver(row, self.slots.take(row.subscription_id))
 
     async def release(self, database: Database, row: Claimed) -> None:
         """Release the claim, so that another node sends the notification at once."""
+        change = outcome_store.release_unsent if row in self._unsent else outcome_store.release
+        self._unsent.discard(row)
+        key = conflict_keys.deliveries(row.subscription_id, row.order_id)
         try:
-            await database.write(lambda tx: outcome_store.release(tx, row))
+            await database.write(lambda tx: change(tx, row), conflict_keys=(key,))
         except (Unavailable, Locked):
             log.info("claim_not_released", delivery=row.delivery_id)
 
-    async def _deliver(self, claimed: Claimed) -> None:
+    async def _deliver(self, claimed: Claimed, slot: Slot) -> None:
+        if not await self.slots.wait(claimed.subscription_id, slot):
+            return await self.release(self._database, claimed)
+        self._unsent.discard(claimed)
+        return await self._recorder.record(await self.send(claimed))
+
+    async def send(self, claimed: Claimed) -> Attempted:
+        """Send a notification with fresh signatures, and release the slot that its attempt has taken."""
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
@@ -128,8 +148,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
-            self._slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
-        await self._recorder.record(Attempted(claimed, sent, outcome, round(seconds * 1000)))
+            self.slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
+        return Attempted(claimed, sent, outcome, round(seconds * 1000))
 
     def _secrets(self, claimed: Claimed) -> list[Secret]:
         """Return the valid secrets, the primary one first."""

@@ -1,54 +1,35 @@
 """Why a notification's signature is not valid: it is compared with what the usual mistakes would have signed.
 
-A field of the signed text has variants: the first one as it was received, the others as after a mistake. The match with
-the fewest mistakes explains the difference.
+The match with the fewest mistakes explains the difference.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import itertools
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
+from paydesk.webhooks.mistakes import (
+    MILLISECONDS_FROM,
+    Key,
+    NamedSecret,
+    Recorded,
+    Variant,
+    body_variants,
+    decoded_keys,
+    id_variants,
+    message_id_variants,
+    request_id_variants,
+    text_keys,
+    time_variants,
+)
 from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX
 
 MISTAKES_MAX = 2
-PREFIX = "whsec_"
-_MILLISECONDS_FROM = 10**11
-"""A time from this number on is in milliseconds: as seconds it would be after the year 5000."""
 STANDARD_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A request that a receiver got. Names of headers are in lower case; `data_id` is that of the query, or None."""
-
-    headers: Mapping[str, str]
-    body: bytes
-    data_id: str | None
-    has_query: bool = True
-
-    @property
-    def body_id(self) -> str:
-        """The `data.id` in the body, or ""."""
-        try:
-            found = json.loads(self.body)["data"]["id"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return ""
-        return found if isinstance(found, str) and found.isascii() else ""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedSecret:
-    """A secret, and what it is called in messages."""
-
-    name: str
-    value: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +44,6 @@ class Verdict:
     """The signed text, with the values received; without the body."""
     matches: bool = False
     """Whether it is made with one of the secrets, of whatever age."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    value: str | bytes
-    mistake: str = ""
 
 
 def verify(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: float | None) -> tuple[Verdict, Verdict]:
@@ -93,10 +68,10 @@ def _x_signature(
     signed = _manifest(data_id, request_id, seconds)
     match = _closest(
         lambda id_, request, ts, key: _same(_hmac(key, _manifest(id_, request, ts)).hex(), signature),
-        _id_variants(recorded, data_id),
-        _request_id_variants(recorded, request_id),
-        _time_variants(seconds, "ts"),
-        _text_keys(secrets),
+        id_variants(recorded, data_id),
+        request_id_variants(recorded, request_id),
+        time_variants(seconds, "ts"),
+        text_keys(secrets),
     )
     if match is not None and not match.mistakes:
         reasons = _age(seconds, now_seconds, "ts")
@@ -128,10 +103,10 @@ def _standard(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: f
         return Verdict("webhook-signature", False, ("The header has no signature of version v1: v1,<base64>.",))
     match = _closest(
         lambda id_, ts, body, key: _is_among(_hmac(key, b"%b.%b.%b" % (_raw(id_), _raw(ts), _raw(body))), signatures),
-        _message_id_variants(recorded, message_id),
-        _time_variants(seconds, "webhook-timestamp"),
-        _body_variants(recorded.body),
-        _decoded_keys(secrets),
+        message_id_variants(recorded, message_id),
+        time_variants(seconds, "webhook-timestamp"),
+        body_variants(recorded.body),
+        decoded_keys(secrets),
     )
     signed = f"{message_id}.{seconds}.<body of {len(recorded.body)} bytes>"
     if match is not None and not match.mistakes:
@@ -152,60 +127,16 @@ class _Match:
     name: str
 
 
-def _closest(matches: Callable[..., bool], *fields: Sequence[_Variant | _Key]) -> _Match | None:
+def _closest(matches: Callable[..., bool], *fields: Sequence[Variant | Key]) -> _Match | None:
     """Return the match with the fewest mistakes, at most `MISTAKES_MAX`, or None. The last field are the keys."""
     for count in range(MISTAKES_MAX + 1):
         for chosen in itertools.product(*fields):
             mistakes = tuple(variant.mistake for variant in chosen if variant.mistake)
             if len(mistakes) == count and matches(*(variant.value for variant in chosen)):
                 key = chosen[-1]
-                assert isinstance(key, _Key), "the last field are the keys"
+                assert isinstance(key, Key), "the last field are the keys"
                 return _Match(mistakes, key.name)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    value: bytes
-    name: str
-    mistake: str = ""
-
-
-def _text_keys(secrets: Sequence[NamedSecret]) -> list[_Key]:
-    """Return the keys of `X-Signature`: a secret as it is, or what is mistaken for it."""
-    keys = []
-    for secret in secrets:
-        bare = secret.value.removeprefix(PREFIX)
-        keys.append(_Key(secret.value.encode(), secret.name))
-        if bare == secret.value:
-            whole = f"{secret.name} lacks {PREFIX} at its beginning, which belongs to the key of X-Signature."
-            keys.append(_Key((PREFIX + bare).encode(), secret.name, whole))
-        else:
-            without = (
-                f"It was signed with {secret.name} without {PREFIX}: the key is the whole text, {PREFIX} included."
-            )
-            keys.append(_Key(bare.encode(), secret.name, without))
-        decoded = _decoded(bare)
-        if decoded:
-            mistake = f"It was signed with {secret.name} decoded from base64: the key is its text as it is."
-            keys.append(_Key(decoded, secret.name, mistake))
-    return keys
-
-
-def _decoded_keys(secrets: Sequence[NamedSecret]) -> list[_Key]:
-    """Return the keys of `webhook-signature`: the decoded base64, or what is mistaken for it."""
-    keys = []
-    for secret in secrets:
-        bare = secret.value.removeprefix(PREFIX)
-        decoded = _decoded(bare)
-        if decoded:
-            keys.append(_Key(decoded, secret.name))
-        how = f"the key is the base64 after {PREFIX}, decoded."
-        keys.append(_Key(secret.value.encode(), secret.name, f"It was signed with {secret.name} as text: {how}"))
-        if bare != secret.value:
-            mistake = f"It was signed with {secret.name} without {PREFIX}, not decoded: {how}"
-            keys.append(_Key(bare.encode(), secret.name, mistake))
-    return keys
 
 
 def _data_id(recorded: Recorded) -> tuple[str, tuple[str, ...]]:
@@ -216,86 +147,11 @@ def _data_id(recorded: Recorded) -> tuple[str, tuple[str, ...]]:
     return assumed, (f"The query is not known; data.id={assumed} was taken from the body, in lower case.",)
 
 
-def _id_variants(recorded: Recorded, data_id: str) -> list[_Variant]:
-    lower = data_id.lower()
-    found = [_Variant(data_id)]
-    if lower != data_id:
-        mistake = (
-            f"data.id is {data_id}, but {lower} was signed: use data.id of the query, which is in lower case, not that"
-            " of the body."
-        )
-        found.append(_Variant(lower, mistake))
-    if data_id and data_id.upper() != data_id:
-        found.append(_Variant(data_id.upper(), "data.id was signed in upper case: it must be signed as in the query."))
-    in_body = recorded.body_id.lower()
-    if in_body and in_body != lower:
-        what = f"is {data_id}, but that of the body was signed" if data_id else "is missing in the query"
-        found.append(_Variant(in_body, f"data.id {what}: {in_body}."))
-    if data_id:
-        found.append(_Variant("", "It was signed without data.id."))
-    return found
-
-
-def _request_id_variants(recorded: Recorded, request_id: str) -> list[_Variant]:
-    found = [_Variant(request_id)]
-    message_id = recorded.headers.get("webhook-id", "")
-    if message_id and message_id != request_id:
-        found.append(_Variant(message_id, "webhook-id was signed in the place of X-Request-Id."))
-    if request_id:
-        found.append(_Variant("", "It was signed without X-Request-Id."))
-    return found
-
-
-def _message_id_variants(recorded: Recorded, message_id: str) -> list[_Variant]:
-    found = [_Variant(message_id)]
-    request_id = recorded.headers.get("x-request-id", "")
-    if request_id and request_id != message_id:
-        found.append(_Variant(request_id, "X-Request-Id was signed in the place of webhook-id."))
-    return found
-
-
-def _time_variants(text: str, name: str) -> list[_Variant]:
-    found = [_Variant(text)]
-    if text.isascii() and text.isdigit():
-        if int(text[:20]) >= _MILLISECONDS_FROM:
-            found.append(_Variant(text[:-3], f"{name} is in milliseconds, but was signed in seconds."))
-        else:
-            found.append(_Variant(f"{text}000", f"{name} is in seconds, but was signed in milliseconds."))
-    return found
-
-
-def _body_variants(body: bytes) -> list[_Variant]:
-    """Return the body, and what it may have been before it was changed on its way to the check."""
-    found = {body: ""}
-    added = "The body has white space at its end that was not signed: verify the bytes as they were received."
-    lacking = "The body lacks the newline at its end that was signed: verify the bytes as they were received."
-    line_ends = "The body's line ends were changed: verify the bytes as they were received."
-    changed = "The body was parsed and written again: verify the bytes as they were received, before parsing."
-    found.setdefault(body.rstrip(), added)
-    found.setdefault(body + b"\n", lacking)
-    found.setdefault(body.replace(b"\r\n", b"\n"), line_ends)
-    for written in _written_again(body):
-        found.setdefault(written, changed)
-    return [_Variant(value, mistake) for value, mistake in found.items()]
-
-
-def _written_again(body: bytes) -> Iterator[bytes]:
-    """Yield the JSON of the body as libraries write it."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return
-    for is_ascii in (False, True):
-        for separators in ((",", ":"), (", ", ": ")):
-            # Lone surrogates can't be encoded, so no signature has them.
-            yield json.dumps(document, ensure_ascii=is_ascii, separators=separators).encode("utf-8", "replace")
-
-
 def _age(text: str, now_seconds: float | None, name: str) -> tuple[str, ...]:
     """Return why a valid signature is refused for its time."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         return (f"{name} is {text!r}: it must be seconds since 1970.",)
-    if int(text) >= _MILLISECONDS_FROM:
+    if int(text) >= MILLISECONDS_FROM:
         return (f"{name} is in milliseconds: it must be in seconds.",)
     if now_seconds is None:
         return ()
@@ -343,11 +199,3 @@ def _same(one: str, other: str) -> bool:
 def _is_among(digest: bytes, signatures: Sequence[str]) -> bool:
     written = base64.b64encode(digest).decode()
     return any(_same(written, signature) for signature in signatures)
-
-
-def _decoded(text: str) -> bytes:
-    """Return the decoded base64, or b"" if it is invalid."""
-    try:
-        return base64.b64decode(text + "==", validate=False) if text else b""
-    except (binascii.Error, ValueError):
-        return b""

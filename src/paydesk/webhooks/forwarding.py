@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import request as requests
 from paydesk.webhooks.addresses import Address, CheckedResolver
+from paydesk.webhooks.request import Request
 from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.store import Claimed, Target
-
-if TYPE_CHECKING:
-    from yarl import URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +39,8 @@ class AnyAddress(CheckedResolver):
         """Accept them all."""
 
 
-def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int) -> tuple[URL, dict[str, str]]:
-    """Return the URL and the headers of one attempt, signed at `seconds`; `attempt` counts from 1."""
+def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int) -> Request:
+    """Return the request of one attempt, signed at `seconds`; `attempt` counts from 1."""
     target = Target(
         secrets=(),
         url=url,
@@ -66,5 +63,4 @@ def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int
         uncounted=0,
         body=notice.body,
     )
-    made = requests.request(claimed, [secret], seconds)
-    return made.url, made.headers
+    return requests.request(claimed, [secret], seconds)

@@ -21,6 +21,9 @@ FAILED = f"UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0 {_LATEST}"
 
 EXHAUSTED = f"UPDATE deliveries SET {schedule.EXHAUST.target}, ended_ms = $4, claimed_until_ms = 0 {_LATEST}"
 
+# Nothing was sent, so the attempt does not count.
+RELEASE_UNSENT = f"UPDATE deliveries SET claimed_until_ms = 0, attempts = attempts - 1 {_LATEST}"
+
 RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
 
 # Deliveries of the same order that wait: only those behind this one, because it was the first that was pending.
@@ -37,10 +40,14 @@ UPDATE deliveries SET next_ms = $4
    AND created_ms > $3
 """
 
+# Inserts nothing for a delivery that was removed while it was sent, by a reset in development.
 ADD_ATTEMPT = """
 INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error,
                       request)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING
+SELECT seller_id, delivery_id, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint), CAST($6 AS bigint),
+       CAST($7 AS text), CAST($8 AS text), CAST($9 AS text)
+  FROM deliveries WHERE seller_id = $1 AND delivery_id = $2
+ON CONFLICT DO NOTHING
 """
 
 
@@ -80,6 +87,11 @@ async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
 async def release(tx: Transaction, claimed: Claimed) -> None:
     """Release a claim before it expires."""
     await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
+
+
+async def release_unsent(tx: Transaction, claimed: Claimed) -> None:
+    """Release a claim for which nothing was sent."""
+    await tx.run(RELEASE_UNSENT, claimed.seller_id, claimed.delivery_id, claimed.attempt)
 
 
 async def pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,21 +52,11 @@ class Recorder:
         self._last_success_ms: dict[tuple[int, str], int] = {}
 
     async def record(self, attempted: Attempted) -> None:
-        """Log and record an attempt. If the database is unavailable, try again while the claim is valid."""
+        """Log and record an attempt."""
         now_ms = self._clock.now_ms()
         next_ms = self._next_ms(attempted, now_ms)
-        _log(attempted, next_ms)
-        until = time.monotonic() + CLAIM_MARGIN_SECONDS
-        while True:
-            try:
-                return await self._write(attempted, now_ms, next_ms)
-            except (Unavailable, Locked):
-                # The write may have been applied: recording an attempt twice has no effect.
-                if time.monotonic() > until:
-                    # It is sent again when its claim expires.
-                    log.warning("delivery_not_recorded", delivery=attempted.claimed.delivery_id)
-                    return None
-                await asyncio.sleep(RECORD_RETRY_SECONDS)
+        log_attempt(attempted, next_ms)
+        await record_with_retry(attempted, lambda: self._write(attempted, now_ms, next_ms))
 
     def _next_ms(self, attempted: Attempted, now_ms: int) -> int | None:
         claimed, outcome = attempted.claimed, attempted.outcome
@@ -117,6 +108,21 @@ class Recorder:
             self._last_success_ms[receiver] = now_ms
 
 
+async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:
+    """Record with `write`. If the database is unavailable, try again while the claim is valid."""
+    until = time.monotonic() + CLAIM_MARGIN_SECONDS
+    while True:
+        try:
+            return await write()
+        except (Unavailable, Locked):
+            # The write may have been applied: recording an attempt twice has no effect.
+            if time.monotonic() > until:
+                # It is sent again when its claim expires.
+                log.warning("delivery_not_recorded", delivery=attempted.claimed.delivery_id)
+                return None
+            await asyncio.sleep(RECORD_RETRY_SECONDS)
+
+
 def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: int) -> list[ConflictKey]:
     """Return the names of what the recording changes: in the usual case only the order's deliveries."""
     claimed, outcome = attempted.claimed, attempted.outcome
@@ -128,7 +134,8 @@ def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: 
     return keys
 
 
-def _log(attempted: Attempted, next_ms: int | None) -> None:
+def log_attempt(attempted: Attempted, next_ms: int | None) -> None:
+    """Log what came of an attempt, and when the next one is."""
     claimed, outcome = attempted.claimed, attempted.outcome
     if outcome.delivered:
         log.info(

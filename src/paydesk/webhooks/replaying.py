@@ -19,16 +19,14 @@ STEP_ROWS_MAX = 1000
 STEP_SELLERS_MAX = 100
 UUID = re.compile(UUID_PATTERN)
 
-# $4 is the time of the next attempt. Attempts so far no longer count in the schedule.
-_REPLAY = f"UPDATE deliveries SET {schedule.REPLAY.target}, uncounted = attempts, next_ms = $4, ended_ms = NULL"
-
 SUBSCRIPTIONS_OF_ORDER = f"""
 SELECT DISTINCT subscription_id FROM deliveries
  WHERE seller_id = $1 AND order_id = $2 AND {schedule.REPLAY.guard} AND created_ms >= $3
 """
 
+# $4 is the time of the next attempt. Attempts so far no longer count in the schedule.
 REPLAY_ORDER = f"""
-{_REPLAY}
+UPDATE deliveries SET {schedule.REPLAY.target}, uncounted = attempts, next_ms = $4, ended_ms = NULL
  WHERE seller_id = $1 AND order_id = $2 AND subscription_id = $3 AND {schedule.REPLAY.guard} AND created_ms >= $5
 """
 
@@ -41,7 +39,7 @@ SELECT seller_id FROM deliveries
 
 # An order's versions ascend, so a later step never has an earlier version.
 REPLAY_STEP = f"""
-{_REPLAY}
+UPDATE deliveries SET {schedule.REPLAY.target}, uncounted = attempts, next_ms = $4, ended_ms = NULL
  WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
        SELECT old.delivery_id FROM deliveries AS old
         WHERE old.seller_id = $1 AND old.subscription_id = $2 AND {schedule.REPLAY.guard} AND old.created_ms >= $3

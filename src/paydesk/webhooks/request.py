@@ -26,9 +26,9 @@ class Request:
     url: URL
     headers: dict[str, str]
 
-    def stored(self) -> str:
-        """Return the request as `attempts.request` has it: JSON with the members `url` and `headers`."""
-        return msgspec.json.encode({"url": str(self.url), "headers": self.headers}).decode()
+    def stored(self, **more: bool) -> str:
+        """Return the request as `attempts.request` has it: JSON with the members `url` and `headers`, and `more`."""
+        return msgspec.json.encode({"url": str(self.url), "headers": self.headers, **more}).decode()
 
     @property
     def address(self) -> str:

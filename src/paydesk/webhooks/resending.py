@@ -6,19 +6,105 @@ is sent again. A claim excludes an attempt of the schedule, and the other way ro
 
 from __future__ import annotations
 
-from paydesk.storage.database import Transaction
+from collections.abc import AsyncGenerator, Coroutine
+from typing import TYPE_CHECKING, Any
 
-IS_RESEND = "resend"
-"""The member of a stored request that says that the attempt was a resend."""
+import structlog
 
-# Each request has another time, so one that is made during an attempt is not lost when that ends.
-REQUEST = """
-UPDATE deliveries SET resend_ms = CASE WHEN resend_ms >= $3 THEN resend_ms + 1 ELSE $3 END
- WHERE seller_id = $1 AND delivery_id = $2
-"""
+from paydesk import operator_events
+from paydesk.jobs import Claim, Job
+from paydesk.operator_events import OperatorEvent
+from paydesk.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.webhooks import failing, outcome_store, resend_store, store
+from paydesk.webhooks.recording import Attempted, log_attempt, record_with_retry
+from paydesk.webhooks.resend_store import IS_RESEND, Resend
+
+if TYPE_CHECKING:
+    from paydesk.core.worker import WorkerContext
+    from paydesk.webhooks.delivery import DeliveryJob
+    from paydesk.webhooks.slots import Slot
+
+log = structlog.get_logger("webhooks")
 
 
-async def request(tx: Transaction, seller_id: int, delivery_id: str, now_ms: int) -> None:
-    """Request a resend; a request that waits already is replaced."""
-    await tx.run(REQUEST, seller_id, delivery_id, now_ms)
-    tx.notify("resends")
+class ResendJob(Job[tuple[str, int], Resend]):
+    """Makes the attempts that operators have requested, with the sender and the slots of `deliveries`."""
+
+    topic = resend_store.RESENDS_TOPIC
+    log = log
+    failure = "resend_crashed"
+
+    def __init__(self, context: WorkerContext, deliveries: DeliveryJob) -> None:
+        self._database, self._clock = context.database, context.clock
+        self._deliveries = deliveries
+        self.lease_seconds = deliveries.lease_seconds
+
+    async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:  # noqa: ARG002  # they are due at once
+        """Yield the subscriptions that are not paused and have requests, each with its sellers."""
+        for subscription_id, seller_id in await database.read(lambda tx: resend_store.waiting(tx, wall_ms)):
+            yield subscription_id, seller_id
+
+    def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
+        """Return how many more deliveries to the subscription may start."""
+        return self._deliveries.slots.free(group[0])
+
+    async def claim(self, tx: Transaction, group: tuple[str, int], claim: Claim) -> list[Resend]:
+        """Claim requested resends, or drop the requests if the subscription has ended for the seller."""
+        subscription_id, seller_id = group
+        target = await store.target(tx, seller_id, subscription_id)
+        if target is None or target.ended:
+            await resend_store.drop(tx, seller_id, subscription_id, claim)
+            return []
+        if target.paused_ms is not None or not self._deliveries.has_keys(subscription_id, target):
+            return []
+        return await resend_store.claim(tx, seller_id, subscription_id, target, claim)
+
+    async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:  # noqa: ARG002  # they are due at once
+        """Return None: a request waits for nothing but a slot, or the end of an attempt of the schedule."""
+        return None
+
+    def name(self, row: Resend) -> str:
+        """Return the delivery's name in the log."""
+        return f"resend of webhook {row.claimed.delivery_id}"
+
+    def attempt(self, context: WorkerContext, row: Resend) -> Coroutine[Any, Any, None]:  # noqa: ARG002
+        """Return the attempt, which releases the slot that is taken here."""
+        return self._resend(row, self._deliveries.slots.take(row.claimed.subscription_id))
+
+    async def release(self, database: Database, row: Resend) -> None:
+        """Release the claim, so that another node sends the notification at once."""
+        try:
+            await database.write(lambda tx: resend_store.release(tx, row))
+        except (Unavailable, Locked):
+            log.info("claim_not_released", delivery=row.claimed.delivery_id)
+
+    async def _resend(self, resend: Resend, slot: Slot) -> None:
+        if not await self._deliveries.slots.wait(resend.claimed.subscription_id, slot):
+            await self.release(self._database, resend)
+            return
+        attempted = await self._deliveries.send(resend.claimed)
+        log_attempt(attempted, None)
+        now_ms = self._clock.now_ms()
+        await record_with_retry(attempted, lambda: self._write(resend, attempted, now_ms))
+
+    async def _write(self, resend: Resend, attempted: Attempted, now_ms: int) -> None:
+        claimed, outcome = attempted.claimed, attempted.outcome
+
+        async def work(tx: Transaction) -> OperatorEvent | None:
+            sent = attempted.request.stored(**{IS_RESEND: True})
+            await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, sent)
+            if outcome.delivered:
+                await outcome_store.delivered(tx, claimed, now_ms)
+                await resend_store.delivered(tx, claimed, now_ms)
+                if failing.is_failing(claimed.target):
+                    await outcome_store.pull_forward(tx, claimed, now_ms, since_ms=0)
+                    await failing.recovered(tx, claimed.subscription_id)
+            await resend_store.end(tx, resend)
+            if outcome.refused is None:
+                return None
+            event = outcome.refused.event(claimed.subscription_id, claimed.target.application_id)
+            return event if await operator_events.record_repeatable(tx, event, now_ms) else None
+
+        event = await self._database.write(work)
+        if event is not None:
+            operator_events.warn(event)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from paydesk.core.redaction import redacted_answer
 from paydesk.webhooks import urls
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from yarl import URL
 
 READ_BYTES_MAX = 64 * 1024
+KEEP_ALIVE_SECONDS = 2.0
 STORED_BYTES_MAX = 4 * 1024
 MASKING_BYTES_EXTRA = 512
 """Read beyond the stored part, so that a secret at its end is whole when it is masked."""
@@ -39,14 +40,26 @@ class Outcome:
         return self.error is None and self.status is not None and 200 <= self.status < 300
 
 
+@dataclass(slots=True)
+class _Connection:
+    """What is known of the connection of a request."""
+
+    reused: bool = False
+
+
+async def _reused(_session: object, context: Any, _parameters: object) -> None:
+    context.trace_request_ctx.reused = True
+
+
 class Sender:
     """Sends to checked addresses only, without redirects, proxies, cookies or decompression. An async context manager.
 
-    Every notification uses a new connection, so that its address is checked and it never meets a connection that the
-    receiver has just closed.
+    A connection is kept for two seconds after its last answer: less than servers keep idle ones, so that a notification
+    seldom meets one that the receiver has just closed. It is then sent on another one. Every new connection goes to a
+    checked address.
     """
 
-    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int]) -> None:
+    def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int] = ()) -> None:
         self._resolver, self._ports = resolver, ports
         self._timeout_seconds = timeout_seconds
 
@@ -59,10 +72,13 @@ class Sender:
             resolver=cast("AbstractResolver", self._resolver),
             socket_factory=self._resolver.open_socket,
             use_dns_cache=False,
-            force_close=True,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
             limit=0,
         )
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_reused)
         self._session = aiohttp.ClientSession(
+            trace_configs=[trace],
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None),
@@ -77,21 +93,30 @@ class Sender:
 
     async def send(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
         """POST `body` and read the answer within `timeout_seconds`. Nothing is sent to a URL that is not allowed."""
-        from aiohttp import ClientError
+        from aiohttp import ClientError, ClientOSError, ServerDisconnectedError
 
         try:
             faults = urls.connection_faults(url, ports=self._ports, loopback_allowed=self._resolver.loopback_allowed)
             if faults:
                 return Outcome(None, error=f"the URL {faults[0]}; nothing was sent")
             async with asyncio.timeout(self._timeout_seconds):
-                return await self._post(url, headers, body)
+                while True:
+                    connection = _Connection()
+                    try:
+                        return await self._post(url, headers, body, connection)
+                    except (ServerDisconnectedError, ClientOSError):
+                        # The receiver closed the idle connection while this request was on its way.
+                        if not connection.reused:
+                            raise
         except TimeoutError:
             return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
         except (ClientError, OSError, ValueError) as error:
             return _failed(error)
 
-    async def _post(self, url: URL, headers: Mapping[str, str], body: bytes) -> Outcome:
-        async with self._session.post(url, headers=headers, data=body, allow_redirects=False) as response:
+    async def _post(self, url: URL, headers: Mapping[str, str], body: bytes, connection: _Connection) -> Outcome:
+        async with self._session.post(
+            url, headers=headers, data=body, allow_redirects=False, trace_request_ctx=connection
+        ) as response:
             stored, read = bytearray(), 0
             async for chunk in response.content.iter_any():
                 stored += chunk[: STORED_BYTES_MAX + MASKING_BYTES_EXTRA - len(stored)]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict, deque
 
 WIDTH_FIRST = 2
 WIDTH_SHARE = 8
 SLOW_SECONDS = 5.0
 RECEIVERS_MAX = 10_000
+AHEAD_PER_SLOT = 7
+"""Deliveries to a fast receiver that are claimed ahead of each slot: a claim and a commit then do for many."""
+AHEAD_SECONDS_MAX = 1.0
+"""A delivery that was claimed ahead waits at most this long for a slot; then its claim is released."""
+
+Slot = asyncio.Future[None]
 
 
 class Slots:
@@ -24,11 +31,19 @@ class Slots:
         self._widths: dict[str, int] = {}
         """0: reduced to one slot."""
         self._used: Counter[str] = Counter()
+        self._waiting: defaultdict[str, deque[Slot]] = defaultdict(deque)
 
     @property
     def used(self) -> int:
         """The number of slots in use."""
         return self._used.total()
+
+    def claimable(self, receiver: str) -> int:
+        """Return how many more deliveries to this receiver may be claimed: to start now, or ahead if it is fast."""
+        free = self.free(receiver)
+        if self._widths.get(receiver, 0) < self._width_max:
+            return free
+        return max(free + self._width_max * AHEAD_PER_SLOT - len(self._waiting.get(receiver, ())), 0)
 
     def free(self, receiver: str) -> int:
         """Return how many more deliveries to this receiver may start now."""
@@ -38,19 +53,59 @@ class Slots:
             free = min(free, max(1, self._total // 2) - self._used_by_reduced())
         return max(free, 0)
 
-    def take(self, receiver: str) -> None:
-        """Take a slot for this receiver."""
-        self._used[receiver] += 1
+    def take(self, receiver: str) -> Slot:
+        """Take a slot for this receiver, or a place in the queue for one. It is a future, done with the slot taken."""
+        slot = asyncio.get_running_loop().create_future()
+        if self.free(receiver) and not self._waiting.get(receiver):
+            self._used[receiver] += 1
+            slot.set_result(None)
+        else:
+            self._waiting[receiver].append(slot)
+        return slot
+
+    async def wait(self, receiver: str, slot: Slot) -> bool:
+        """Wait until the slot is taken; return False if it is not in time, and the place in the queue is given up."""
+        try:
+            async with asyncio.timeout(AHEAD_SECONDS_MAX):
+                await asyncio.shield(slot)
+        except TimeoutError:
+            self._give_up(receiver, slot)
+            return False
+        except asyncio.CancelledError:
+            self._give_up(receiver, slot)
+            raise
+        return True
+
+    def _give_up(self, receiver: str, slot: Slot) -> None:
+        if slot.done():
+            self._free_one(receiver)
+            self._start_waiting()
+        else:
+            slot.cancel()
+            self._waiting[receiver].remove(slot)
 
     def release(self, receiver: str, *, delivered: bool, seconds: float) -> None:
         """Release a slot and adjust the receiver's width to the outcome."""
-        self._used[receiver] -= 1
-        if not self._used[receiver]:
-            del self._used[receiver]
+        self._free_one(receiver)
         if len(self._widths) >= RECEIVERS_MAX:
             self._widths.clear()
         fast = delivered and seconds < SLOW_SECONDS
         self._widths[receiver] = min(self._width(receiver) + 1, self._width_max) if fast else 0
+        self._start_waiting()
+
+    def _free_one(self, receiver: str) -> None:
+        self._used[receiver] -= 1
+        if not self._used[receiver]:
+            del self._used[receiver]
+
+    def _start_waiting(self) -> None:
+        """Give free slots to the deliveries that wait for one, which take them in the order of their claims."""
+        for receiver, waiters in list(self._waiting.items()):
+            while waiters and self.free(receiver):
+                self._used[receiver] += 1
+                waiters.popleft().set_result(None)
+            if not waiters:
+                del self._waiting[receiver]
 
     def _width(self, receiver: str) -> int:
         return self._widths.get(receiver, min(WIDTH_FIRST, self._width_max))

@@ -35,12 +35,21 @@ GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
 # Selects one application, locked until the commit against changes and new secrets.
 LOCK = f"{GET} FOR UPDATE"
 
+# Selects one application, locked until the commit against deletion and changes; others may add what belongs to it.
+LOCK_SHARED = f"{GET} FOR SHARE"
+
 # Selects all applications, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
 # Updates the fields that an operator may change.
 CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6
     WHERE application_id = $1"""
+
+# Deletes an application that nothing uses.
+DELETE = "DELETE FROM applications WHERE application_id = $1"
+
+# Deletes all secrets of an application.
+DELETE_SECRETS = "DELETE FROM application_secrets WHERE application_id = $1"
 
 # active -> suspended; the first instant stays.
 SUSPEND = "UPDATE applications SET suspended_ms = $2 WHERE application_id = $1 AND suspended_ms IS NULL"
@@ -105,6 +114,12 @@ async def lock(tx: Transaction, application_id: int) -> Application | None:
     return Application.of(row) if row else None
 
 
+async def lock_shared(tx: Transaction, application_id: int) -> Application | None:
+    """Return the application, which is not deleted before the commit, or None."""
+    row = await tx.one(LOCK_SHARED, application_id)
+    return Application.of(row) if row else None
+
+
 async def find_all(tx: Transaction) -> list[Application]:
     """Return all applications, the oldest first."""
     return [Application.of(row) for row in await tx.all(LIST)]
@@ -125,6 +140,13 @@ async def change(
     return bool(
         await tx.run(CHANGE, application_id, name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay)
     )
+
+
+async def delete(tx: Transaction, application_id: int) -> None:
+    """Delete the application, which the caller has locked and found to be unused, with its secrets."""
+    tx.notify("applications")
+    await tx.run(DELETE_SECRETS, application_id)
+    await tx.run(DELETE, application_id)
 
 
 async def suspend(tx: Transaction, application_id: int, now_ms: int) -> bool:

@@ -141,7 +141,7 @@ async def _check_again(
         code_challenge_method=authorization.S256 if challenge else "",
     )
     try:
-        application = authorization.check_client(request, await applications.get(tx, application_id))
+        application = authorization.check_client(request, await applications.lock_shared(tx, application_id))
     except Refusal as refusal:
         return APPLICATION_CHANGED.with_reason(refusal.reason)
     fault = authorization.find_fault(request, application)

@@ -33,6 +33,9 @@ GET = f"SELECT {_COLUMNS} FROM sellers WHERE seller_id = $1"
 # Selects one seller, locked until the commit against changes.
 LOCK = f"{GET} FOR UPDATE"
 
+# Selects one seller, locked until the commit against deletion and changes; others may add what belongs to it.
+LOCK_SHARED = f"{GET} FOR SHARE"
+
 # Selects the seller with an e-mail address, with the hash of the password.
 BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
 
@@ -55,6 +58,9 @@ CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
 
 # Replaces the hash of the same password, unless it was changed since the hash was read.
 REPLACE_HASH = "UPDATE sellers SET password = $3 WHERE seller_id = $1 AND password = $2"
+
+# Deletes a seller without anything that belongs to it.
+DELETE = "DELETE FROM sellers WHERE seller_id = $1"
 
 # active -> suspended; the first instant stays.
 SUSPEND = "UPDATE sellers SET suspended_ms = $2 WHERE seller_id = $1 AND suspended_ms IS NULL"
@@ -116,6 +122,18 @@ async def change_password(tx: Transaction, seller_id: int, password_hash: str) -
 async def replace_hash(tx: Transaction, seller_id: int, old: str, new: str) -> bool:
     """Replace the hash of the same password. Return False if another password was set since `old` was read."""
     return bool(await tx.run(REPLACE_HASH, seller_id, old, new))
+
+
+async def lock_shared(tx: Transaction, seller_id: int) -> Seller | None:
+    """Return the seller, which is not deleted before the commit, or None."""
+    row = await tx.one(LOCK_SHARED, seller_id)
+    return Seller(*row) if row else None
+
+
+async def delete(tx: Transaction, seller_id: int) -> None:
+    """Delete the seller, which the caller has locked and found to be unused."""
+    tx.notify("sellers")
+    await tx.run(DELETE, seller_id)
 
 
 async def suspend(tx: Transaction, seller_id: int, now_ms: int) -> bool:

@@ -29,6 +29,7 @@ from paydesk.payments.acquirer import (
     Payment,
     Unknown,
 )
+from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.simulator import cards, rules, store
 from paydesk.sandbox.simulator.rules import Operation, Plan, Rules
 from paydesk.sandbox.simulator.store import LedgerPayment, Movement
@@ -39,6 +40,10 @@ DEADLINE_SECONDS = 8.0
 PROCESSING_ERROR = "processing_error"
 
 T = TypeVar("T", bound=InquiryResult)
+
+
+class OrderRemoved(Unavailable):
+    """A reset has removed the order while the request was under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,10 @@ class Simulator:
         script: Rules = (),
         seed: int = 0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        resets: Resets | None = None,
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
-        self._script, self._seed, self._sleep = script, seed, sleep
+        self._script, self._seed, self._sleep, self._resets = script, seed, sleep, resets or Resets()
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
@@ -88,11 +94,18 @@ class Simulator:
     async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
         """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
 
-        For simulated orders, where the request replaces the terminal. Raises `Unavailable`, `Locked`.
+        For simulated orders, where the request replaces the terminal. Raises `Unavailable`, also for an order that a
+        reset has removed, and `Locked`.
         """
+
+        async def work(tx: Transaction) -> LedgerPayment:
+            stored = await store.add_payment(tx, approved)
+            self._refuse_removed(payment)
+            return stored
+
         approved = self._ledger_payment(payment, Plan(), self._clock.now_ms(), card)
         keys = _keys("payment", payment, payment.payment_id, is_counted=False)
-        return _outcome(await self._database.write(lambda tx: store.add_payment(tx, approved), conflict_keys=keys))
+        return _outcome(await self._database.write(work, conflict_keys=keys))
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
@@ -160,7 +173,9 @@ class Simulator:
             if is_counted:
                 ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
             request = Request(key, attempt, rules.plan(applicable, self._seed, ordinal), now_ms)
-            return _failed_attempt(request) or await effect(tx, request), request.plan.delay_ms
+            outcome = _failed_attempt(request) or await effect(tx, request)
+            self._refuse_removed(payment)
+            return outcome, request.plan.delay_ms
 
         try:
             if operation == "inquiry" and not is_counted:
@@ -168,9 +183,16 @@ class Simulator:
             else:
                 keys = _keys(operation, payment, key, is_counted=is_counted)
                 outcome, delay_ms = await self._database.write(work, conflict_keys=keys)
+        except OrderRemoved as error:
+            return NotSent(str(error))
         except (Unavailable, Locked) as error:
             return Unknown(f"the simulator ledger is unavailable: {error}")
         return await self._delayed(delay_ms, outcome)
+
+    def _refuse_removed(self, payment: Payment) -> None:
+        """Undo what a request has written that a reset overtook. Raises `OrderRemoved`."""
+        if self._resets.has_removed(f"ORD{payment.payment_id.removeprefix('PAY')}"):
+            raise OrderRemoved("a reset has removed the order")
 
     async def _delayed(self, delay_ms: int, outcome: T | Unknown | NotSent) -> T | Unknown | NotSent:
         if not delay_ms or isinstance(outcome, NotSent):
@@ -256,9 +278,18 @@ def _digits(kind: str, key: str, count: int) -> str:
     return f"{least + number % (10**count - least):0{count}d}"
 
 
-def create_acquirers(database: Database, clock: Clock, *, acquirer: str, script: str = "", seed: int = 0) -> Acquirers:
+def create_acquirers(
+    database: Database,
+    clock: Clock,
+    *,
+    acquirer: str,
+    script: str = "",
+    seed: int = 0,
+    resets: Resets | None = None,
+) -> Acquirers:
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     parsed = rules.parse(script)
-    test = Simulator(database, clock, script=parsed, seed=seed)
-    live = Simulator(database, clock, live=True, script=parsed, seed=seed) if acquirer == "simulator" else None
-    return Acquirers(test, live)
+    test = Simulator(database, clock, script=parsed, seed=seed, resets=resets)
+    if acquirer != "simulator":
+        return Acquirers(test)
+    return Acquirers(test, Simulator(database, clock, live=True, script=parsed, seed=seed, resets=resets))

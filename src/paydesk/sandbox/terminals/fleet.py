@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,6 +110,14 @@ class Fleet:
         await handheld.stop()
         handheld.start()
         await handheld.settle()
+
+    @asynccontextmanager
+    async def reset(self) -> AsyncIterator[None]:
+        """Stop all terminals within the block, and let them begin anew afterwards: idle, with empty journals."""
+        async with AsyncExitStack() as stack:
+            for handheld in list(self._handhelds.values()):
+                await stack.enter_async_context(handheld.reset())
+            yield
 
     def display(self, terminal_id: str) -> Display:
         """Return what the terminal shows. Raises `KeyError` for a terminal that is not of this process."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -61,6 +62,25 @@ class Handheld:
         terminal, self.terminal = self.terminal, None
         if terminal is not None:
             await terminal.stop()
+
+    @asynccontextmanager
+    async def reset(self) -> AsyncIterator[None]:
+        """Stop it within the block, and let it begin anew afterwards: idle, with an empty journal.
+
+        If the block raises, it goes on from its journal. One that is switched off stays off.
+        """
+        async with self._power:
+            is_on = self.terminal is not None or self._restarting is not None
+            await self.stop()
+            try:
+                yield
+                await self.journal.clear()
+                if is_on:
+                    self.panel.reset()
+            finally:
+                if is_on:
+                    self.terminal = self._start(self.journal, self.panel)
+                    self.terminal.start()
 
     async def close(self) -> None:
         """Stop it for good."""

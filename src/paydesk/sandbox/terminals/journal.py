@@ -104,6 +104,12 @@ class Journal:
         if lease_id in self.entries:
             await self._write(lambda entries: entries.pop(lease_id, None))
 
+    async def clear(self) -> None:
+        """Delete all leases, and count the orders from 0 again."""
+        if self.entries or self.orders:
+            self.orders, self.latest = 0, ""
+            await self._write(lambda entries: entries.clear())
+
     async def set_script(self, script: str) -> None:
         """Change the terminal's script."""
         await self._write(lambda _: None, script)

@@ -65,6 +65,11 @@ class Panel:
         ends_ms = None if seconds is None else _now_ms() + int(seconds * 1000)
         self._rest("starting", msgspec.structs.replace(screen, ends_ms=ends_ms), is_forced=True)
 
+    def reset(self) -> None:
+        """Show what is shown between orders, whatever the order on the screen is."""
+        self.order = None
+        self._show_resting()
+
     def connected(self, operating_mode: str, seller_name: str) -> None:
         """Show the state between orders, unless an order is shown."""
         self.seller_name = seller_name

@@ -24,7 +24,7 @@ async def find_seller(tx: Transaction, seller_id: int | None) -> int:
         existing = await sellers.find_all(tx)
         if existing:
             return existing[0].seller_id
-    elif await sellers.get(tx, seller_id) is not None:
+    elif await sellers.lock_shared(tx, seller_id) is not None:
         return seller_id
     raise SELLER_NOT_FOUND.with_reason("unknown seller")
 

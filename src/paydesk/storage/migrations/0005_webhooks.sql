@@ -29,7 +29,7 @@ ALTER TABLE deliveries ADD COLUMN uncounted bigint NOT NULL DEFAULT 0;  -- attem
 ALTER TABLE deliveries ADD COLUMN resend_ms bigint;                     -- when an attempt outside the schedule was requested
 ALTER TABLE deliveries ADD COLUMN fault_ordinal bigint;  -- development only: its number, by which a fault affects it
 
-CREATE INDEX deliveries_resend ON deliveries (resend_ms) WHERE resend_ms IS NOT NULL;
+CREATE INDEX deliveries_resend ON deliveries (seller_id, subscription_id, resend_ms) WHERE resend_ms IS NOT NULL;
 
 -- The deliveries of a subscription that an operator can replay.
 CREATE INDEX deliveries_replay ON deliveries (subscription_id, seller_id, order_id, version)
@@ -44,3 +44,11 @@ ALTER TABLE attempts ADD COLUMN request text NOT NULL DEFAULT '';  -- JSON: the 
 -- The oldest parked delivery of a seller is found by age.
 DROP INDEX deliveries_open;
 CREATE INDEX deliveries_open ON deliveries (subscription_id, seller_id, next_ms, created_ms) WHERE status = 'pending';
+
+-- Development only: what the page of the demo inbox filters by, and how it checked the signatures (JSON).
+ALTER TABLE demo_inbox ADD COLUMN action text NOT NULL DEFAULT '';
+ALTER TABLE demo_inbox ADD COLUMN order_id text NOT NULL DEFAULT '';   -- in upper case
+ALTER TABLE demo_inbox ADD COLUMN checks text NOT NULL DEFAULT '';
+
+-- Development only: a reset removed the events up to this number. Later ones go on from it.
+ALTER TABLE event_counters ADD COLUMN reset_number bigint NOT NULL DEFAULT 0;

@@ -1,0 +1,79 @@
+"""What `paydesk pay` prints about an order: its status changes, its webhooks, and why they were not delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Order = Mapping[str, Any]
+
+OPEN = ("created", "at_terminal", "action_required")
+STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
+MEANINGS = {
+    ("created", "created"): "waiting for the terminal",
+    ("at_terminal", "at_terminal"): "the terminal has the order",
+    ("at_terminal", "check_on_terminal"): "outcome unknown, inquiry pending",
+    ("processed", "processed"): "paid",
+    ("action_required", "check_on_terminal"): "outcome unknown, inquiry pending",
+    ("canceled", "expired"): "expired before payment",
+    ("expired", "expired"): "expired before payment",
+    ("canceled", "canceled"): "canceled",
+}
+
+
+class Progress:
+    """Prints each line about an order once. Only the webhooks to `inbox_url` are awaited; an empty text means none."""
+
+    def __init__(self, console: Console, inbox_url: str) -> None:
+        self._console, self._inbox_url = console, inbox_url
+        self._printed: set[str] = set()
+
+    def print_start(self, order: Order) -> None:
+        """Print the order's id and amount."""
+        self._console.print(f"[bold]{order['id']}[/]  {order['total_amount']} {order['currency']}")
+
+    def print_new(self, order: Order) -> None:
+        """Print the status changes and webhooks that were not printed yet, by time."""
+        for when, key, line in sorted((*_moves(order), *self._webhooks(order))):
+            if key not in self._printed:
+                self._printed.add(key)
+                self._console.print(f"[dim]{when[11:23]}[/]  {line}")
+
+    def awaited(self, order: Order) -> int:
+        """Return how many webhooks to the inbox are still to be delivered."""
+        return sum(
+            delivery["status"] == "pending" and not delivery.get("paused") and self._is_to_inbox(delivery)
+            for delivery in order["deliveries"]
+        )
+
+    def _is_to_inbox(self, delivery: Mapping[str, Any]) -> bool:
+        return bool(self._inbox_url) and delivery["url"] == self._inbox_url
+
+    def _webhooks(self, order: Order) -> Iterator[tuple[str, str, str]]:
+        """Yield the time, a unique key and the line of each delivery's end, and of each failed last attempt."""
+        from rich.markup import escape
+
+        actions = {event["version"]: event["action"] for event in order["events"]}
+        for delivery in order["deliveries"]:
+            # The query may have the receiver's secrets.
+            to = "" if self._is_to_inbox(delivery) else f" to {delivery['url'].partition('?')[0]}"
+            webhook, key = f"webhook {actions[delivery['version']]}{to}", f"webhook {delivery['id']}"
+            last = delivery.get("last_attempt")
+            if last is not None and not 200 <= last.get("status", 0) < 300:
+                answer = last.get("error") or f"the receiver answered {last['status']}"
+                line = f"{webhook} failed, attempt {last['number']}: {answer}"
+                yield last["date"], f"{key} {last['number']}", f"{'':<12} [yellow]{escape(line)}[/]"
+            if delivery["status"] != "pending":
+                line = f"{webhook} {delivery['status']}"
+                yield delivery["ended_date"], key, f"{'':<12} [dim]{escape(line)}[/]"
+
+
+def _moves(order: Order) -> Iterator[tuple[str, str, str]]:
+    """Yield the time, a unique key and the line of each status change."""
+    for event in order["events"]:
+        meaning = MEANINGS.get((event["status"], event["status_detail"]), event["payment_status_detail"])
+        style = STYLES.get(event["status"], "bold")
+        yield event["created_date"], f"event {event['version']}", f"[{style}]{event['status']:<12}[/] {meaning}"

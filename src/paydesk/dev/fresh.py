@@ -1,0 +1,134 @@
+"""`paydesk dev --fresh`: removes a development database and the journals of its virtual terminals. Server keys stay."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+
+from paydesk.node import StartRefused
+from paydesk.settings import Settings
+from paydesk.storage import mark
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.storage.migrate import shipped
+from paydesk.storage.sqlite_file import FileLock
+
+HISTORY = "schema_migrations"
+JOURNALS = "terminals"
+
+# No form that both databases share.
+TABLES = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+    "postgres": "SELECT CAST(relname AS text) FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)",
+}
+
+# Connections of Paydesk to this database but for this one.
+SESSIONS = """
+SELECT COUNT(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name LIKE 'paydesk%' AND pid <> pg_backend_pid()"""
+
+
+async def remove(settings: Settings, data: Path) -> None:
+    """Remove the database of the settings, and the journals in the data folder.
+
+    Raises `StartRefused` unless the database is marked for development or has no rows; `UnsafeDatabase` while another
+    process uses it.
+    """
+    scheme, _, rest = settings.database_url.partition(":")
+    if scheme != "sqlite":
+        await _remove_tables(settings)
+    else:
+        await _remove_file(settings, Path(rest))
+    _delete_journals(data)
+
+
+async def _remove_file(settings: Settings, file: Path) -> None:
+    """Delete the file while this process has its lock. The lock file stays: removing it would race with its owner."""
+    if not _exists(file):
+        return
+    lock = FileLock(file)
+    try:
+        database = await open_database(settings.database_url, exclusive=False)
+        try:
+            is_removable = await _is_removable(database)
+        finally:
+            await database.close()
+        if is_removable:
+            _delete(file)
+    finally:
+        lock.release()
+
+
+def _exists(file: Path) -> bool:
+    return file.exists()
+
+
+def _delete(file: Path) -> None:
+    """Delete the file, then its log: SQLite ignores a log without its file, so a crash in between does no harm."""
+    target = file.resolve()
+    for suffix in ("", "-wal", "-shm"):
+        target.with_name(f"{target.name}{suffix}").unlink(missing_ok=True)
+
+
+def _delete_journals(data: Path) -> None:
+    if (data / JOURNALS).exists():
+        shutil.rmtree(data / JOURNALS)
+
+
+async def _remove_tables(settings: Settings) -> None:
+    """Drop Paydesk's tables in one transaction; other tables of the database stay."""
+    database = await open_database(
+        settings.database_url, connections_max=1, timeout_seconds=settings.database_timeout_seconds
+    )
+    try:
+        ((others,),) = await database.read(lambda tx: tx.all(SESSIONS))
+        if others:
+            raise StartRefused(
+                f"Another Paydesk process uses this database ({others} connections). Stop it before `--fresh`."
+            )
+        if await _is_removable(database):
+            await database.write(_drop_tables)
+    finally:
+        await database.close()
+
+
+async def _is_removable(database: Database) -> bool:
+    """Return whether the database is marked for development; False if it is empty. Raises `StartRefused` otherwise."""
+    kind = await mark.find(database)
+    if kind == "production":
+        raise StartRefused(
+            "This database is for production, so `--fresh` does not remove it. Set PAYDESK_DATABASE_URL to another"
+            " database, or unset it to use one in the data folder."
+        )
+    if kind is None and await database.read(lambda tx: _has_rows(tx, database.name)):
+        raise StartRefused(
+            "This database has data but no mark of `paydesk dev`, so `--fresh` does not remove it. Set"
+            " PAYDESK_DATABASE_URL to another database, or unset it to use one in the data folder."
+        )
+    return kind is not None
+
+
+async def _has_rows(tx: Transaction, database_name: str) -> bool:
+    """Return whether a table has rows: on SQLite any table, since the whole file would go, else one of Paydesk's."""
+    for (table,) in await tx.all(TABLES[database_name]):
+        if table == HISTORY or table.startswith("sqlite_") or (database_name == "postgres" and table not in _own()):
+            continue
+        quoted = table.replace('"', '""')
+        if await tx.one(f'SELECT 1 FROM "{quoted}" LIMIT 1') is not None:
+            return True
+    return False
+
+
+async def _drop_tables(tx: Transaction) -> None:
+    existing = {row[0] for row in await tx.all(TABLES["postgres"])}
+    for table in sorted(existing & {*_own(), HISTORY}):
+        await tx.run(f"DROP TABLE {table}")
+
+
+@cache
+def _own() -> frozenset[str]:
+    """Return the tables that the migrations create."""
+    script = "\n".join(migration.script for migration in shipped())
+    return frozenset(re.findall(r"^CREATE TABLE (\w+)", script, re.MULTILINE))

@@ -1,0 +1,30 @@
+"""What a process of `paydesk dev` remembers of its resets: which orders they removed while work on these was under way.
+
+Such work has no row to find any more. Without this memory a request to the simulated acquirer, or a notification that
+is being sent, would leave something behind about an order that no longer exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+REMEMBERED_MAX = 10_000
+
+
+class Resets:
+    """The lock that lets one reset run at a time, and the orders with unfinished work that were removed last."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self._removed: dict[str, None] = {}
+
+    def remember(self, order_ids: Iterable[str]) -> None:
+        """Remember removed orders, at most `REMEMBERED_MAX`."""
+        self._removed.update(dict.fromkeys(order_ids))
+        for order_id in list(self._removed)[:-REMEMBERED_MAX]:
+            del self._removed[order_id]
+
+    def has_removed(self, order_id: str) -> bool:
+        """Return whether a reset removed the order. Ask after the transaction has written: resets lock all tables."""
+        return order_id in self._removed

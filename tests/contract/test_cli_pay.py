@@ -1,0 +1,166 @@
+"""`paydesk pay` beside subscriptions whose receivers do not work: it waits for the demo inbox alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import command
+from paydesk.commands import pay
+from paydesk_process import credentials, dev, request
+
+PAYMENTS = 3
+RATIO_MAX, MARGIN_SECONDS = 1.5, 1.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the folder of a running `paydesk dev`."""
+    path = tmp_path_factory.mktemp("pay")
+    with dev(path):
+        yield path
+
+
+def subscribe(folder: Path, url: str) -> None:
+    """Add a subscription to this URL beside the demo's."""
+    found = credentials(folder)
+    body = {"client_id": int(found["client_id"]), "url": url, "live_mode": False}
+    status, document = request(
+        "POST", f"{found['base_url']}/operator/v1/subscriptions", found["operator"]["token"], body
+    )
+    assert status == 201, document
+
+
+def paid(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Make a payment that must succeed."""
+    ended = command("pay", "24.90", *options, folder=folder)
+    assert ended.returncode == 0, ended.stderr
+    return ended
+
+
+def failures(shown: str, address: str) -> list[tuple[str, str]]:
+    """Return the times and the answers of the failed first attempts that a payment printed; `address` is a regexp."""
+    line = rf"^(\d\d:\d\d:\d\d\.\d{{3}}) +webhook order\.created to {address} failed, attempt 1: (.*)$"
+    return re.findall(line, shown, re.MULTILINE)
+
+
+def seconds(folder: Path) -> float:
+    """Return the median duration of a payment."""
+    durations = []
+    for _ in range(PAYMENTS):
+        started = time.monotonic()
+        paid(folder)
+        durations.append(time.monotonic() - started)
+    return statistics.median(durations)
+
+
+def test_dead_and_silent_receivers_do_not_lengthen_a_payment(tmp_path: Path) -> None:
+    """One refuses connections, one accepts them and never answers."""
+    with dev(tmp_path), socket.create_server(("127.0.0.1", 0)) as silent:
+        paid(tmp_path)
+        alone = seconds(tmp_path)
+        subscribe(tmp_path, "http://127.0.0.1:9/hook")
+        subscribe(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}/hook")
+        beside = seconds(tmp_path)
+    assert beside <= alone * RATIO_MAX + MARGIN_SECONDS, (alone, beside)
+
+
+def test_failure_of_another_receiver_is_one_line(folder: Path) -> None:
+    """Its address without the query, the time of the attempt, and the error; the webhooks to the inbox follow."""
+    subscribe(folder, "http://127.0.0.1:9/hook?token=s3cret")
+    shown = paid(folder).stdout
+    ((moment, answer),) = failures(shown, "http://127.0.0.1:9/hook")
+    assert answer.startswith("Cannot connect to host"), answer
+    assert "s3cret" not in shown
+    times = [line[:12] for line in shown.splitlines()[1:]]
+    assert times[0] <= moment <= times[-1], "the time of the attempt, not of the next one"
+    assert re.search(r"webhook order\.processed delivered$", shown, re.MULTILINE)
+
+
+def test_answer_of_a_failing_receiver_is_printed(folder: Path) -> None:
+    """Its status: the demo callback takes no POST."""
+    subscribe(folder, f"{credentials(folder)['base_url']}/demo/callback")
+    shown = paid(folder).stdout
+    assert [answer for _, answer in failures(shown, "http://[^ ]+/demo/callback")] == ["the receiver answered 405"]
+
+
+def test_without_a_webhook_in_the_credentials_none_is_awaited(folder: Path, tmp_path: Path) -> None:
+    """As with a file that someone wrote."""
+    document = credentials(folder)
+    del document["webhook"]
+    file = tmp_path / "credentials.json"
+    file.write_text(json.dumps(document))
+    subscribe(folder, "http://127.0.0.1:9/hook")
+    started = time.monotonic()
+    ended = paid(folder, "--credentials", str(file), "--script", "approve:0.1s")
+    assert time.monotonic() - started < pay.INBOX_SECONDS_MAX
+    assert ended.stderr == ""
+
+
+def test_wait_for_the_inbox_is_bounded(folder: Path, tmp_path: Path) -> None:
+    """If it does not answer, the command says so, and what to do; the payment was made."""
+    document = credentials(folder)
+    document["webhook"]["url"] = "http://127.0.0.1:9/inbox"
+    file = tmp_path / "credentials.json"
+    file.write_text(json.dumps(document))
+    subscribe(folder, "http://127.0.0.1:9/inbox")
+    started = time.monotonic()
+    ended = paid(folder, "--credentials", str(file))
+    assert pay.INBOX_SECONDS_MAX < time.monotonic() - started < 4 * pay.INBOX_SECONDS_MAX
+    assert "The demo inbox has not received 3 of the webhooks within 5 s" in ended.stderr
+    assert "paydesk deliveries list --order ORD" in ended.stderr
+
+
+def test_json_is_the_final_order_alone(folder: Path) -> None:
+    """With its events and deliveries, and the reference that was given."""
+    order = json.loads(paid(folder, "--json", "--reference", "sale-0042").stdout)
+    assert (order["status"], order["external_reference"]) == ("processed", "sale-0042")
+    assert [event["status"] for event in order["events"]] == ["created", "at_terminal", "processed"]
+    inbox = credentials(folder)["webhook"]["url"]
+    delivered = [delivery["status"] for delivery in order["deliveries"] if delivery["url"] == inbox]
+    assert delivered == ["delivered"] * 3
+
+
+def test_declined_payment_is_on_a_terminal_of_its_own(folder: Path) -> None:
+    """Which is deleted afterwards."""
+    before = command("terminals", "list", "--json", folder=folder).stdout
+    ended = command("pay", "5", "--decline", "insufficient_amount", "--json", folder=folder)
+    assert ended.returncode == 1
+    assert ended.stderr == "The order ended as failed: insufficient_amount.\n"
+    order = json.loads(ended.stdout)
+    assert order["config"]["point"]["terminal_id"] not in before
+    after = command("terminals", "list", "--json", folder=folder).stdout
+    assert [one["id"] for one in json.loads(after)] == [one["id"] for one in json.loads(before)]
+
+
+def test_payment_by_a_script(folder: Path) -> None:
+    """Any of the virtual terminal."""
+    paid(folder, "--script", "approve:0.1s")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--decline", "nothing_like_it"), 1, "decline:<detail>"),
+        (("--script", "dance"), 1, "must be one of approve"),
+        (("--script", "approve", "--decline", "high_risk"), 2, "Give only one of --terminal, --script and --decline."),
+        (("--terminal", "T", "--script", "approve"), 2, "Give only one of --terminal, --script and --decline."),
+        (("--reference", "x" * 200), 1, "external_reference"),
+    ],
+)
+def test_invalid_options_make_no_payment(folder: Path, options: tuple[str, ...], code: int, message: str) -> None:
+    """Nor leave a terminal behind."""
+    before = command("terminals", "list", "--json", folder=folder).stdout
+    refused = command("pay", "5", *options, folder=folder)
+    assert (refused.returncode, message in refused.stderr) == (code, True), refused.stderr
+    assert refused.stdout == ""
+    after = command("terminals", "list", "--json", folder=folder).stdout
+    assert [one["id"] for one in json.loads(after)] == [one["id"] for one in json.loads(before)]

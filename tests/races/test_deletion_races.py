@@ -1,0 +1,72 @@
+"""An operator deletes something while another request begins to use it, and two owners demote each other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from operator_calls import audited, operator
+from page_scene import browser
+from paydesk.invariants import check
+from service import Service
+
+ROUNDS = 5
+OWNERS = "SELECT COUNT(*) FROM operators WHERE role = 'owner' AND revoked_ms IS NULL"
+
+
+@pytest.mark.parametrize(
+    ("method", "tail", "body"), [("PATCH", "", {"role": "support"}), ("POST", "/revoke", None), ("DELETE", "", None)]
+)
+async def test_two_owners_cannot_end_each_other(service: Service, method: str, tail: str, body: object) -> None:
+    """One of the two requests is refused, and one valid owner stays."""
+    for _ in range(ROUNDS):
+        await service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE revoked_ms IS NULL")
+        one, other = await operator(service), await operator(service)
+        replies = await asyncio.gather(
+            one.ask(method, f"operators/{other.operator_id}{tail}", body),
+            other.ask(method, f"operators/{one.operator_id}{tail}", body),
+        )
+        assert min(reply.status for reply in replies) in (200, 204)
+        assert {reply.code for reply in replies if reply.status >= 400} <= {"forbidden", "unauthorized", "last_owner"}
+        assert await service.scene.value(OWNERS) == 1
+
+
+async def test_three_owners_leave_one(service: Service) -> None:
+    """Each revokes all others at once; a fourth who revokes himself is refused if no other is left."""
+    for _ in range(ROUNDS):
+        await service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE revoked_ms IS NULL")
+        owners = [await operator(service) for _ in range(3)]
+        await asyncio.gather(
+            *(one.ask("POST", f"operators/{other.operator_id}/revoke") for one in owners for other in owners)
+        )
+        assert await service.scene.value(OWNERS) == 1
+
+
+async def test_seller_is_not_deleted_with_a_new_store(service: Service) -> None:
+    """A store is created before the deletion, which is refused, or not at all."""
+    owner = await operator(service)
+    for number in range(ROUNDS):
+        account = {"email": f"a{number}@shop.example", "name": "A", "country": "BRA", "currency": "BRL"}
+        seller_id = (await owner.did("POST", "sellers", account))["user_id"]
+        made, deleted = await asyncio.gather(
+            owner.ask("POST", "stores", {"seller_id": seller_id, "name": "Shop"}),
+            owner.ask("DELETE", f"sellers/{seller_id}"),
+        )
+        assert (made.status, deleted.status) in ((201, 409), (404, 204))
+        stores = await service.scene.value("SELECT COUNT(*) FROM stores WHERE seller_id = $1", seller_id)
+        assert stores == int(made.status == 201)
+
+
+async def test_application_is_not_deleted_with_a_new_grant(service: Service) -> None:
+    """The seller agrees before the deletion, which is refused, or gets no code."""
+    owner, seller = await operator(service), await browser(service)
+    await service.scene.run("UPDATE authorizations SET withdrawn_ms = 1")
+    await service.scene.run("DELETE FROM authorizations")
+    form = await seller.consent()
+    path = f"applications/{service.scene.application.application_id}"
+    agreed, deleted = await asyncio.gather(seller.submit(form, decision="agree"), owner.ask("DELETE", path))
+    grants = await service.scene.value("SELECT COUNT(*) FROM authorizations WHERE withdrawn_ms IS NULL")
+    assert (agreed.status, deleted.status, grants) in ((303, 409, 1), (403, 204, 0)), (agreed.text, deleted.body)
+    assert await check.check(service.database) == []
+    assert len([line for line in await audited(service) if line.action == "applications.delete"]) == 1 - grants
