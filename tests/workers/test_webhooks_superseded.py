@@ -1,4 +1,4 @@
-"""A delivery that failed five times gives way to a newer version of its order."""
+"""A delivery that failed five times is superseded by a newer version of its order."""
 
 from __future__ import annotations
 

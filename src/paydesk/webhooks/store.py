@@ -102,7 +102,7 @@ UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveri
    AND EXISTS (SELECT 1 {_earlier("deliveries")} AND earlier.next_ms > $3)
 """
 
-# The first pending delivery of an order ends, so that a newer one that is due is sent. Found from the due ones.
+# A first pending delivery of an order is superseded by a newer one that is due. Found from the due ones, as in DEFER.
 SUPERSEDE = f"""
 UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_ms = 0
  WHERE seller_id = $1 AND {schedule.SUPERSEDE.guard} AND claimed_until_ms <= $4
