@@ -7,8 +7,9 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
+from paydesk.jobs import Claim
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import parking, pausing, store, subscriptions
+from paydesk.webhooks import outcome_store, parking, pausing, store, subscriptions
 
 OTHER_SELLER = scene.SELLER + 1
 WAITING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
@@ -135,6 +136,24 @@ async def test_after_a_resume_failures_are_retried_on_the_schedule(database: Dat
         rows = await database.read(lambda tx: tx.all(UNCOUNTED))
     assert len(receiver.got) == 2
     assert [tuple(row) for row in rows] == [(1,)]
+
+
+async def test_a_failure_defers_the_later_versions_of_its_order(database: Database, clock: MovableClock) -> None:
+    """Also in a backlog, in which each claim takes as many as it may."""
+    subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
+    orders = [scene.order_id() for _ in range(2)]
+    for order in orders:
+        for version in (1, 2, 3):
+            await scene.announce(database, clock.now_ms(), order, version)
+    now_ms = clock.now_ms()
+    times = Claim(now_ms, now_ms, now_ms + 30_000, limit=1)
+    (claimed,) = await database.write(lambda tx: scene.claim(tx, subscription_id, times))
+    next_ms = now_ms + 60_000
+    await database.write(lambda tx: outcome_store.failed(tx, claimed, now_ms, next_ms))
+    await database.write(lambda tx: outcome_store.failed(tx, claimed, now_ms, next_ms))
+    other = orders[1 - orders.index(claimed.order_id)]
+    assert [one.next_ms for one in await scene.deliveries(database, claimed.order_id)] == [next_ms] * 3
+    assert {one.next_ms <= now_ms for one in await scene.deliveries(database, other)} == {True}
 
 
 async def test_the_seller_whose_delivery_has_been_due_longest_is_served_first(
