@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
-from paydesk.core.clock import MovableClock
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim
+from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outcome_store, parking, pausing, store, subscriptions
+from paydesk.webhooks import delivery, outcome_store, parking, pausing, store, subscriptions
 
 OTHER_SELLER = scene.SELLER + 1
 WAITING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
@@ -187,3 +191,26 @@ async def test_one_turn_moves_a_bounded_number_of_sellers(
             await scene.step(worker)
             parked.append(await _waiting(database, clock.now_ms()))
     assert parked == [2, 4, 5, 5]
+
+
+async def test_claims_of_a_killed_process_are_released_at_the_start_on_sqlite(
+    database: Database, clock: MovableClock
+) -> None:
+    """On PostgreSQL another node may be making the attempt, so they expire."""
+    stop = asyncio.Event()
+    async with scene.receiver() as receiver:
+        subscription_id, _ = await scene.subscribe(database, receiver.url)
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        wall_ms = SystemClock().now_ms()
+        times = Claim(clock.now_ms(), wall_ms, wall_ms + 30_000, limit=1)
+        assert len(await database.write(lambda tx: scene.claim(tx, subscription_id, times))) == 1
+        context = WorkerContext(database, Settings(), clock, scene.KEYS, loopback_allowed=True)
+        running = asyncio.create_task(delivery.run(context, stop))
+        if database.name == "sqlite":
+            await scene.until(lambda: bool(receiver.got))
+        else:
+            await asyncio.sleep(2)
+        stop.set()
+        database.signals.notify_local(["stop"])
+        await running
+    assert [got.headers["X-Retry"] for got in receiver.got] == (["1"] if database.name == "sqlite" else [])

@@ -34,6 +34,9 @@ log = structlog.get_logger("webhooks")
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Deliver until `stop` is set; then deliveries in progress have 3 s to end."""
+    if context.database.name == "sqlite":
+        # No other process has the file, so these are claims of one that was killed.
+        await context.database.write(outcome_store.release_all)
     resolver = CheckedResolver(
         loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
     )

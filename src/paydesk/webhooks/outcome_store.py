@@ -44,6 +44,12 @@ RELEASE_UNSENT = f"UPDATE deliveries SET claimed_until_ms = 0, attempts = attemp
 
 RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
 
+# Claims of attempts, resends included. One without attempts is held by a fault, in development.
+RELEASE_ALL = f"""
+UPDATE deliveries SET claimed_until_ms = 0
+ WHERE claimed_until_ms > 0 AND attempts > 0 AND ({PENDING} OR resend_ms IS NOT NULL)
+"""
+
 # Deliveries of the same order that wait: only those behind this one, because it was the first that was pending.
 PULL_ORDER_FORWARD = f"""
 UPDATE deliveries SET next_ms = $4
@@ -104,6 +110,11 @@ async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
 async def release(tx: Transaction, claimed: Claimed) -> None:
     """Release a claim before it expires."""
     await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
+
+
+async def release_all(tx: Transaction) -> None:
+    """Release all claims, when no process can be making an attempt."""
+    await tx.run(RELEASE_ALL)
 
 
 async def release_unsent(tx: Transaction, claimed: Claimed) -> None:
