@@ -103,15 +103,15 @@ UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveri
 # A first pending delivery of an order is superseded by a newer one that is due. Found from the due ones, as in DEFER.
 SUPERSEDE = f"""
 UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_ms = 0
- WHERE seller_id = $1 AND {PENDING_OF_ORDER} AND claimed_until_ms <= $4
-   AND delivery_id IN (WITH failed AS MATERIALIZED (
+ WHERE seller_id = $1 AND delivery_id IN (WITH failed AS MATERIALIZED (
        SELECT first.delivery_id FROM deliveries AS due
          JOIN deliveries AS first ON first.seller_id = $1 AND first.order_id = due.order_id
                                  AND first.version < due.version AND first.{OF_RECEIVER}
         WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING} AND due.next_ms <= $3
           AND first.{PENDING_OF_ORDER} AND first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}
           AND first.claimed_until_ms <= $4
-          AND NOT EXISTS (SELECT 1 {_earlier("first")})) SELECT * FROM failed)
+          AND NOT EXISTS (SELECT 1 {_earlier("first")})
+          FOR UPDATE OF first SKIP LOCKED) SELECT * FROM failed)
 """
 
 
