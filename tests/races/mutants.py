@@ -341,6 +341,15 @@ MUTANTS = (
         "sqlite",
     ),
     Mutant(
+        "In order per order and subscription",
+        "a fourth failure is superseded by a version that waits",
+        "webhooks/outcome_store.py",
+        "if failures >= schedule.SUPERSEDED_AFTER_ATTEMPTS and",
+        "if failures >= schedule.SUPERSEDED_AFTER_ATTEMPTS - 1 and",
+        SUPERSEDED,
+        "sqlite",
+    ),
+    Mutant(
         "A paused subscription gets nothing, and all of it on resume",
         "a success makes parked deliveries due",
         "webhooks/outcome_store.py",

@@ -66,6 +66,26 @@ async def test_a_version_that_waited_is_sent_when_its_predecessor_fails_the_fift
     assert [one.status for one in await scene.deliveries(database, order)] == ["superseded", "superseded", "exhausted"]
 
 
+@pytest.mark.parametrize("attempts", [SUPERSEDED_AFTER_ATTEMPTS - 1, SUPERSEDED_AFTER_ATTEMPTS])
+async def test_a_version_announced_during_the_pause_before_a_retry_supersedes(
+    database: Database, clock: MovableClock, attempts: int
+) -> None:
+    """After five attempts. After four it waits for the retry."""
+    async with (
+        scene.receiver(scene.failing(500)) as receiver,
+        scene.worker(database, clock, webhook_retry_seconds=(1,) * (attempts - 1) + (3600,) * 6) as worker,
+    ):
+        await scene.subscribe(database, receiver.url)
+        order = scene.order_id()
+        await scene.announce(database, clock.now_ms(), order, 1)
+        await _failing_times(worker, clock, attempts)
+        await scene.announce(database, clock.now_ms(), order, 2)
+        receiver.answer = scene.ok
+        await scene.step(worker)
+    statuses = [one.status for one in await scene.deliveries(database, order)]
+    assert statuses == (["superseded", "delivered"] if attempts == SUPERSEDED_AFTER_ATTEMPTS else ["pending"] * 2)
+
+
 async def test_without_a_newer_version_all_attempts_are_made(database: Database, clock: MovableClock) -> None:
     """A newer version of another order has no effect."""
     async with (
