@@ -51,7 +51,7 @@ async def serving(closes_at: int) -> AsyncIterator[tuple[Server, URL]]:
 
 
 async def _sent(url: URL, times: int) -> list[bool]:
-    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5) as sender:
+    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5, ports=()) as sender:
         return [(await sender.send(url, {}, b"body")).delivered for _ in range(times)]
 
 
