@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from paydesk.commands.lists import LISTS
-from paydesk.commands.options import fitting, show_list
+from paydesk.commands.options import fitting, note, show, show_list
 
 TERMINAL: dict[str, Any] = {
     "id": "PAYDESK_VIRTUAL__726E9F10F99B",
@@ -111,3 +112,41 @@ def test_last_column_of_text_is_folded_rather_than_hidden() -> None:
 def test_empty_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a table without rows."""
     assert print_table(monkeypatch, [], 80) == ("", "The list is empty.\n")
+
+
+CONTROLS = "\x1b[2J \x9b31m \a\b\r\x7f \u202e \ud800"
+"""Sequences that clear a screen and set a colour, a bell, a text direction, and what is not UTF-8."""
+
+
+def assert_harmless(text: str) -> None:
+    """Assert that a terminal would print the text as it is."""
+    assert not set(text) & set(CONTROLS) - set("[2J31m ")
+    text.encode()
+
+
+def test_an_answer_of_another_server_does_not_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver's answer is part of `paydesk deliveries show`, and an error may have the texts of any server."""
+    row = {"outcome": f"{CONTROLS}end\nline", "more": {"text": CONTROLS}}
+    shown, _ = print_table(monkeypatch, [row], 400, ("outcome", "more"))
+    assert_harmless(shown)
+    assert "end" in shown
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    show_list({"data": [row]}, ("outcome", "more"), as_json=False)
+    assert out.getvalue().count("\n") == 1, "one line for each row"
+    show(row, as_json=False)
+    note(row["outcome"])  # type: ignore[arg-type]
+    assert_harmless(out.getvalue())
+    assert_harmless(err.getvalue())
+
+
+def test_json_escapes_what_could_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value stays the same."""
+    row = {"outcome": CONTROLS, "café": "\u2003ü"}
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    show(row, as_json=True)
+    assert_harmless(out.getvalue())
+    assert json.loads(out.getvalue()) == row
+    assert "café" in out.getvalue()

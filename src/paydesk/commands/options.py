@@ -16,6 +16,8 @@ FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
 CELL_PADDING, TABLE_PADDING = 3, 1
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 """What separates columns and lines; in a value it becomes a space."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What could control a terminal or reverse a text, and what cannot be written as UTF-8."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[
@@ -53,7 +55,7 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     width = max(map(len, answer), default=0)
     for name, value in answer.items():
         console.print(f"[dim]{name:<{width}}[/]  ", end="")
-        console.print(_cell(value), markup=False)
+        console.print(harmless(_cell(value)), markup=False)
 
 
 def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
@@ -65,14 +67,28 @@ def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: boo
         _print_table(rows, columns)
     else:
         for row in rows:
-            sys.stdout.write("\t".join(_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns) + "\n")
+            cells = (_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns)
+            sys.stdout.write(harmless("\t".join(cells)) + "\n")
     if "next" in answer:
         note(f"The list is incomplete. Continue with --after {answer['next']}")
 
 
 def note(message: str) -> None:
     """Print a remark for people on standard error, apart from the response."""
-    sys.stderr.write(message + "\n")
+    sys.stderr.write(harmless(message) + "\n")
+
+
+def harmless(text: str) -> str:
+    """Return the text without control characters but tabs and line feeds.
+
+    An answer of another server is part of what is printed, and must not control the terminal.
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON with the same characters escaped within its strings; its value stays the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -90,7 +106,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
     for column in shown:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in shown))
+        table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
     console.print(table)
     if hidden:
         note(f"Hidden for lack of space: {', '.join(hidden)}. Widen the window, or use --json.")
@@ -124,7 +140,7 @@ def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
 
 
 def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(harmless_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
 
 
 def _cell(value: Any) -> str:
