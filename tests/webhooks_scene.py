@@ -156,7 +156,15 @@ def order_id() -> str:
     return "ORD" + ulid(1)
 
 
-async def announce(database: Database, now_ms: int, order: str, version: int = 1, action: str = "order.created") -> str:
+async def announce(
+    database: Database,
+    now_ms: int,
+    order: str,
+    version: int = 1,
+    action: str = "order.created",
+    *,
+    seller_id: int = SELLER,
+) -> str:
     """Insert an event of the order with its deliveries, as a move does; return the event's id."""
     event_id = str(uuid.uuid4())
 
@@ -167,7 +175,7 @@ async def announce(database: Database, now_ms: int, order: str, version: int = 1
             api_version="v1",
             application_id=str(APPLICATION),
             type=TYPES[TOPIC],
-            user_id=str(SELLER),
+            user_id=str(seller_id),
             live_mode=False,
             date_created=rfc3339(now_ms),
             data={"id": order, "version": version, "description": "café"},
@@ -175,7 +183,7 @@ async def announce(database: Database, now_ms: int, order: str, version: int = 1
         outbox.announce(
             tx,
             outbox.OrderEvent(
-                seller_id=SELLER,
+                seller_id=seller_id,
                 order_id=order,
                 version=version,
                 event_id=event_id,

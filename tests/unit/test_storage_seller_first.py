@@ -42,6 +42,7 @@ ALLOWED = {
     "webhooks.store.NEXT_DUE": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
+    "webhooks.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
     "webhooks.fault_store.FORGET": "changes the pending deliveries of one subscription, in development",
     "webhooks.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
     "webhooks.resend_store.WAITING": _EVERYBODYS,

@@ -33,8 +33,8 @@ async def _pause(database: Database, subscription_id: str, now_ms: int) -> bool:
     return await database.write(lambda tx: pausing.pause(tx, subscription_id, "operator", now_ms))
 
 
-async def _resume(database: Database, subscription_id: str, now_ms: int) -> bool:
-    return await database.write(lambda tx: pausing.resume(tx, subscription_id, now_ms))
+async def _resume(database: Database, subscription_id: str) -> bool:
+    return await database.write(lambda tx: pausing.resume(tx, subscription_id))
 
 
 async def test_paused_deliveries_stay_pending_and_are_sent_in_order_on_resume(
@@ -57,8 +57,8 @@ async def test_paused_deliveries_stay_pending_and_are_sent_in_order_on_resume(
         assert {(one.status, one.next_ms) for one in rows} == {("pending", PARKED_MS)}
         clock.advance(3 * DAY_MS)
         assert await scene.step(worker) == 0
-        assert await _resume(database, subscription_id, clock.now_ms())
-        assert not await _resume(database, subscription_id, clock.now_ms())
+        assert await _resume(database, subscription_id)
+        assert not await _resume(database, subscription_id)
         for _ in range(8):
             await scene.step(worker)
     for order in orders:
@@ -80,7 +80,7 @@ async def test_a_resume_starts_the_schedule_anew(database: Database, clock: Mova
         await scene.step(worker)
         await _pause(database, subscription_id, clock.now_ms())
         await scene.step(worker)
-        await _resume(database, subscription_id, clock.now_ms())
+        await _resume(database, subscription_id)
         for seconds in (0, 12, 23, 100):
             clock.advance(seconds * 1000)
             await scene.step(worker)

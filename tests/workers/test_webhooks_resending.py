@@ -382,7 +382,7 @@ async def test_paused_subscription_gets_its_resend_on_resume(database: Database,
         await database.write(lambda tx: pausing.pause(tx, subscription_id, "operator", 1))
         assert await resends.step() == 0
         assert (await state(database, delivery_id))[3] == 1
-        await database.write(lambda tx: pausing.resume(tx, subscription_id, 2))
+        await database.write(lambda tx: pausing.resume(tx, subscription_id))
         assert await resends.step() == 1
         assert (await state(database, delivery_id))[0] == "delivered"
 

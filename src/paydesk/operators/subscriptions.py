@@ -132,7 +132,7 @@ async def resume(call: Call) -> Answer:
     """Resume a paused subscription: its pending deliveries are sent, in order per order."""
     audit.require_change(call)
     before = await lock(call.tx, call.path)
-    await pausing.resume(call.tx, before.subscription_id, call.now_ms)
+    await pausing.resume(call.tx, before.subscription_id)
     return await _refetched(call, "subscriptions.resume", before)
 
 

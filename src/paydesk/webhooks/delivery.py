@@ -70,12 +70,8 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
         for due in await database.read(lambda tx: store.subscriptions_due(tx, now_ms)):
-            if due.deleted:
-                await parking.withdraw(database, due, now_ms, wall_ms)
-                continue
-            if due.paused or due.parked:
-                await parking.move(database, due, wall_ms)
-            if not due.paused and self.slots.claimable(due.subscription_id):
+            await parking.move(database, due, now_ms, wall_ms)
+            if not (due.deleted or due.paused) and self.slots.claimable(due.subscription_id):
                 for seller_id in await self._sellers_due(due.subscription_id, now_ms, wall_ms):
                     yield due.subscription_id, seller_id
 
@@ -91,7 +87,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         subscription_id, seller_id = group
         target = await store.target(tx, seller_id, subscription_id)
         if target is None or target.ended:
-            await store.withdraw(tx, seller_id, subscription_id, claim)
+            await parking.withdraw(tx, seller_id, subscription_id, claim)
             return []
         if target.paused_ms is not None:
             return []

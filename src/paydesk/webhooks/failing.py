@@ -17,6 +17,8 @@ PAUSED_AFTER_MS = 5 * 24 * HOUR_MS
 GAP_MS_MAX = 48 * HOUR_MS
 """After a longer time without any failure the five days start anew. The longest pause of the schedule is shorter."""
 REFRESH_MS = HOUR_MS
+FIRST_MS = 1
+"""Before the creation of any delivery, but not 0, which starts their schedules anew."""
 
 # $2 is now. A failure that another node recorded within the hour changes nothing.
 FAILED = f"""
@@ -27,8 +29,10 @@ UPDATE subscriptions
  WHERE subscription_id = $1 AND (failing_since_ms IS NULL OR failed_ms <= CAST($2 AS bigint) - {REFRESH_MS})
 """
 
+# The worker makes deliveries that wait for a retry due, see `parking`.
 RECOVERED = """
-UPDATE subscriptions SET failing_since_ms = NULL, failed_ms = NULL
+UPDATE subscriptions
+   SET failing_since_ms = NULL, failed_ms = NULL, forward_ms = CASE WHEN forward_ms < $2 THEN forward_ms ELSE $2 END
  WHERE subscription_id = $1 AND failing_since_ms IS NOT NULL
 """
 
@@ -46,9 +50,10 @@ def is_failing(target: Target) -> bool:
     return target.failing_since_ms is not None
 
 
-async def recovered(tx: Transaction, subscription_id: str) -> None:
-    """Record a success of a failing subscription."""
-    await tx.run(RECOVERED, subscription_id)
+async def recovered(tx: Transaction, subscription_id: str, since_ms: int = FIRST_MS) -> None:
+    """Record a success of a failing subscription. Its deliveries created after `since_ms` become due."""
+    if await tx.run(RECOVERED, subscription_id, since_ms):
+        tx.notify("deliveries")
 
 
 async def failed(tx: Transaction, subscription_id: str, target: Target, now_ms: int) -> OperatorEvent | None:

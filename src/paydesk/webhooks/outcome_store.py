@@ -33,13 +33,6 @@ UPDATE deliveries SET next_ms = $4
    AND next_ms > $4 AND next_ms < {PARKED_MS}
 """
 
-# Deliveries created after $3, the receiver's last success that this node recorded.
-PULL_ALL_FORWARD = f"""
-UPDATE deliveries SET next_ms = $4
- WHERE seller_id = $1 AND subscription_id = $2 AND {PENDING} AND next_ms > $4 AND next_ms < {PARKED_MS}
-   AND created_ms > $3
-"""
-
 # Inserts nothing for a delivery that was removed while it was sent, by a reset in development.
 ADD_ATTEMPT = """
 INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error,
@@ -92,12 +85,6 @@ async def release(tx: Transaction, claimed: Claimed) -> None:
 async def release_unsent(tx: Transaction, claimed: Claimed) -> None:
     """Release a claim for which nothing was sent."""
     await tx.run(RELEASE_UNSENT, claimed.seller_id, claimed.delivery_id, claimed.attempt)
-
-
-async def pull_forward(tx: Transaction, claimed: Claimed, now_ms: int, since_ms: int) -> None:
-    """Make due the receiver's waiting deliveries that were created after `since_ms`."""
-    if await tx.run(PULL_ALL_FORWARD, claimed.seller_id, claimed.subscription_id, since_ms, now_ms):
-        tx.notify("deliveries")
 
 
 async def _pull_order_forward(tx: Transaction, claimed: Claimed, now_ms: int) -> None:

@@ -18,7 +18,7 @@ UPDATE subscriptions SET paused_ms = $3, paused_by = $2
 """
 
 RESUME = """
-UPDATE subscriptions SET paused_ms = NULL, paused_by = NULL, failing_since_ms = NULL, failed_ms = NULL
+UPDATE subscriptions SET paused_ms = NULL, paused_by = NULL, failing_since_ms = NULL, failed_ms = NULL, forward_ms = 0
  WHERE subscription_id = $1 AND paused_ms IS NOT NULL AND deleted_ms IS NULL
 """
 
@@ -28,12 +28,11 @@ async def pause(tx: Transaction, subscription_id: str, by: PausedBy, now_ms: int
     return bool(await tx.run(PAUSE, subscription_id, by, now_ms))
 
 
-async def resume(tx: Transaction, subscription_id: str, now_ms: int) -> bool:
+async def resume(tx: Transaction, subscription_id: str) -> bool:
     """Resume a subscription; return False if it does not exist or is not paused.
 
     The schedule of each of its pending deliveries starts anew, in order per order.
     """
-    del now_ms
     if not await tx.run(RESUME, subscription_id):
         return False
     tx.notify("deliveries")

@@ -49,7 +49,8 @@ class Recorder:
     def __init__(self, context: WorkerContext, wall: Clock) -> None:
         self._database, self._settings, self._clock = context.database, context.settings, context.clock
         self._wall = wall
-        self._last_success_ms: dict[tuple[int, str], int] = {}
+        self._last_success_ms: dict[str, int] = {}
+        """Of each subscription, on this node."""
 
     async def record(self, attempted: Attempted) -> None:
         """Log and record an attempt."""
@@ -78,16 +79,15 @@ class Recorder:
             if outcome.refused is None
             else outcome.refused.event(claimed.subscription_id, claimed.target.application_id)
         )
-        receiver = claimed.seller_id, claimed.subscription_id
-        since_ms = self._last_success_ms.get(receiver, 0)
+        # What failed beside later successes, such as a notification that the receiver rejects, keeps its schedule.
+        since_ms = self._last_success_ms.get(claimed.subscription_id, failing.FIRST_MS)
 
         async def work(tx: Transaction) -> list[OperatorEvent]:
             await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, attempted.request.stored())
             if outcome.delivered:
                 await (outcome_store if claimed.fault is None else fault_store).delivered(tx, claimed, now_ms)
                 if failing.is_failing(claimed.target):
-                    await outcome_store.pull_forward(tx, claimed, now_ms, since_ms)
-                    await failing.recovered(tx, claimed.subscription_id)
+                    await failing.recovered(tx, claimed.subscription_id, since_ms)
                 return []
             if next_ms is None:
                 await outcome_store.exhausted(tx, claimed, now_ms)
@@ -105,7 +105,7 @@ class Recorder:
         if outcome.delivered:
             if len(self._last_success_ms) >= RECEIVERS_MAX:
                 self._last_success_ms.clear()
-            self._last_success_ms[receiver] = now_ms
+            self._last_success_ms[claimed.subscription_id] = now_ms
 
 
 async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:

@@ -104,7 +104,6 @@ class ResendJob(Job[tuple[str, int], Resend]):
                 await outcome_store.delivered(tx, claimed, now_ms)
                 await resend_store.delivered(tx, claimed, now_ms)
                 if failing.is_failing(claimed.target):
-                    await outcome_store.pull_forward(tx, claimed, now_ms, since_ms=0)
                     await failing.recovered(tx, claimed.subscription_id)
             await resend_store.end(tx, resend)
             if outcome.refused is None:

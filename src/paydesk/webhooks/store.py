@@ -16,8 +16,9 @@ DUE_MAX = 500
 
 # Two index seeks for each subscription, whatever the number of its pending deliveries. $1 is the service's time.
 SUBSCRIPTIONS_DUE = f"""
-SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 END, deleted FROM (
-       SELECT s.subscription_id, CASE WHEN s.paused_ms IS NULL OR s.deleted_ms IS NOT NULL THEN 0 ELSE 1 END AS paused,
+SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 END, deleted, forward_ms FROM (
+       SELECT s.subscription_id, s.forward_ms,
+              CASE WHEN s.paused_ms IS NULL OR s.deleted_ms IS NOT NULL THEN 0 ELSE 1 END AS paused,
               CASE WHEN s.deleted_ms IS NULL THEN 0 ELSE 1 END AS deleted,
               (SELECT min(d.next_ms) FROM deliveries d
                 WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS first_ms,
@@ -25,15 +26,17 @@ SELECT subscription_id, paused, CASE WHEN last_ms >= {PARKED_MS} THEN 1 ELSE 0 E
                 WHERE d.subscription_id = s.subscription_id AND d.{PENDING}) AS last_ms
          FROM subscriptions s) AS ends
  WHERE first_ms <= CASE WHEN deleted = 1 THEN {PARKED_MS} WHEN paused = 1 THEN {PARKED_MS} - 1 ELSE $1 END
-    OR (paused = 0 AND last_ms >= {PARKED_MS})
+    OR (paused = 0 AND deleted = 0 AND (last_ms >= {PARKED_MS} OR forward_ms IS NOT NULL))
 """
 
-# The sellers of the first due deliveries. $2 is the service's time, for the schedule; $3 the machine's, for claims.
+# The sellers of the first due deliveries, the one that has waited longest first: otherwise one with a constant backlog
+# could get every slot. $2 is the service's time, for the schedule; $3 the machine's, for claims.
 SELLERS_DUE = f"""
-SELECT DISTINCT seller_id FROM (
-       SELECT seller_id FROM deliveries
+SELECT seller_id FROM (
+       SELECT seller_id, next_ms FROM deliveries
         WHERE subscription_id = $1 AND {PENDING} AND next_ms <= $2 AND claimed_until_ms <= $3
         ORDER BY next_ms LIMIT $4) AS due
+ GROUP BY seller_id ORDER BY min(next_ms), seller_id
 """
 
 NEXT_DUE = f"""
@@ -58,11 +61,6 @@ SELECT s.url, s.application_id, s.topic,
   JOIN subscription_secrets k ON k.subscription_id = s.subscription_id AND k.dropped_ms IS NULL
  WHERE s.subscription_id = $2
  ORDER BY CASE WHEN k.generation = s.secret_generation THEN 0 ELSE 1 END
-"""
-
-WITHDRAW = f"""
-UPDATE deliveries SET {schedule.WITHDRAW.target}, ended_ms = $3
- WHERE seller_id = $1 AND subscription_id = $2 AND {schedule.WITHDRAW.guard} AND claimed_until_ms <= $4
 """
 
 
@@ -121,13 +119,15 @@ UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_
 class Due:
     """A subscription with work for the worker. `parked`: it is not paused, but some of its deliveries are parked.
 
-    `deleted`: it is deleted, but some of its deliveries are pending.
+    `deleted`: it is deleted, but some of its deliveries are pending. `forward_ms`: deliveries created after it that
+    wait for a retry are to be made due; 0: their schedules start anew.
     """
 
     subscription_id: str
     paused: bool
     parked: bool
     deleted: bool
+    forward_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +180,12 @@ class Claimed:
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int) -> list[Due]:
-    """Return the subscriptions with deliveries that are due, or to be parked, unparked or withdrawn."""
+    """Return the subscriptions with deliveries that are due, or to be moved by `parking`."""
     rows = await tx.all(SUBSCRIPTIONS_DUE, now_ms)
-    return [Due(row[0], paused=bool(row[1]), parked=bool(row[2] and not row[1]), deleted=bool(row[3])) for row in rows]
+    return [
+        Due(row[0], paused=bool(row[1]), parked=bool(row[2] and not row[1]), deleted=bool(row[3]), forward_ms=row[4])
+        for row in rows
+    ]
 
 
 async def sellers_due(tx: Transaction, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
@@ -203,11 +206,6 @@ async def target(tx: Transaction, seller_id: int, subscription_id: str) -> Targe
         return None
     *fields, _, _ = rows[0]
     return Target(tuple((generation, key_version) for *_, generation, key_version in rows), *fields)
-
-
-async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim: Claim) -> None:
-    """Withdraw all unclaimed pending deliveries of a subscription that has ended for this seller."""
-    await tx.run(WITHDRAW, seller_id, subscription_id, claim.now_ms, claim.wall_ms)
 
 
 async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:

@@ -47,12 +47,14 @@ GET = f"SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id = $1 AND dele
 
 LOCK = f"{GET} FOR UPDATE"
 
-# A new URL has not failed yet. `actions_ms` changes only if the actions do.
+# A new URL has not failed yet: what waits for a retry is sent to it at once, on the same schedule.
+# `actions_ms` changes only if the actions do.
 CHANGE = """
 UPDATE subscriptions
    SET actions_ms = CASE WHEN actions = $3 THEN actions_ms ELSE $4 END,
        failing_since_ms = CASE WHEN url = $2 THEN failing_since_ms END,
        failed_ms = CASE WHEN url = $2 THEN failed_ms END,
+       forward_ms = CASE WHEN url = $2 OR failing_since_ms IS NULL OR forward_ms = 0 THEN forward_ms ELSE 1 END,
        url = $2, actions = $3
  WHERE subscription_id = $1 AND deleted_ms IS NULL
 """
@@ -201,6 +203,8 @@ async def change(
     new_url = before.url if url is None else url
     new_actions = before.actions if actions is None else _encoded(before.topic, actions)
     await tx.run(CHANGE, before.subscription_id, new_url, new_actions, now_ms)
+    if new_url != before.url:
+        tx.notify("deliveries")
     after = await get(tx, before.subscription_id)
     assert after is not None, "the row is locked until the commit"
     return after

@@ -21,6 +21,8 @@ ALTER TABLE subscriptions ADD COLUMN paused_ms bigint;
 ALTER TABLE subscriptions ADD COLUMN paused_by text CHECK (paused_by IN ('operator', 'failures'));
 ALTER TABLE subscriptions ADD COLUMN failing_since_ms bigint;  -- the first failure after the last success
 ALTER TABLE subscriptions ADD COLUMN failed_ms bigint;         -- a recent failure, to the hour
+-- Deliveries created after this time that wait for a retry are made due. 0: all of them, and their schedules start anew.
+ALTER TABLE subscriptions ADD COLUMN forward_ms bigint;
 ALTER TABLE subscriptions ADD COLUMN actions_ms bigint;        -- when `actions` were last changed
 ALTER TABLE subscriptions ADD COLUMN fault text;               -- development only: JSON, see `webhooks.faults`
 ALTER TABLE subscriptions ADD COLUMN fault_count bigint NOT NULL DEFAULT 0;  -- notifications that the fault counted
