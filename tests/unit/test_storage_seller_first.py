@@ -45,6 +45,7 @@ ALLOWED = {
     "webhooks.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
     "webhooks.fault_store.FORGET": "changes the pending deliveries of one subscription, in development",
     "webhooks.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
+    "webhooks.outcome_store.RELEASE_ALL": "releases the claims of a killed process, on SQLite, which has only one",
     "webhooks.resend_store.WAITING": _EVERYBODYS,
     "webhooks.replaying.NEXT_SELLER": _EVERYBODYS,
     "operators.deliveries.DELIVERIES": _OPERATORS,

@@ -93,3 +93,22 @@ async def test_a_place_in_the_queue_is_given_up(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(asyncio.CancelledError):
         await canceled
     assert (slots.used, slots.free("a")) == (0, 1)
+
+
+async def test_busy_fast_receivers_leave_slots_to_others() -> None:
+    """Eight that could use every slot leave an eighth to receivers that use none."""
+    slots = Slots(64)
+    fast = [f"fast {number}" for number in range(8)]
+    for receiver in fast:
+        for _ in range(10):
+            slots.take(receiver)
+            slots.release(receiver, delivered=True, seconds=1)
+    for receiver in fast:
+        for _ in range(slots.claimable(receiver)):
+            slots.take(receiver)
+    for number in range(7):
+        assert slots.free(f"new {number}") >= 1
+        slots.take(f"new {number}")
+    assert (slots.used, slots.free("late")) == (64, 0)
+    slots.release("fast 0", delivered=True, seconds=1)
+    assert (slots.used, slots.free("late"), slots.free("fast 0")) == (63, 1, 0)

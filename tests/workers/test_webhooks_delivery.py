@@ -480,7 +480,7 @@ async def test_a_late_success_counts_after_the_claim_expired(database: Database,
 
     first, second = await claim(wall_ms), await claim(wall_ms + 1000)
     assert (first.attempt, second.attempt) == (1, 2)
-    await database.write(lambda tx: outcome_store.failed(tx, first, clock.now_ms() + HOUR_MS))
+    await database.write(lambda tx: outcome_store.failed(tx, first, clock.now_ms(), clock.now_ms() + HOUR_MS))
     (delivery,) = await scene.deliveries(database, order)
     assert delivery.next_ms <= clock.now_ms()
     await database.write(lambda tx: outcome_store.delivered(tx, first, clock.now_ms()))

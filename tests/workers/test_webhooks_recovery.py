@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
-from paydesk.core.clock import MovableClock
+from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.core.worker import WorkerContext
+from paydesk.jobs import Claim
+from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import parking, pausing, store, subscriptions
+from paydesk.webhooks import delivery, outcome_store, parking, pausing, store, subscriptions
 
 OTHER_SELLER = scene.SELLER + 1
 WAITING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
@@ -137,6 +142,24 @@ async def test_after_a_resume_failures_are_retried_on_the_schedule(database: Dat
     assert [tuple(row) for row in rows] == [(1,)]
 
 
+async def test_a_failure_defers_the_later_versions_of_its_order(database: Database, clock: MovableClock) -> None:
+    """Also in a backlog, in which each claim takes as many as it may."""
+    subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
+    orders = [scene.order_id() for _ in range(2)]
+    for order in orders:
+        for version in (1, 2, 3):
+            await scene.announce(database, clock.now_ms(), order, version)
+    now_ms = clock.now_ms()
+    times = Claim(now_ms, now_ms, now_ms + 30_000, limit=1)
+    (claimed,) = await database.write(lambda tx: scene.claim(tx, subscription_id, times))
+    next_ms = now_ms + 60_000
+    await database.write(lambda tx: outcome_store.failed(tx, claimed, now_ms, next_ms))
+    await database.write(lambda tx: outcome_store.failed(tx, claimed, now_ms, next_ms))
+    other = orders[1 - orders.index(claimed.order_id)]
+    assert [one.next_ms for one in await scene.deliveries(database, claimed.order_id)] == [next_ms] * 3
+    assert {one.next_ms <= now_ms for one in await scene.deliveries(database, other)} == {True}
+
+
 async def test_the_seller_whose_delivery_has_been_due_longest_is_served_first(
     database: Database, clock: MovableClock
 ) -> None:
@@ -168,3 +191,26 @@ async def test_one_turn_moves_a_bounded_number_of_sellers(
             await scene.step(worker)
             parked.append(await _waiting(database, clock.now_ms()))
     assert parked == [2, 4, 5, 5]
+
+
+async def test_claims_of_a_killed_process_are_released_at_the_start_on_sqlite(
+    database: Database, clock: MovableClock
+) -> None:
+    """On PostgreSQL another node may be making the attempt, so they expire."""
+    stop = asyncio.Event()
+    async with scene.receiver() as receiver:
+        subscription_id, _ = await scene.subscribe(database, receiver.url)
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        wall_ms = SystemClock().now_ms()
+        times = Claim(clock.now_ms(), wall_ms, wall_ms + 30_000, limit=1)
+        assert len(await database.write(lambda tx: scene.claim(tx, subscription_id, times))) == 1
+        context = WorkerContext(database, Settings(), clock, scene.KEYS, loopback_allowed=True)
+        running = asyncio.create_task(delivery.run(context, stop))
+        if database.name == "sqlite":
+            await scene.until(lambda: bool(receiver.got))
+        else:
+            await asyncio.sleep(2)
+        stop.set()
+        database.signals.notify_local(["stop"])
+        await running
+    assert [got.headers["X-Retry"] for got in receiver.got] == (["1"] if database.name == "sqlite" else [])

@@ -6,6 +6,7 @@ After a crash between sending and recording the claim expires, and the notificat
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncGenerator, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ log = structlog.get_logger("webhooks")
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Deliver until `stop` is set; then deliveries in progress have 3 s to end."""
+    if context.database.name == "sqlite":
+        # No other process has the file, so these are claims of one that was killed.
+        await context.database.write(outcome_store.release_all)
     resolver = CheckedResolver(
         loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
     )
@@ -69,7 +73,10 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
-        for due in await database.read(lambda tx: store.subscriptions_due(tx, now_ms)):
+        subscriptions = await database.read(lambda tx: store.subscriptions_due(tx, now_ms))
+        # None is always the last when all slots are in use.
+        random.shuffle(subscriptions)
+        for due in subscriptions:
             await parking.move(database, due, now_ms, wall_ms)
             if not (due.deleted or due.paused) and self.slots.claimable(due.subscription_id):
                 for seller_id in await self._sellers_due(due.subscription_id, now_ms, wall_ms):

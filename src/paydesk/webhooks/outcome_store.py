@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
-from paydesk.webhooks.schedule import PARKED_MS, PENDING
+from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.store import Claimed
 
@@ -19,6 +19,24 @@ _LATEST = f"WHERE seller_id = $1 AND delivery_id = $2 AND attempts = $3 AND {PEN
 
 FAILED = f"UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0 {_LATEST}"
 
+_OF_ORDER = f"WHERE seller_id = $1 AND order_id = $3 AND {OF_RECEIVER} AND {PENDING_OF_ORDER}"
+
+# The order's later deliveries wait as long. Otherwise each claim would pass all those of a backlog that fails.
+DEFER_LATER = f"""
+UPDATE deliveries SET next_ms = $5
+ {_OF_ORDER} AND next_ms < $5
+   AND version > (SELECT failed.version FROM deliveries failed WHERE failed.seller_id = $1 AND failed.delivery_id = $4)
+"""
+
+# A newer version of the order waits.
+SUPERSEDED = f"""
+UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $4, claimed_until_ms = 0 {_LATEST}
+   AND EXISTS (SELECT 1 FROM deliveries newer
+                WHERE newer.seller_id = $1 AND newer.order_id = deliveries.order_id
+                  AND newer.version > deliveries.version AND newer.subscription_id || '' = deliveries.subscription_id
+                  AND newer.{PENDING_OF_ORDER})
+"""
+
 EXHAUSTED = f"UPDATE deliveries SET {schedule.EXHAUST.target}, ended_ms = $4, claimed_until_ms = 0 {_LATEST}"
 
 # Nothing was sent, so the attempt does not count.
@@ -26,11 +44,16 @@ RELEASE_UNSENT = f"UPDATE deliveries SET claimed_until_ms = 0, attempts = attemp
 
 RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
 
+# Claims of attempts, resends included. One without attempts is held by a fault, in development.
+RELEASE_ALL = f"""
+UPDATE deliveries SET claimed_until_ms = 0
+ WHERE claimed_until_ms > 0 AND attempts > 0 AND ({PENDING} OR resend_ms IS NOT NULL)
+"""
+
 # Deliveries of the same order that wait: only those behind this one, because it was the first that was pending.
 PULL_ORDER_FORWARD = f"""
 UPDATE deliveries SET next_ms = $4
- WHERE seller_id = $1 AND order_id = $3 AND subscription_id = $2 AND {PENDING}
-   AND next_ms > $4 AND next_ms < {PARKED_MS}
+ {_OF_ORDER} AND next_ms > $4 AND next_ms < {PARKED_MS}
 """
 
 # Inserts nothing for a delivery that was removed while it was sent, by a reset in development.
@@ -66,9 +89,16 @@ async def delivered(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
     await _pull_order_forward(tx, claimed, now_ms)
 
 
-async def failed(tx: Transaction, claimed: Claimed, next_ms: int) -> None:
-    """Schedule the next attempt."""
-    await tx.run(FAILED, claimed.seller_id, claimed.delivery_id, claimed.attempt, next_ms)
+async def failed(tx: Transaction, claimed: Claimed, now_ms: int, next_ms: int) -> None:
+    """Schedule the next attempt, or supersede by a newer version that waits."""
+    attempt = claimed.seller_id, claimed.delivery_id, claimed.attempt
+    failures = claimed.attempt - claimed.uncounted
+    if failures >= schedule.SUPERSEDED_AFTER_ATTEMPTS and await tx.run(SUPERSEDED, *attempt, now_ms):
+        return await _pull_order_forward(tx, claimed, now_ms)
+    if await tx.run(FAILED, *attempt, next_ms):
+        order = claimed.seller_id, claimed.subscription_id, claimed.order_id
+        await tx.run(DEFER_LATER, *order, claimed.delivery_id, next_ms)
+    return None
 
 
 async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
@@ -80,6 +110,11 @@ async def exhausted(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
 async def release(tx: Transaction, claimed: Claimed) -> None:
     """Release a claim before it expires."""
     await tx.run(RELEASE, claimed.seller_id, claimed.delivery_id, claimed.attempt)
+
+
+async def release_all(tx: Transaction) -> None:
+    """Release all claims, when no process can be making an attempt."""
+    await tx.run(RELEASE_ALL)
 
 
 async def release_unsent(tx: Transaction, claimed: Claimed) -> None:

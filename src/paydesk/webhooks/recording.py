@@ -92,7 +92,7 @@ class Recorder:
             if next_ms is None:
                 await outcome_store.exhausted(tx, claimed, now_ms)
             else:
-                await outcome_store.failed(tx, claimed, next_ms)
+                await outcome_store.failed(tx, claimed, now_ms, next_ms)
             events = []
             if refused is not None and await operator_events.record_repeatable(tx, refused, now_ms):
                 events.append(refused)

@@ -22,12 +22,13 @@ class Slots:
 
     A receiver's width, its maximum of concurrent deliveries, starts at 2, grows by one with every fast success up to an
     eighth of all slots, and falls to one with a failure or a slow success. Receivers of that reduced width share half
-    of all slots.
+    of all slots. An eighth of all slots is for receivers that use none, one each: busy ones never take every slot.
     """
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._width_max = max(1, total // WIDTH_SHARE)
+        self._reserve = total // WIDTH_SHARE
         self._widths: dict[str, int] = {}
         """0: reduced to one slot."""
         self._used: Counter[str] = Counter()
@@ -48,7 +49,9 @@ class Slots:
     def free(self, receiver: str) -> int:
         """Return how many more deliveries to this receiver may start now."""
         width = self._width(receiver)
-        free = min(max(width, 1) - self._used[receiver], self._total - self.used)
+        used = self._used[receiver]
+        unreserved = self._total - self._reserve - self.used
+        free = min(max(width, 1) - used, self._total - self.used, max(unreserved, 0 if used else 1))
         if width == 0:
             free = min(free, max(1, self._total // 2) - self._used_by_reduced())
         return max(free, 0)

@@ -8,7 +8,7 @@ from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.faults import FaultKind
-from paydesk.webhooks.schedule import PARKED_MS, PENDING
+from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
 DUE_MAX = 500
@@ -67,8 +67,8 @@ SELECT s.url, s.application_id, s.topic,
 def _earlier(due: str) -> str:
     """Return the FROM clause of the pending deliveries of the same order and subscription before a `due` one."""
     return f"""FROM deliveries AS earlier
-                WHERE earlier.seller_id = $1 AND earlier.order_id = {due}.order_id AND earlier.subscription_id = $2
-                  AND earlier.version < {due}.version AND earlier.{PENDING}"""
+                WHERE earlier.seller_id = $1 AND earlier.order_id = {due}.order_id AND earlier.{OF_RECEIVER}
+                  AND earlier.version < {due}.version AND earlier.{PENDING_OF_ORDER}"""
 
 
 def _claim(events: str, same: str) -> str:
@@ -103,13 +103,13 @@ UPDATE deliveries SET next_ms = (SELECT max(earlier.next_ms) {_earlier("deliveri
 # A first pending delivery of an order is superseded by a newer one that is due. Found from the due ones, as in DEFER.
 SUPERSEDE = f"""
 UPDATE deliveries SET {schedule.SUPERSEDE.target}, ended_ms = $3, claimed_until_ms = 0
- WHERE seller_id = $1 AND {schedule.SUPERSEDE.guard} AND claimed_until_ms <= $4
+ WHERE seller_id = $1 AND {PENDING_OF_ORDER} AND claimed_until_ms <= $4
    AND delivery_id IN (WITH failed AS MATERIALIZED (
        SELECT first.delivery_id FROM deliveries AS due
          JOIN deliveries AS first ON first.seller_id = $1 AND first.order_id = due.order_id
-                                 AND first.version < due.version AND first.subscription_id = $2
+                                 AND first.version < due.version AND first.{OF_RECEIVER}
         WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING} AND due.next_ms <= $3
-          AND first.{PENDING} AND first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}
+          AND first.{PENDING_OF_ORDER} AND first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}
           AND first.claimed_until_ms <= $4
           AND NOT EXISTS (SELECT 1 {_earlier("first")})) SELECT * FROM failed)
 """
