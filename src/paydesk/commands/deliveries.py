@@ -60,12 +60,17 @@ def replay(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
     ] = None,
-) -> Answer:
+) -> tuple[Answer, str]:
     """Deliver exhausted and superseded notifications again, of a subscription or an order; prints how many."""
     if (subscription is None) == (order is None):
         raise WrongUsage("Give either --subscription or --order.")
-    return service.post(
+    replayed = service.post(
         "/operator/v1/deliveries/replay", {"subscription_id": subscription, "order": order, "since": since}
+    )
+    if replayed["count"]:
+        return replayed, "They are pending again. To see them: paydesk deliveries list --status pending"
+    return replayed, (
+        "No delivery of it is exhausted or superseded. To send another one again: paydesk webhooks resend DELIVERY_ID"
     )
 
 

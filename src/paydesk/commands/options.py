@@ -13,6 +13,8 @@ import typer
 
 FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
 """In a table on a terminal the last column, often a text, may be this narrow; longer words are folded anywhere."""
+FOLDED_COLUMNS = frozenset({"url"})
+"""These may be as narrow as the last one, wherever they are."""
 CELL_PADDING, TABLE_PADDING = 3, 1
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 """What separates columns and lines; in a value it becomes a space."""
@@ -55,7 +57,7 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     width = max(map(len, answer), default=0)
     for name, value in answer.items():
         console.print(f"[dim]{name:<{width}}[/]  ", end="")
-        console.print(harmless(_cell(value)), markup=False)
+        console.print(harmless(_text(value)), markup=False)
 
 
 def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
@@ -104,7 +106,10 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
     shown, hidden = fitting(rows, columns, console.width)
     table = Table(box=box.SIMPLE, header_style="bold")
     for column in shown:
-        table.add_column(column, overflow="fold")
+        cells = [_cell(row.get(column)) for row in rows]
+        # Only texts and URLs may become narrower: an id that is folded cannot be copied.
+        kept = _width(rows, column, columns) >= max(map(len, cells)) and not any(" " in cell for cell in cells)
+        table.add_column(column, overflow="fold", no_wrap=kept)
     for row in rows:
         table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
     console.print(table)
@@ -117,22 +122,31 @@ def fitting(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return the columns that a table of this width shows without breaking words, and those that it hides.
 
-    If not all fit, empty ones are left out first. Earlier columns take precedence; the first is always shown.
+    If not all fit, or the first would be folded, empty ones are left out first. Earlier columns take precedence; the
+    first is always shown.
     """
-    words = {column: min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX) for column in columns}
-    words[columns[-1]] = min(words[columns[-1]], FOLDED_WIDTH_MIN)
+    words = {column: _width(rows, column, columns) for column in columns}
 
     def needed(chosen: Sequence[str]) -> int:
         return sum(words[column] + CELL_PADDING for column in chosen) + TABLE_PADDING
 
+    filled = [column for column in columns if _words(rows, column)]
+    folded = max(len(word) for word in [columns[0], *_words(rows, columns[0])]) - words[columns[0]]
+    if folded and width < needed(columns) + folded and needed(filled) + folded <= width:
+        return filled, ()
     if needed(columns) <= width:
         return columns, ()
-    filled = [column for column in columns if _words(rows, column)]
     shown = list(columns[:1])
     for column in filled:
         if column not in shown and needed([*shown, column]) <= width:
             shown.append(column)
     return shown, [column for column in filled if column not in shown]
+
+
+def _width(rows: Sequence[Mapping[str, Any]], column: str, columns: Sequence[str]) -> int:
+    """Return the width below which a column is hidden."""
+    width = min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX)
+    return min(width, FOLDED_WIDTH_MIN) if column == columns[-1] or column in FOLDED_COLUMNS else width
 
 
 def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
@@ -141,6 +155,15 @@ def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
 
 def _print_json(value: Any) -> None:
     sys.stdout.write(harmless_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def _text(value: Any) -> str:
+    """Return the value for people: the objects of a list separated by semicolons, their fields by commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "; ".join(map(_text, value))
+    return _cell(value)
 
 
 def _cell(value: Any) -> str:
