@@ -32,6 +32,7 @@ from paydesk.commands import (
 )
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.options import harmless
 
 app = typer.Typer(
     name="paydesk",
@@ -102,7 +103,7 @@ def main() -> None:
     try:
         app()
     except Failure as failure:
-        sys.stderr.write(f"{failure}\n")
+        sys.stderr.write(f"{harmless(str(failure))}\n")
         sys.exit(failure.exit_code)
     except UnicodeEncodeError as error:
         if error.reason != "surrogates not allowed":

@@ -90,6 +90,8 @@ def test_replay_prints_the_count(folder: Path, delivery: dict[str, Any]) -> None
     """Of a subscription or an order, and only of one of them."""
     assert answer("webhooks", "replay", "--subscription", delivery["subscription_id"], folder=folder) == {"count": 0}
     order = ("--order", delivery["order_id"])
+    ended = command("webhooks", "replay", *order, folder=folder)
+    assert "No delivery of it is exhausted or superseded." in ended.stderr
     assert answer("webhooks", "replay", *order, "--since", "2020-01-31", folder=folder) == {"count": 0}
     for options in ((), (*order, "--subscription", UNKNOWN)):
         ended = command("webhooks", "replay", *options, folder=folder)

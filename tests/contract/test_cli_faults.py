@@ -104,7 +104,7 @@ def test_without_a_demo_subscription_one_must_be_named(folder: Path, tmp_path: P
     variables = {"PAYDESK_BASE_URL": known["base_url"], "PAYDESK_OPERATOR_TOKEN": known["operator"]["token"]}
     ended = command("webhooks", "fault", "drop", folder=tmp_path, **variables)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "No subscription leads to the demo inbox. Name one with --subscription.\n"
+    assert ended.stderr.startswith("No subscription leads to the demo inbox. Name one with --subscription ID,")
 
 
 def test_the_commands_of_the_documentation_work(folder: Path) -> None:

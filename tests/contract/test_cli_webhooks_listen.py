@@ -178,11 +178,13 @@ def test_prints_events_without_a_receiver(shared: Path) -> None:
 
 
 def test_a_given_secret_replaces_the_kept_one(shared: Path) -> None:
-    """And it is not written anywhere."""
+    """And it is neither written nor printed anywhere."""
     secret = "whsec_" + "QUJD" * 8
-    with hook() as receiving, listening(shared, "--forward-to", receiving.url, "--secret", secret):
+    with hook() as receiving, listening(shared, "--forward-to", receiving.url, "--secret", secret) as listener:
         order(shared)
         (got, *_) = receiving.wait_for(3)
+        listener.interrupt()
+    assert secret not in listener.out + listener.errors
     assert in_python(got.url, got.headers, got.body, secret) == VALID
     assert secret not in (shared / ".paydesk" / "credentials.json").read_text()
 

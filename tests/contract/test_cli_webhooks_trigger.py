@@ -68,7 +68,7 @@ def test_attempts_are_one_notification(tmp_path: Path) -> None:
     assert other.headers["webhook-id"] != same[0].headers["webhook-id"]
 
 
-@pytest.mark.parametrize("status", [302, 400, 500])
+@pytest.mark.parametrize("status", [302, 400, 401, 500])
 def test_refusal_of_the_receiver_exits_1(tmp_path: Path, status: int) -> None:
     """A redirect is not followed; the beginning of the answer is printed without control characters."""
 
@@ -80,6 +80,7 @@ def test_refusal_of_the_receiver_exits_1(tmp_path: Path, status: int) -> None:
         assert len(receiving.got) == 1
     assert done.returncode == 1
     assert f"answered {status}" in done.stderr
+    assert ("another secret" in done.stderr) == (status == 401)
     assert "no \N{REPLACEMENT CHARACTER}[31mway" in done.stdout
     assert len(done.stdout) < 1000
 

@@ -143,6 +143,65 @@ async def test_log_that_a_crash_left_is_ignored(sqlite_url: str, tmp_path: Path)
     assert await stores(sqlite_url) == 0
 
 
+async def test_other_files_in_the_data_folder_stay(sqlite_url: str, tmp_path: Path) -> None:
+    """The folder may be one of a project that has a folder `terminals` of its own, or links to elsewhere."""
+    file, elsewhere = journal(tmp_path), tmp_path / "elsewhere"
+    others = [tmp_path / "terminals" / "README", file.parent / "notes.txt", tmp_path / "terminals" / "src" / "T.json"]
+    for other in (*others, elsewhere / "T.json"):
+        other.parent.mkdir(exist_ok=True)
+        other.write_text("{}")
+    (tmp_path / "terminals" / "2").symlink_to(elsewhere)
+    await fresh.remove(Settings(database_url=sqlite_url), tmp_path)
+    assert not file.exists()
+    assert all(other.exists() for other in (*others, elsewhere / "T.json"))
+
+
+async def test_folder_of_journals_that_is_a_link_stays(sqlite_url: str, tmp_path: Path) -> None:
+    """What it leads to may belong to another service."""
+    file = journal(tmp_path / "elsewhere")
+    (tmp_path / "terminals").symlink_to(file.parent.parent)
+    await fresh.remove(Settings(database_url=sqlite_url), tmp_path)
+    assert file.exists()
+
+
+async def test_file_in_use_is_refused_under_another_name(tmp_path: Path) -> None:
+    """A link has the lock of the file that it leads to, whichever of the two names the service uses."""
+    file, link = tmp_path / "real.db", tmp_path / "link.db"
+    link.symlink_to(file)
+    database = await open_database(f"sqlite:{link}")
+    await migrate(database, 1)
+    await database.close()
+    await prepared(f"sqlite:{file}", "development", STORE)
+    for used, named in ((file, link), (link, file)):
+        service = await open_database(f"sqlite:{used}")
+        with pytest.raises(UnsafeDatabase, match="in use by another"):
+            await fresh.remove(Settings(database_url=f"sqlite:{named}"), tmp_path)
+        with pytest.raises(UnsafeDatabase, match="in use by another"):
+            await open_database(f"sqlite:{named}")
+        await service.close()
+    assert await stores(f"sqlite:{file}") == 1
+    await fresh.remove(Settings(database_url=f"sqlite:{link}"), tmp_path)
+    assert not file.exists()
+
+
+async def test_tables_of_another_schema_stay(postgres_url: str, tmp_path: Path) -> None:
+    """On PostgreSQL: the search path has a schema of another program, with a table that this version has too."""
+    url = f"{postgres_url}{'&' if '?' in postgres_url else '?'}search_path=own,public"
+    statements = ("CREATE SCHEMA own", "DROP TABLE attempts")
+    await prepared(postgres_url, "development", *statements)
+    moved = await open_database(postgres_url)
+    for table in await moved.read(lambda tx: tx.all(fresh.TABLES["postgres"])):
+        if not table[0].startswith(("pg_", "sql_")):
+            await moved.write(lambda tx, name=table[0]: tx.run(f"ALTER TABLE {name} SET SCHEMA own"))  # type: ignore[misc]
+    await moved.write(lambda tx: tx.run("CREATE TABLE public.attempts (climber text)"))
+    await moved.close()
+    await fresh.remove(Settings(database_url=url), tmp_path)
+    database = await open_database(postgres_url)
+    tables = "SELECT CAST(tablename AS text) FROM pg_tables WHERE schemaname IN ('public', 'own')"
+    assert await database.read(lambda tx: tx.all(tables)) == [("attempts",)]
+    await database.close()
+
+
 def test_dev_starts_anew(tmp_path: Path) -> None:
     """With the same server keys, new demo data and working credentials; other fields of the file stay."""
     keys = tmp_path / ".paydesk" / "keys.json"

@@ -36,7 +36,6 @@ KEPT = {
     "terminal_owners": "made by operators",
     "device_tokens": "made by operators",
     "terminal_sessions": "terminals stay connected",
-    "subscriptions": "made by operators",
     "subscription_secrets": "made by operators",
     "operators": "made by operators",
     "operator_audit": "what operators did",
@@ -50,7 +49,7 @@ KEPT = {
     "pairings": "terminals that show a code",
 }
 """The tables that a reset leaves as they are, each with the reason."""
-MADE = tuple(table for table in KEPT if table != "operator_audit")
+MADE = (*(table for table in KEPT if table != "operator_audit"), "subscriptions")
 
 
 @pytest.fixture
@@ -112,6 +111,15 @@ async def test_orders_and_what_depends_on_them_are_removed(one: Resettable) -> N
     assert (await audited(one.service))[-1].action == "dev.reset"
     assert await check.check(one.service.database) == []
     assert (await one.service.create(terminal)).status == 201
+
+
+async def test_faults_count_notifications_anew(one: Resettable) -> None:
+    """A test that starts with a reset sees the same notifications affected each time."""
+    await one.subscribe()
+    await one.service.scene.run("UPDATE subscriptions SET fault_count = 2")
+    assert (await one.reset()).status == 204
+    rows = await one.service.database.read(lambda tx: tx.all("SELECT fault_count FROM subscriptions"))
+    assert {tuple(row) for row in rows} == {(0,)}
 
 
 async def test_removed_order_is_unknown(one: Resettable) -> None:

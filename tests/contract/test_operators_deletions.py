@@ -19,7 +19,6 @@ SELLER = {"email": "bia@shop.example", "name": "Bia", "country": "BRA", "currenc
 BASE = "/operator/v1/"
 NOT_DELETED = {
     "codes": "expires after ten minutes; its authorization is withdrawn with DELETE grants/{grant_id}",
-    "subscriptions": "is deleted with the operations of notifications",
 }
 """What operators make without a DELETE of its own, each with the reason."""
 

@@ -42,7 +42,7 @@ REMOVAL_MUTANTS = (
         "await applications.lock_shared(tx",
         "await applications.get(tx",
         DELETIONS,
-        "new_grant and postgres",
+        "agree and postgres",
     ),
     Mutant(
         "A reset leaves nothing behind",
@@ -51,7 +51,7 @@ REMOVAL_MUTANTS = (
         '    if call.database.name == "postgres":\n        await tx.run(LOCK_ON_POSTGRES)\n',
         "",
         RESETS,
-        "postgres and 8",
+        "under_way and postgres",
     ),
     Mutant(
         "A reset leaves nothing behind",

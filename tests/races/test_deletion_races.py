@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from test_operators_races import while_it_is_committed
 
 from operator_calls import audited, operator
 from page_scene import browser
 from paydesk.invariants import check
+from paydesk.oauth.clients import applications
 from service import Service
 
 ROUNDS = 5
@@ -63,10 +65,21 @@ async def test_application_is_not_deleted_with_a_new_grant(service: Service) -> 
     owner, seller = await operator(service), await browser(service)
     await service.scene.run("UPDATE authorizations SET withdrawn_ms = 1")
     await service.scene.run("DELETE FROM authorizations")
-    form = await seller.consent()
-    path = f"applications/{service.scene.application.application_id}"
+    form, application_id = await seller.consent(), service.scene.application.application_id
+    path = f"applications/{application_id}"
     agreed, deleted = await asyncio.gather(seller.submit(form, decision="agree"), owner.ask("DELETE", path))
     grants = await service.scene.value("SELECT COUNT(*) FROM authorizations WHERE withdrawn_ms IS NULL")
-    assert (agreed.status, deleted.status, grants) in ((303, 409, 1), (403, 204, 0)), (agreed.text, deleted.body)
+    assert (agreed.status, deleted.status, grants) in ((303, 409, 1), (409, 204, 0)), (agreed.text, deleted.body)
     assert await check.check(service.database) == []
     assert len([line for line in await audited(service) if line.action == "applications.delete"]) == 1 - grants
+
+
+async def test_seller_cannot_agree_while_the_application_is_being_deleted(service: Service) -> None:
+    """The consent waits for the deletion, and gets no code."""
+    seller = await browser(service)
+    form, application_id = await seller.consent(), service.scene.application.application_id
+    await service.scene.run("DELETE FROM authorizations")
+    submitted = seller.submit(form, decision="agree")
+    agreed = await while_it_is_committed(service, lambda tx: applications.delete(tx, application_id), submitted)
+    assert (agreed.status, agreed.code) == (409, "application_changed"), agreed.text
+    assert await service.scene.value("SELECT COUNT(*) FROM authorizations") == 0

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from test_operators_races import while_it_is_committed
 
 from conftest import short_and_long
 from paydesk.invariants import check
 from paydesk.sandbox.reset import EMPTIED
-from paydesk.storage.database import Database
+from paydesk.storage.database import Database, Transaction
 from reset_scene import Resettable, resettable
 from service import Reply, Terminal
 from virtual_scene import create
@@ -104,3 +105,14 @@ async def findings(one: Resettable) -> list[str]:
             break
         await asyncio.sleep(0.25)
     return found
+
+
+async def test_reset_waits_for_a_transaction_under_way(one: Resettable) -> None:
+    """What it commits is removed, too, and nothing of it stays."""
+
+    async def work(tx: Transaction) -> None:
+        await tx.run("INSERT INTO payment_references (seller_id, live, reference_id, order_id) VALUES (1, 0, 'r', 'o')")
+
+    reply = await while_it_is_committed(one.service, work, one.reset())
+    assert reply.status == 204
+    assert (await one.counts("payment_references"))["payment_references"] == 0

@@ -90,8 +90,10 @@ async def test_one_of_concurrent_deletions_takes_effect(database: Database, data
             assert sorted(statuses[:2]) == [204, 404]
             assert statuses[2] in (200, 404)
             subject = path.partition("/")[2]
-            lines = [line.action for line in await audited(nodes[0]) if line.subject == subject]
-            assert (lines[-1], lines.count("subscriptions.delete")) == ("subscriptions.delete", 1)
+            lines = [line for line in await audited(nodes[0]) if line.subject == subject]
+            (deleted,) = [line for line in lines if line.action == "subscriptions.delete"]
+            assert (deleted.before["status"] == "paused") is (statuses[2] == 200)
+            assert len(lines) == (3 if statuses[2] == 200 else 2)
 
 
 async def test_concurrent_pauses_are_audited_once(database: Database, database_url: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from paydesk.commands.lists import LISTS
-from paydesk.commands.options import fitting, show_list
+from paydesk.commands.options import fitting, note, show, show_list
 
 TERMINAL: dict[str, Any] = {
     "id": "PAYDESK_VIRTUAL__726E9F10F99B",
@@ -111,3 +112,99 @@ def test_last_column_of_text_is_folded_rather_than_hidden() -> None:
 def test_empty_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a table without rows."""
     assert print_table(monkeypatch, [], 80) == ("", "The list is empty.\n")
+
+
+CONTROLS = "\x1b[2J \x9b31m \a\b\r\x7f \u202e \ud800"
+"""Sequences that clear a screen and set a colour, a bell, a text direction, and what is not UTF-8."""
+
+
+def assert_harmless(text: str) -> None:
+    """Assert that a terminal would print the text as it is."""
+    assert not set(text) & set(CONTROLS) - set("[2J31m ")
+    text.encode()
+
+
+def test_an_answer_of_another_server_does_not_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A receiver's answer is part of `paydesk deliveries show`, and an error may have the texts of any server."""
+    row = {"outcome": f"{CONTROLS}end\nline", "more": {"text": CONTROLS}}
+    shown, _ = print_table(monkeypatch, [row], 400, ("outcome", "more"))
+    assert_harmless(shown)
+    assert "end" in shown
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    show_list({"data": [row]}, ("outcome", "more"), as_json=False)
+    assert out.getvalue().count("\n") == 1, "one line for each row"
+    show(row, as_json=False)
+    note(row["outcome"])  # type: ignore[arg-type]
+    assert_harmless(out.getvalue())
+    assert_harmless(err.getvalue())
+
+
+def test_json_escapes_what_could_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value stays the same."""
+    row = {"outcome": CONTROLS, "café": "\u2003ü"}
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    show(row, as_json=True)
+    assert_harmless(out.getvalue())
+    assert json.loads(out.getvalue()) == row
+    assert "café" in out.getvalue()
+
+
+DELIVERY: dict[str, Any] = {
+    "id": "0b9d1c4e-3f6a-4c55-9d0e-8f2f6f1f0a11.5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",
+    "status": "pending",
+    "attempts": 2,
+    "version": 3,
+    "order_id": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA",
+    "next_date": "2026-01-31T14:26:40.109Z",
+    "created_date": "2026-01-31T14:26:40.109Z",
+    "topic": "orders",
+}
+SUBSCRIPTION: dict[str, Any] = {
+    "id": "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51",
+    "status": "active",
+    "url": "https://shop.example/a/long/path/webhooks",
+    "topic": "orders",
+    "live_mode": False,
+    "client_id": "3676047501096810",
+    "created_date": "2026-01-31T14:26:40.109Z",
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Folded ids leave the room for it."""
+    out, _ = print_table(monkeypatch, [DELIVERY], width, LISTS["deliveries"].columns)
+    assert out.splitlines()[1].split()[:4] == ["id", "status", "attempts", "version"]
+
+
+def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that they can be copied; a column without values is left out for it, without mention."""
+    out, err = print_table(monkeypatch, [DELIVERY], 205, LISTS["deliveries"].columns)
+    assert DELIVERY["id"] in out
+    assert "client_id" not in out
+    assert err == ""
+
+
+@pytest.mark.parametrize("width", [80, 90, 100, 140])
+def test_narrow_list_of_subscriptions_folds_urls_and_no_id(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A subscription is recognized by its URL."""
+    out, _ = print_table(monkeypatch, [SUBSCRIPTION, SUBSCRIPTION], width, LISTS["subscriptions"].columns)
+    assert out.splitlines()[1].split()[:3] == ["id", "status", "url"]
+    assert out.count(SUBSCRIPTION["id"]) == 2
+    assert "https://" in out
+
+
+def test_objects_are_shown_as_names_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the secrets of a subscription; `--json` has them as JSON."""
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    secrets = [{"id": "1", "is_primary": False}, {"id": "2", "is_primary": True}]
+    show({"secrets": secrets, "fault": {"kind": "drop", "every": 1}, "actions": []}, as_json=False)
+    assert out.getvalue().splitlines() == [
+        "secrets  id 1, is_primary no; id 2, is_primary yes",
+        "fault    kind drop, every 1",
+        "actions  ",
+    ]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import hostile
 from paydesk.core.errors import NOT_FOUND
-from paydesk.core.redaction import redacted, redacted_answer
+from paydesk.core.redaction import redacted, redacted_answer, redacted_url
 from paydesk.http import request_log
 from paydesk.http.request_log import PATH_CHARACTERS_MAX
 
@@ -233,3 +233,14 @@ def test_ip_addresses_are_not_masked() -> None:
         assert redacted({"address": kept}) == {"address": kept}
     for masked in ("4111111111111111", "::1%4111111111111111"):
         assert "4111" not in redacted({"address": masked})["address"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["token", "api_key", "API%2DKEY", "%74oken", "authtoken", "secretkey", "x-amz-signature", "jwt", "webhookSecret",
+     "credentials", "passcode", "sig", "code"],
+)  # fmt: skip
+def test_secret_parameters_of_a_url_are_masked(name: str) -> None:
+    """Under any of the usual names, however they are written; other parameters stay."""
+    shown = redacted_url(f"https://shop.example/hook?shop=7&{name}=open=sesame&data.id=ord1&type=order")
+    assert shown == f"https://shop.example/hook?shop=7&{name}=***&data.id=ord1&type=order"

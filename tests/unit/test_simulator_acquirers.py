@@ -37,7 +37,7 @@ async def test_invalid_script_prevents_the_start(sqlite_url: str) -> None:
     await database.close()
 
 
-def test_only_the_simulator_the_invariants_and_retention_use_its_ledger() -> None:
+def test_only_the_simulator_the_invariants_retention_and_resets_use_its_ledger() -> None:
     """No other module names its tables."""
     sources = Path(paydesk.__file__).parent
     found = {
@@ -45,4 +45,5 @@ def test_only_the_simulator_the_invariants_and_retention_use_its_ledger() -> Non
         for path in sources.rglob("*.py")
         if re.search(r"simulator_(payments|movements|requests)", path.read_text())
     }
-    assert found == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py", "retention.py"}
+    deleting = {"retention.py", "sandbox/reset.py"}
+    assert found == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py", *deleting}

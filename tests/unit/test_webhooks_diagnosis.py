@@ -261,3 +261,14 @@ def test_a_large_body_gets_a_verdict_soon() -> None:
     started = time.monotonic()
     assert not verdicts(replace(recorded(), body=b'{"a":"' + b"x" * 4_000_000 + b'"}'))[1].is_valid
     assert time.monotonic() - started < 20
+
+
+def test_a_valid_x_signature_shows_that_the_secret_is_right() -> None:
+    """So the body differs; with another secret for both, neither signature says more."""
+    request = recorded()
+    changed = replace(request, body=request.body.replace(b"accredited", b"refunded"))
+    x_signature, standard = verdicts(changed)
+    assert (x_signature.is_valid, standard.is_valid) == (True, False)
+    assert standard.reasons[0].startswith("The body, webhook-id or webhook-timestamp is not the one")
+    assert "the secret is right" in standard.reasons[0]
+    assert verdicts(changed, OTHER)[1].reasons[0].startswith("The secret, the body,")

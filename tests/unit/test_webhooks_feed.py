@@ -165,6 +165,7 @@ async def test_a_token_that_was_replaced_is_read_again(tmp_path: Path) -> None:
         (web.Response(text='{"data": [1], "next": "x"}'), "is not from Paydesk"),
         (web.Response(text='{"data": [], "next": 1}'), "is not from Paydesk"),
         (web.Response(body=b"[" * 100_000), "is not from Paydesk"),
+        (web.json_response({"data": [{**event(1), "user_id": "one"}], "next": "x"}), "is not from Paydesk"),
         (web.Response(text='{"data": [{"id": "\\ud800"}], "next": "x"}'), "is not from Paydesk"),
         (web.Response(body=b"x" * 3000), "more than 2000 bytes"),
     ],

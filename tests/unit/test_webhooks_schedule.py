@@ -52,6 +52,7 @@ def test_next_attempt(attempts: int, chance: float, retry_after_s: int | None, p
         ("Sun, 06 Nov 1994 08:50:37 GMT", 60),
         ("Sun, 06 Nov 1994 08:00:00 GMT", 0),
         ("Sun, 06 Nov 2994 08:50:37 GMT", 3600),
+        ("Sun, 06 Nov 1994 08:50:37 +99999999999999999999", None),
     ],
 )
 def test_retry_after(header: str | None, seconds: int | None) -> None:

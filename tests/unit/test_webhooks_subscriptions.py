@@ -45,6 +45,15 @@ async def test_an_invalid_request_has_a_detail(request_fields: dict[str, object]
     assert found == detail or (detail and found.startswith(detail))
 
 
+async def test_a_private_address_is_refused_in_development_too() -> None:
+    """There this machine is allowed, and the message says so."""
+    with pytest.raises(Refusal) as refused:
+        await refuse_invalid(topic="orders", url="http://10.0.0.1/", actions=(), ports=(), loopback_allowed=True)
+    assert refused.value.details == (
+        "'$.url' - must resolve to public addresses only, or to this machine, such as 127.0.0.1",
+    )
+
+
 async def test_all_faults_are_reported_at_once() -> None:
     """Topic, URL and actions are checked together."""
     assert (await _details(topic="x", url="ftp://x", actions=("y",))).count("\n") == 2

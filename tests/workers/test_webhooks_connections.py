@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -51,7 +52,7 @@ async def serving(closes_at: int) -> AsyncIterator[tuple[Server, URL]]:
 
 
 async def _sent(url: URL, times: int) -> list[bool]:
-    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5) as sender:
+    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5, ports=()) as sender:
         return [(await sender.send(url, {}, b"body")).delivered for _ in range(times)]
 
 
@@ -74,6 +75,48 @@ async def test_a_new_connection_that_is_closed_without_an_answer_is_a_failure() 
     async with serving(closes_at=1) as (server, url):
         assert await _sent(url, 1) == [False]
     assert server.requests == 1
+
+
+class Names:
+    """A name server whose answer can be changed; it counts the lookups of each name."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.asked = address, list[str]()
+
+    def lookup(self, host: str, port: int) -> list[tuple[object, ...]]:
+        """Return the address as `socket.getaddrinfo` does."""
+        self.asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (self.address, port))]
+
+
+async def test_a_kept_connection_serves_no_other_host() -> None:
+    """Also one at the same address and port: another subscription's, or a URL that was changed."""
+    names = Names("127.0.0.1")
+    async with serving(closes_at=0) as (server, url):
+        resolver = CheckedResolver(loopback_allowed=True, lookup=names.lookup)
+        async with Sender(resolver, timeout_seconds=5) as sender:
+            for host in ("one.test", "two.test", "one.test", "two.test"):
+                assert (await sender.send(url.with_host(host), {}, b"body")).delivered
+    assert names.asked == ["one.test", "two.test"]
+    assert server.connections == 2
+
+
+async def test_a_name_that_moves_to_a_private_address_gets_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DNS rebinding: a kept connection stays with the address that was checked, and the next one is checked again."""
+    monkeypatch.setattr("paydesk.webhooks.sending.KEEP_ALIVE_SECONDS", 0.2)
+    names = Names("127.0.0.1")
+    async with serving(closes_at=0) as (server, url):
+        resolver = CheckedResolver(loopback_allowed=True, lookup=names.lookup)
+        async with Sender(resolver, timeout_seconds=5) as sender:
+            target = url.with_host("moves.test")
+            assert (await sender.send(target, {}, b"body")).delivered
+            names.address = "169.254.169.254"
+            assert (await sender.send(target, {}, b"body")).delivered
+            await asyncio.sleep(0.3)
+            moved = await sender.send(target, {}, b"body")
+    assert moved.refused is not None
+    assert str(moved.refused.address) == "169.254.169.254"
+    assert (server.connections, server.requests) == (1, 2)
 
 
 async def test_a_delivery_that_gets_no_slot_in_time_is_released_unsent(

@@ -181,13 +181,19 @@ def operator_service(file: Path | None) -> Service:
 
 def as_operator(credentials: Credentials) -> Service:
     """Return a client with the operator's token. Raises `WrongUsage` if the only token is for another service."""
-    if credentials.other_service and not credentials.operator_token:
+    if not credentials.operator_token:
+        refuse_other_service(credentials)
+    return Service(credentials, credentials.operator_token)
+
+
+def refuse_other_service(credentials: Credentials) -> None:
+    """Raise `WrongUsage` if the credentials file is for another service than the one that is addressed."""
+    if credentials.other_service:
         raise WrongUsage(
             f"The credentials file is for {credentials.other_service}: its token is not sent to"
             f" {credentials.base_url}.",
             HOW_TO_AUTHENTICATE,
         )
-    return Service(credentials, credentials.operator_token)
 
 
 def _document(raw: bytes) -> Answer:

@@ -14,7 +14,7 @@ from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import group, show, show_list
+from paydesk.commands.options import group, harmless_json, show, show_list
 
 app = add_list(group("Deliveries of notifications."), "deliveries")
 
@@ -32,7 +32,8 @@ def show_delivery(service: Service, delivery_id: DeliveryId, *, as_json: bool) -
         show(delivery, as_json=True)
         return
     show({name: value for name, value in delivery.items() if name not in ("notification", "history")}, as_json=False)
-    sys.stdout.write(f"\n{json.dumps(delivery['notification'], indent=2, ensure_ascii=False)}\n")
+    notification = json.dumps(delivery["notification"], indent=2, ensure_ascii=False)
+    sys.stdout.write(f"\n{harmless_json(notification)}\n")
     if delivery["history"]:
         sys.stdout.write("\n")
         show_list({"data": list(map(_flat, delivery["history"]))}, ATTEMPT_COLUMNS, as_json=False)
@@ -59,12 +60,17 @@ def replay(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
     ] = None,
-) -> Answer:
+) -> tuple[Answer, str]:
     """Deliver exhausted and superseded notifications again, of a subscription or an order; prints how many."""
     if (subscription is None) == (order is None):
         raise WrongUsage("Give either --subscription or --order.")
-    return service.post(
+    replayed = service.post(
         "/operator/v1/deliveries/replay", {"subscription_id": subscription, "order": order, "since": since}
+    )
+    if replayed["count"]:
+        return replayed, "They are pending again. To see them: paydesk deliveries list --status pending"
+    return replayed, (
+        "No delivery of it is exhausted or superseded. To send another one again: paydesk webhooks resend DELIVERY_ID"
     )
 
 

@@ -103,7 +103,7 @@ LISTS = {
     ),
     "subscriptions": ListCommand(
         "List the subscriptions.",
-        ("id", "status", "client_id", "topic", "live_mode", "url", "actions", "created_date"),
+        ("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),
         ("paydesk subscriptions list", "paydesk subscriptions list --client-id 3676047501096810 --json"),
         {
             "client_id": Annotated[
@@ -126,8 +126,8 @@ LISTS = {
         flat_order,
     ),
     "deliveries": ListCommand(
-        "List the deliveries of notifications.",
-        ("id", "topic", "order_id", "client_id", "version", "status", "attempts", "next_date"),
+        "List the deliveries of notifications: those of an order by version, all others by seller and id, not by time.",
+        ("id", "status", "attempts", "version", "order_id", "next_date", "created_date", "topic", "client_id"),
         (
             "paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",
             "paydesk deliveries list --status exhausted --since 2026-01-31",

@@ -13,9 +13,13 @@ import typer
 
 FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
 """In a table on a terminal the last column, often a text, may be this narrow; longer words are folded anywhere."""
+FOLDED_COLUMNS = frozenset({"url"})
+"""These may be as narrow as the last one, wherever they are."""
 CELL_PADDING, TABLE_PADDING = 3, 1
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 """What separates columns and lines; in a value it becomes a space."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What could control a terminal or reverse a text, and what cannot be written as UTF-8."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[
@@ -53,7 +57,7 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     width = max(map(len, answer), default=0)
     for name, value in answer.items():
         console.print(f"[dim]{name:<{width}}[/]  ", end="")
-        console.print(_cell(value), markup=False)
+        console.print(harmless(_text(value)), markup=False)
 
 
 def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:
@@ -65,14 +69,28 @@ def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: boo
         _print_table(rows, columns)
     else:
         for row in rows:
-            sys.stdout.write("\t".join(_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns) + "\n")
+            cells = (_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns)
+            sys.stdout.write(harmless("\t".join(cells)) + "\n")
     if "next" in answer:
         note(f"The list is incomplete. Continue with --after {answer['next']}")
 
 
 def note(message: str) -> None:
     """Print a remark for people on standard error, apart from the response."""
-    sys.stderr.write(message + "\n")
+    sys.stderr.write(harmless(message) + "\n")
+
+
+def harmless(text: str) -> str:
+    """Return the text without control characters but tabs and line feeds.
+
+    An answer of another server is part of what is printed, and must not control the terminal.
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON with the same characters escaped within its strings; its value stays the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
@@ -88,9 +106,12 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
     shown, hidden = fitting(rows, columns, console.width)
     table = Table(box=box.SIMPLE, header_style="bold")
     for column in shown:
-        table.add_column(column, overflow="fold")
+        cells = [_cell(row.get(column)) for row in rows]
+        # Only texts and URLs may become narrower: an id that is folded cannot be copied.
+        kept = _width(rows, column, columns) >= max(map(len, cells)) and not any(" " in cell for cell in cells)
+        table.add_column(column, overflow="fold", no_wrap=kept)
     for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in shown))
+        table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
     console.print(table)
     if hidden:
         note(f"Hidden for lack of space: {', '.join(hidden)}. Widen the window, or use --json.")
@@ -101,17 +122,20 @@ def fitting(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return the columns that a table of this width shows without breaking words, and those that it hides.
 
-    If not all fit, empty ones are left out first. Earlier columns take precedence; the first is always shown.
+    If not all fit, or the first would be folded, empty ones are left out first. Earlier columns take precedence; the
+    first is always shown.
     """
-    words = {column: min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX) for column in columns}
-    words[columns[-1]] = min(words[columns[-1]], FOLDED_WIDTH_MIN)
+    words = {column: _width(rows, column, columns) for column in columns}
 
     def needed(chosen: Sequence[str]) -> int:
         return sum(words[column] + CELL_PADDING for column in chosen) + TABLE_PADDING
 
+    filled = [column for column in columns if _words(rows, column)]
+    folded = max(len(word) for word in [columns[0], *_words(rows, columns[0])]) - words[columns[0]]
+    if folded and width < needed(columns) + folded and needed(filled) + folded <= width:
+        return filled, ()
     if needed(columns) <= width:
         return columns, ()
-    filled = [column for column in columns if _words(rows, column)]
     shown = list(columns[:1])
     for column in filled:
         if column not in shown and needed([*shown, column]) <= width:
@@ -119,12 +143,27 @@ def fitting(
     return shown, [column for column in filled if column not in shown]
 
 
+def _width(rows: Sequence[Mapping[str, Any]], column: str, columns: Sequence[str]) -> int:
+    """Return the width below which a column is hidden."""
+    width = min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX)
+    return min(width, FOLDED_WIDTH_MIN) if column == columns[-1] or column in FOLDED_COLUMNS else width
+
+
 def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
     return [word for row in rows for word in _cell(row.get(column)).split()]
 
 
 def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(harmless_json(json.dumps(value, ensure_ascii=False, indent=2)) + "\n")
+
+
+def _text(value: Any) -> str:
+    """Return the value for people: the objects of a list separated by semicolons, their fields by commas."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "; ".join(map(_text, value))
+    return _cell(value)
 
 
 def _cell(value: Any) -> str:

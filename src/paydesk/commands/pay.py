@@ -10,7 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import Credentials, Service, as_operator, find_credentials, given, segment
+from paydesk.commands.client import (
+    Credentials,
+    Service,
+    as_operator,
+    find_credentials,
+    given,
+    refuse_other_service,
+    segment,
+)
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.progress import OPEN, Order, Progress
@@ -71,6 +79,7 @@ def pay(  # one parameter per option
 def _as_application(credentials: Credentials) -> Service:
     token = credentials.document.get("test", {}).get("access_token")
     if not token:
+        refuse_other_service(credentials)
         raise WrongUsage("The credentials have no test token. Use the file that `paydesk dev` writes.")
     return Service(credentials, token)
 

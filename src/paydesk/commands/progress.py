@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paydesk.commands.options import harmless
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -40,7 +42,7 @@ class Progress:
         for when, key, line in sorted((*_moves(order), *self._webhooks(order))):
             if key not in self._printed:
                 self._printed.add(key)
-                self._console.print(f"[dim]{when[11:23]}[/]  {line}")
+                self._console.print(harmless(f"[dim]{when[11:23]}[/]  {line}"))
 
     def awaited(self, order: Order) -> int:
         """Return how many webhooks to the inbox are still to be delivered."""

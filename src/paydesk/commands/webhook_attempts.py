@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from paydesk.commands.failure import WrongUsage
+from paydesk.commands.options import harmless_json
 from paydesk.core.clock import rfc3339
 from paydesk.core.secrets import Secret
 
@@ -71,7 +72,7 @@ async def send(sender: Sender, notice: Notice, url: str, secret: Secret, number:
 
 def show_attempt(attempt: Attempt, *, as_json: bool) -> None:
     """Print the attempt: with `as_json` as one line of JSON."""
-    write_lines([json.dumps(attempt.document(), ensure_ascii=False)] if as_json else attempt.lines())
+    write_lines([harmless_json(json.dumps(attempt.document(), ensure_ascii=False))] if as_json else attempt.lines())
 
 
 def write_lines(lines: Sequence[str]) -> None:

@@ -112,7 +112,9 @@ def _demo(service: Service) -> str:
     for found in _subscriptions(service):
         if (found["url"], found["client_id"], found["topic"]) == (url, client_id, "orders"):
             return str(found["id"])
-    raise WrongUsage("No subscription leads to the demo inbox. Name one with --subscription.")
+    raise WrongUsage(
+        "No subscription leads to the demo inbox. Name one with --subscription ID, see `paydesk subscriptions list`."
+    )
 
 
 def _subscriptions(service: Service) -> Iterator[Answer]:

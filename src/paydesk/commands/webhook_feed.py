@@ -155,7 +155,7 @@ class EventFeed:
         try:
             page = msgspec.json.decode(raw, type=_Page)
             events = [_notice(bytes(event)) for event in page.data]
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, ValueError):
             raise Failure(
                 f"The answer of {self.access.base_url} is not from Paydesk. Check the address of the service."
             ) from None
@@ -221,6 +221,9 @@ class EventFeed:
 
 
 def _notice(raw: bytes) -> Notice:
-    """Return an event of the feed as the notification that it is: the same bytes. Raises `msgspec.DecodeError`."""
+    """Return an event of the feed as the notification that it is: the same bytes.
+
+    Raises `msgspec.DecodeError`, `ValueError`.
+    """
     event = msgspec.json.decode(raw, type=_Event)
     return Notice(event.id, event.action, int(event.user_id), event.data.id, raw.decode())

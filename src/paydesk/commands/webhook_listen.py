@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import CredentialsFile, examples, note
+from paydesk.commands.options import CredentialsFile, examples, harmless_json, note
 from paydesk.commands.webhook_attempts import checked_url, head, send, show_attempt, write_lines
 from paydesk.commands.webhook_secret import SigningSecret, signing_secret
 from paydesk.core.secrets import Secret
@@ -59,7 +59,7 @@ def listen(
     _check_actions(action or [])
     url = checked_url(forward_to, "--forward-to") if forward_to is not None else None
     signing = signing_secret(secret, credentials) if url is not None else None
-    target = Target(url, signing, retries) if url is not None and signing is not None else None
+    target = Target(url, signing, retries, secret is None) if url is not None and signing is not None else None
     asyncio.run(_run(Listening(credentials, live, from_beginning, frozenset(action or ()), as_json, target)))
 
 
@@ -80,6 +80,8 @@ class Target:
     url: str
     secret: Secret
     retries: int
+    is_secret_shown: bool = True
+    """Not if the person who runs the command has given it: it is known then, and may be one of production."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ async def _listen(listening: Listening) -> None:
         printing = Printing(as_json=listening.as_json)
         if target is not None:
             sender = await opened.enter_async_context(Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS, ports=()))
-            note(f"Signed with the secret {target.secret.reveal()}")
+            if target.is_secret_shown:
+                note(f"Signed with the secret {target.secret.reveal()}")
             printing = Forwarding(as_json=listening.as_json, sender=sender, target=target)
         mode, goal = "live" if listening.live else "test", f", forwarded to {target.url}" if target is not None else ""
         note(f"Listening for {mode} events at {feed.access.base_url}{goal}. Ctrl-C ends it.")
@@ -145,7 +148,7 @@ class Printing:
         """Print the event."""
         import time
 
-        write_lines([event.body if self.as_json else head(event, time.time_ns() // 1_000_000)])
+        write_lines([harmless_json(event.body) if self.as_json else head(event, time.time_ns() // 1_000_000)])
 
     async def close(self) -> None:
         """End what is running."""

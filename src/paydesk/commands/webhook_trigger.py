@@ -27,6 +27,7 @@ EPILOG = examples(
     "paydesk webhooks trigger order.refunded --to http://localhost:3000/hook --attempts 2    # a duplicate",
     "paydesk webhooks trigger --list",
 )
+UNAUTHORIZED = 401
 TIMEOUT_SECONDS = 22.0
 """The service waits this long for an answer by default."""
 
@@ -85,10 +86,11 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
     except samples.InvalidSample as error:
         raise WrongUsage(str(error)) from None
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body, made.topic)
+    url = checked_url(to, "--to")
     signing = signing_secret(secret, credentials)
     if secret is None and not as_json:
         note(f"Signed with the secret {signing.reveal()}")
-    attempt = asyncio.run(_send(notice, checked_url(to, "--to"), signing, attempts, as_json=as_json))
+    attempt = asyncio.run(_send(notice, url, signing, attempts, as_json=as_json))
     _conclude(attempt, to)
 
 
@@ -119,6 +121,12 @@ def _conclude(attempt: Attempt, url: str) -> None:
     if attempt.outcome.error is not None:
         raise Unreachable(f"No answer from {printable(url)}: {printable(attempt.outcome.error)}.")
     if not attempt.outcome.delivered:
-        raise Failure(
+        message = (
             f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again."
         )
+        if attempt.outcome.status == UNAUTHORIZED:
+            message += (
+                "\n  It usually verifies with another secret: give it the one that signed this, or name its own with"
+                " --secret."
+            )
+        raise Failure(message)

@@ -35,7 +35,10 @@ _SECRET_NAME = re.compile(
     r"|pan|card_?number|cvv2?|cvc2?|csc|cid|security_?code|pin|pin_?block|track_?[123]?(?:_?data)?|57|5a)$"
 )
 # In a URL shorter names carry secrets too: `?key=`, `?code=`, `?sig=`.
-_SECRET_PARAMETER = re.compile(r"(?:^|_)(?:(?:api|access)?key|auth|code|hmac|pass(?:wd|phrase)?|pwd|sig|signature)$")
+_SECRET_PARAMETER = re.compile(
+    r"(?:^|_)(?:(?:api|access|secret|private)?key|auth(?:token)?|bearer|code|credentials?|hmac|jwt"
+    r"|pass(?:code|phrase|wd)?|pwd|sig|signature)$"
+)
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
 # A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
 _NAMED = re.compile(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -17,12 +18,20 @@ from paydesk.storage.sqlite_file import FileLock
 
 HISTORY = "schema_migrations"
 JOURNALS = "terminals"
+_JOURNAL = re.compile(r"[A-Za-z0-9_-]{1,80}[.](json|unreadable)|[.][A-Za-z0-9_-]{1,80}[.]json[.]new", re.ASCII)
+"""A journal, one that could not be read, or a draft of one."""
 
 # No form that both databases share.
 TABLES = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
     "postgres": "SELECT CAST(relname AS text) FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)",
 }
+
+# In the schema of the mark alone: a table of another schema on the search path may have the same name.
+TABLES_TO_DROP = """
+SELECT CAST(relname AS text) FROM pg_class
+ WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)
+   AND relnamespace = (SELECT m.relnamespace FROM pg_class m WHERE m.oid = to_regclass('database_mark'))"""
 
 # Connections of Paydesk to this database but for this one.
 SESSIONS = """
@@ -40,12 +49,15 @@ async def remove(settings: Settings, data: Path) -> None:
     if scheme != "sqlite":
         await _remove_tables(settings)
     else:
-        await _remove_file(settings, Path(rest))
+        await _remove_file(settings, _target(rest))
     _delete_journals(data)
 
 
 async def _remove_file(settings: Settings, file: Path) -> None:
-    """Delete the file while this process has its lock. The lock file stays: removing it would race with its owner."""
+    """Delete the file, which is no link, while this process has its lock.
+
+    The lock file stays: removing it would race with its owner.
+    """
     if not _exists(file):
         return
     lock = FileLock(file)
@@ -61,20 +73,39 @@ async def _remove_file(settings: Settings, file: Path) -> None:
         lock.release()
 
 
+def _target(name: str) -> Path:
+    """Return the path of the file itself, which has the lock, also if `name` is a link."""
+    return Path(os.path.realpath(name))
+
+
 def _exists(file: Path) -> bool:
     return file.exists()
 
 
 def _delete(file: Path) -> None:
     """Delete the file, then its log: SQLite ignores a log without its file, so a crash in between does no harm."""
-    target = file.resolve()
     for suffix in ("", "-wal", "-shm"):
-        target.with_name(f"{target.name}{suffix}").unlink(missing_ok=True)
+        file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
 
 
 def _delete_journals(data: Path) -> None:
-    if (data / JOURNALS).exists():
-        shutil.rmtree(data / JOURNALS)
+    """Delete the journals and what is empty then. Other files stay, and links are not followed."""
+    folder = data / JOURNALS
+    for seller in _folders(folder):
+        for file in seller.iterdir():
+            if _JOURNAL.fullmatch(file.name):
+                file.unlink()
+        with suppress(OSError):
+            seller.rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Return the folders of sellers, whose names are numbers."""
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return [one for one in folder.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]
 
 
 async def _remove_tables(settings: Settings) -> None:
@@ -122,7 +153,7 @@ async def _has_rows(tx: Transaction, database_name: str) -> bool:
 
 
 async def _drop_tables(tx: Transaction) -> None:
-    existing = {row[0] for row in await tx.all(TABLES["postgres"])}
+    existing = {row[0] for row in await tx.all(TABLES_TO_DROP)}
     for table in sorted(existing & {*_own(), HISTORY}):
         await tx.run(f"DROP TABLE {table}")
 

@@ -71,7 +71,7 @@ async def create(call: Call) -> Answer:
     now_ms = call.clock.now_ms()  # Resolving the name took time, and the subscription gets no earlier events.
 
     async def work(tx: Transaction) -> NewSubscription:
-        if await applications.get(tx, body.client_id) is None:
+        if await applications.lock_shared(tx, body.client_id) is None:
             raise APPLICATION_NOT_FOUND.with_reason("unknown application")
         subscription, secret = await subscriptions.create(
             tx,

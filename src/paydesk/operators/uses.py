@@ -62,9 +62,6 @@ OF_SELLER = tuple(
         "event_counters",
         "idempotency_keys",
         "print_actions",
-        "simulator_payments",
-        "simulator_movements",
-        "simulator_requests",
     )
 )
 

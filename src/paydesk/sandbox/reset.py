@@ -36,14 +36,14 @@ EMPTIED = (
     "demo_inbox",
 )
 """The tables that a reset empties, but for deliveries about authorizations, with their attempts."""
-CHANGED = ("terminals", "event_counters", "token_families", "access_tokens", "refresh_tokens")
+CHANGED = ("terminals", "subscriptions", "event_counters", "token_families", "access_tokens", "refresh_tokens")
 
 # In the order in which other transactions use them: most deadlocks are avoided, and the others end in a retry.
 _IN_ORDER = (
     *("idempotency_keys", "event_counters", "terminals", "print_actions", "orders", "leases", "results"),
     *("lease_authorizations", "payment_references", "inquiries", "reversals", "refunds", "order_events", "attempts"),
-    *("deliveries", "simulator_requests", "simulator_payments", "simulator_movements", "codes", "token_families"),
-    *("refresh_tokens", "access_tokens", "demo_inbox"),
+    *("deliveries", "subscriptions", "simulator_requests", "simulator_payments", "simulator_movements", "codes"),
+    *("token_families", "refresh_tokens", "access_tokens", "demo_inbox"),
 )
 
 # A transaction under way ends first, and later ones find the tables empty: without these locks, statements of an order
@@ -75,6 +75,9 @@ SELECT a.* FROM deliveries d JOIN attempts a ON a.seller_id = d.seller_id AND a.
  WHERE d.order_id NOT LIKE 'ORD%'"""
 
 FREE_TERMINALS = "UPDATE terminals SET action_id = NULL WHERE action_id IS NOT NULL"
+
+# Faults count notifications anew, so that a test that starts with a reset can be repeated.
+COUNT_ANEW = "UPDATE subscriptions SET fault_count = 0 WHERE fault_count > 0"
 
 # A cursor from before the reset stays valid, because numbers go on.
 MARK_FEEDS = "UPDATE event_counters SET reset_number = last_number"
@@ -134,6 +137,7 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> None:
     await _insert(tx, "deliveries", deliveries)
     await _insert(tx, "attempts", attempts)
     await tx.run(FREE_TERMINALS)
+    await tx.run(COUNT_ANEW)
     await tx.run(MARK_FEEDS)
     await _remove_tokens(tx, kept)
     await audit.record(call, tx, "dev.reset", "orders")

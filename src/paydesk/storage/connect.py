@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -57,7 +58,8 @@ def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Databa
 
     if name in ("", ":memory:"):
         raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): a database in memory is lost when the process ends.")
-    file = Path(name).absolute()
+    # The lock and the log are beside the file itself, also if `name` is a link.
+    file = Path(os.path.realpath(name))
     if file.is_dir():
         raise UnsafeDatabase(f"{file} is a folder; SQLite needs a file (`sqlite:FILE`).")
     if not exclusive and not file.exists():

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paydesk.webhooks.mistakes import (
     MILLISECONDS_FROM,
@@ -29,6 +29,11 @@ from paydesk.webhooks.mistakes import (
 from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX
 
 MISTAKES_MAX = 2
+UNEXPLAINED = "The secret, the body, webhook-id or webhook-timestamp is not the one that was signed."
+UNEXPLAINED_WITH_ITS_KEY = (
+    "The body, webhook-id or webhook-timestamp is not the one that was signed: X-Signature is valid, so the secret is"
+    " right. Keep the raw body: parsed and encoded again, it has other bytes."
+)
 STANDARD_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 
@@ -49,7 +54,10 @@ class Verdict:
 def verify(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: float | None) -> tuple[Verdict, Verdict]:
     """Return the verdicts on `X-Signature` and on `webhook-signature`; without `now_seconds`, whatever their age."""
     standard = _standard(recorded, secrets, now_seconds)
-    return _x_signature(recorded, secrets, now_seconds, body_matches=standard.matches), standard
+    query = _x_signature(recorded, secrets, now_seconds, body_matches=standard.matches)
+    if query.matches and standard.reasons == (UNEXPLAINED,):
+        standard = replace(standard, reasons=(UNEXPLAINED_WITH_ITS_KEY,))
+    return query, standard
 
 
 def _x_signature(
@@ -117,8 +125,7 @@ def _standard(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: f
         return Verdict("webhook-signature", not reasons, reasons, tuple(remarks), signed, matches=True)
     if match is not None:
         return Verdict("webhook-signature", False, match.mistakes, (), signed)
-    reason = "The secret, the body, webhook-id or webhook-timestamp is not the one that was signed."
-    return Verdict("webhook-signature", False, (reason,), (), signed)
+    return Verdict("webhook-signature", False, (UNEXPLAINED,), (), signed)
 
 
 @dataclass(frozen=True, slots=True)

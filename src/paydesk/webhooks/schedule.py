@@ -70,6 +70,6 @@ def retry_after_seconds(header: str | None, *, now_seconds: float) -> int | None
         return min(int(text[:10]), RETRY_AFTER_SECONDS_MAX)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0, min(round(moment.timestamp() - now_seconds), RETRY_AFTER_SECONDS_MAX))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from paydesk.core.redaction import redacted_answer
@@ -140,5 +142,27 @@ def _text(raw: bytes) -> str:
 def _failed(error: Exception) -> Outcome:
     cause = getattr(error, "os_error", error)
     refused = cause if isinstance(cause, AddressRefused) else None
-    reason = redacted_answer((str(refused or error) or type(error).__name__).replace("\0", ""))
+    # Without the URL that aiohttp adds to its message: the query may have the receiver's credentials.
+    message = _connect_message(error) or getattr(error, "message", "") if refused is None else ""
+    text = str(message or refused or error) or type(error).__name__
+    reason = redacted_answer(" ".join(text.replace("\0", "").split()))
     return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
+
+
+def _connect_message(error: Exception) -> str:
+    """Return what happened when connecting failed, without the internals that aiohttp names; empty for other errors."""
+    from aiohttp import ClientConnectorCertificateError, ClientConnectorError
+
+    if isinstance(error, ClientConnectorCertificateError):
+        cause: Exception = error.certificate_error
+        reason = f"its certificate is not valid, {getattr(cause, 'verify_message', '') or cause}"
+    elif isinstance(error, ClientConnectorError):
+        cause = error.os_error
+        if isinstance(cause, SSLError):
+            reason = f"TLS failed, {(cause.reason or str(cause)).replace('_', ' ').lower()}"
+        else:
+            number = cause.errno or 0
+            reason = os.strerror(number) if number > 0 else cause.strerror or str(cause)
+    else:
+        return ""
+    return f"Cannot connect to host {error.host}:{error.port}: {reason}"

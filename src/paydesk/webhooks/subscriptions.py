@@ -122,7 +122,8 @@ async def refuse_invalid(
     try:
         url_faults = [] if url is None else await _url_faults(url, ports, loopback_allowed)
     except AddressRefused as error:
-        refused, url_faults = error, ["must resolve to public addresses only"]
+        this_machine = ", or to this machine, such as 127.0.0.1" if loopback_allowed else ""
+        refused, url_faults = error, [f"must resolve to public addresses only{this_machine}"]
     details = [*_topic_faults(topic), *(f"'$.url' - {fault}" for fault in url_faults)]
     # The actions of an invalid topic are checked as those of `orders`.
     valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -289,7 +290,5 @@ def create_acquirers(
 ) -> Acquirers:
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     parsed = rules.parse(script)
-    test = Simulator(database, clock, script=parsed, seed=seed, resets=resets)
-    if acquirer != "simulator":
-        return Acquirers(test)
-    return Acquirers(test, Simulator(database, clock, live=True, script=parsed, seed=seed, resets=resets))
+    create = partial(Simulator, database, clock, script=parsed, seed=seed, resets=resets)
+    return Acquirers(create(), create(live=True) if acquirer == "simulator" else None)
