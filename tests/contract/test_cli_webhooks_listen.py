@@ -416,7 +416,8 @@ def test_a_service_that_cannot_be_used_is_named(shared: Path, tmp_path: Path) ->
 
     away = run(base_url=f"http://127.0.0.1:{free_port()}")
     assert (away.returncode, "Cannot read events from" in away.stderr) == (3, True), away.stderr
-    invalid = run(test={"access_token": found["test"]["access_token"][:-1] + "0"})
+    token = found["test"]["access_token"]
+    invalid = run(test={"access_token": token[:-1] + ("1" if token.endswith("0") else "0")})
     assert (invalid.returncode, "is invalid, expired or revoked" in invalid.stderr) == (1, True), invalid.stderr
     assert run(test={}).returncode == 2
     assert run(test=[]).returncode == 2
