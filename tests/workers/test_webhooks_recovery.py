@@ -30,7 +30,7 @@ async def _waiting(database: Database, now_ms: int) -> int:
 async def test_the_first_success_makes_the_deliveries_of_all_sellers_due(
     database: Database, clock: MovableClock
 ) -> None:
-    """The receiver is one, whoever its sellers are."""
+    """The receiver is one, for all sellers alike."""
     async with (
         scene.receiver(scene.failing(500)) as receiver,
         scene.worker(database, clock, webhook_retry_seconds=HOURS) as worker,

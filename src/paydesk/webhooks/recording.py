@@ -54,10 +54,18 @@ class Recorder:
 
     async def record(self, attempted: Attempted) -> None:
         """Log and record an attempt."""
-        now_ms = self._clock.now_ms()
-        next_ms = self._next_ms(attempted, now_ms)
-        log_attempt(attempted, next_ms)
-        await record_with_retry(attempted, lambda: self._write(attempted, now_ms, next_ms))
+        is_logged = False
+
+        async def write() -> None:
+            nonlocal is_logged
+            now_ms = self._clock.now_ms()
+            next_ms = self._next_ms(attempted, now_ms)
+            if not is_logged:
+                log_attempt(attempted, next_ms)
+                is_logged = True
+            await self._write(attempted, now_ms, next_ms)
+
+        await record_with_retry(attempted, write)
 
     def _next_ms(self, attempted: Attempted, now_ms: int) -> int | None:
         claimed, outcome = attempted.claimed, attempted.outcome
@@ -109,7 +117,7 @@ class Recorder:
 
 
 async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:
-    """Record with `write`. If the database is unavailable, try again while the claim is valid."""
+    """Record with `write`. If the database or the clock is unavailable, try again while the claim is valid."""
     until = time.monotonic() + CLAIM_MARGIN_SECONDS
     while True:
         try:

@@ -91,8 +91,7 @@ class ResendJob(Job[tuple[str, int], Resend]):
             return await self._release(resend, resend_store.release_unsent)
         attempted = await self._deliveries.send(resend.claimed)
         log_attempt(attempted, None)
-        now_ms = self._clock.now_ms()
-        return await record_with_retry(attempted, lambda: self._write(resend, attempted, now_ms))
+        return await record_with_retry(attempted, lambda: self._write(resend, attempted, self._clock.now_ms()))
 
     async def _write(self, resend: Resend, attempted: Attempted, now_ms: int) -> None:
         claimed, outcome = attempted.claimed, attempted.outcome
