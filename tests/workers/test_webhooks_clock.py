@@ -13,7 +13,7 @@ from paydesk.storage.database import Database
 
 
 class UntrustedClock(MovableClock):
-    """A clock that refuses to tell the time while `is_trusted` is False."""
+    """A clock that can be made untrusted."""
 
     is_trusted = True
 
