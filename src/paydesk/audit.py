@@ -58,7 +58,7 @@ async def write(
     after: Any = None,
 ) -> None:
     """Record a change made over HTTP or locally. `before` and `after` must not contain secrets."""
-    entry_id = ids.ulid(now_ms)
+    entry_id = ids.ordered_ulid(now_ms)
     await tx.run(ADD, entry_id, operator_id, action, subject, address, _json(before), _json(after), now_ms)
 
 

@@ -39,3 +39,11 @@ def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
     os.close(writer)
     with os.fdopen(reader) as pipe:
         assert pipe.read() != ids.uuid()
+
+
+def test_ordered_ulids_of_a_millisecond_are_in_order() -> None:
+    """Entries of the audit trail that are made within a millisecond are listed as they were made."""
+    made = [ids.ordered_ulid(1_769_869_602_109) for _ in range(5000)]
+    assert made == sorted(set(made))
+    assert all(re.fullmatch(ids.ULID_PATTERN, one) and one.startswith(made[0][:10]) for one in made)
+    assert ids.ordered_ulid(1_769_869_602_110) > made[-1]

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from functools import lru_cache
+from itertools import count
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _SIGN_OF_BYTE = "".join(_CROCKFORD[byte & 31] for byte in range(256)).encode()
@@ -31,21 +32,29 @@ class _Randomness:
     def _empty(self) -> None:
         self._pool, self._place = b"", 0
 
-    def take(self, count: int) -> bytes:
-        """Return `count` random bytes and discard them from the pool."""
+    def take(self, number: int) -> bytes:
+        """Return `number` random bytes and discard them from the pool."""
         place = self._place
-        if place + count > len(self._pool):
+        if place + number > len(self._pool):
             self._pool, place = os.urandom(self.POOL_BYTES), 0
-        self._place = place + count
-        return self._pool[place : place + count]
+        self._place = place + number
+        return self._pool[place : place + number]
 
 
 _random = _Randomness()
+_places = count()
 
 
 def ulid(now_ms: int) -> str:
     """Return a ULID: 26 characters of Crockford base32, 48 bits of time and 80 random bits."""
     return _instant(now_ms) + _random.take(16).translate(_SIGN_OF_BYTE).decode()
+
+
+def ordered_ulid(now_ms: int) -> str:
+    """Return a ULID that sorts after those that this process returned before in the same millisecond."""
+    place = next(_places)
+    text = "".join([_CROCKFORD[(place >> shift) & 31] for shift in range(20, -1, -5)])
+    return f"{_instant(now_ms)}{text}{ulid(now_ms)[15:]}"
 
 
 def first_ulid(now_ms: int) -> str:
