@@ -132,9 +132,10 @@ def rotate(service: Service, subscription_id: SubscriptionId) -> tuple[Answer, s
     steps = (
         "It cannot be shown again. Each webhook-signature now has a signature of both secrets; X-Signature is still"
         f" made with {first}.",
-        "1. Give the receiver the new secret, beside the old one: it accepts signatures of both.",
+        "1. Give the receiver the new secret, in place of the old one. If it verifies X-Signature, it must accept both"
+        " until step 3.",
         f"2. `paydesk subscriptions promote {subscription_id} {added['id']}`: X-Signature is made with the new secret.",
-        f"3. `paydesk subscriptions drop {subscription_id} {first}`, and remove the old secret at the receiver.",
+        f"3. `paydesk subscriptions drop {subscription_id} {first}`: nothing is signed with the old secret any more.",
     )
     return added, "\n".join(steps)
 
