@@ -105,7 +105,7 @@ async def test_operator_without_changes_is_deleted(service: Service) -> None:
 
 
 async def test_operator_in_the_audit_trail_is_not_deleted(service: Service) -> None:
-    """Also oneself, whom the deletion would name; the details name entries and say what to do."""
+    """The caller neither: the deletion would be its entry. The details name the entries and what to do instead."""
     owner, other = await operator(service), await operator(service)
     await other.did("POST", "sellers", {"email": "a@b.example", "name": "A", "country": "BRA", "currency": "BRL"})
     (entry,) = await service.database.read(lambda tx: tx.all("SELECT entry_id FROM operator_audit"))

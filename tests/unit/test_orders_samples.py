@@ -129,7 +129,7 @@ def test_consents_are_about_the_seller() -> None:
         ("order.created", {"amount": "1.5", "currency": "CLP"}, "0 decimals"),
         ("order.created", {"amount": "9" * 13}, "not an amount above zero"),
         ("order.created", {"amount": "\N{ARABIC-INDIC DIGIT ONE}"}, "not an amount above zero"),
-        ("order.created", {"currency": "XXX"}, "XXX is no supported currency. Use one of BRL, "),
+        ("order.created", {"currency": "XXX"}, "XXX is not a supported currency. Use one of BRL, "),
         ("order.created", {"external_reference": ""}, "1 to 64 letters"),
         ("order.created", {"external_reference": "a" * 65}, "1 to 64 letters"),
         ("order.created", {"external_reference": "a\n"}, "1 to 64 letters"),

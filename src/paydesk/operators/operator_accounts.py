@@ -94,7 +94,7 @@ async def revoke(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete an operator whom the audit trail does not name as the author of a change.
+    """Delete an operator who has made no change that is in the audit trail.
 
     Raises `LAST_OWNER`, and `IN_USE`: such an operator can be revoked instead.
     """

@@ -165,7 +165,7 @@ def _way(action: str, status_detail: str | None) -> _Way:
 def _amount(amount: str | None, currency: str) -> tuple[int, str]:
     """Return the amount in minor units and as a decimal string. Raises `InvalidSample`."""
     if currency not in CURRENCIES:
-        raise InvalidSample(f"{currency} is no supported currency. Use one of {', '.join(CURRENCIES)}.")
+        raise InvalidSample(f"{currency} is not a supported currency. Use one of {', '.join(CURRENCIES)}.")
     decimals = CURRENCIES[currency].decimals
     if amount is None:
         return EXAMPLE_ORDER.amount_minor, decimal_string(EXAMPLE_ORDER.amount_minor, decimals)
