@@ -200,7 +200,7 @@ OPERATIONS = (
         status=204,
         answer=None,
         errors=(errors.LAST_OWNER, IN_USE),
-        description="For owners only. An operator who is the author of an entry in the audit trail cannot be deleted: revoke it.",
+        description="For owners only. An operator who is an author in the audit trail cannot be deleted, only revoked.",
     ),
     listing("grants", authorizations.PAGES),
     _GRANT.deleting(
