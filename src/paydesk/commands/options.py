@@ -69,8 +69,7 @@ def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: boo
         _print_table(rows, columns)
     else:
         for row in rows:
-            cells = (_SEPARATORS.sub(" ", _cell(row.get(column))) for column in columns)
-            sys.stdout.write(harmless("\t".join(cells)) + "\n")
+            sys.stdout.write("\t".join(harmless_line(_cell(row.get(column))) for column in columns) + "\n")
     if "next" in answer:
         note(f"The list is incomplete. Continue with --after {answer['next']}")
 
@@ -86,6 +85,11 @@ def harmless(text: str) -> str:
     An answer of another server is part of what is printed, and must not control the terminal.
     """
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def harmless_line(text: str) -> str:
+    """Return the text on one line, without control characters."""
+    return harmless(_SEPARATORS.sub(" ", text))
 
 
 def harmless_json(text: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import harmless_json
+from paydesk.commands.options import harmless_json, harmless_line
 from paydesk.core.clock import rfc3339
 from paydesk.core.secrets import Secret
 
@@ -53,11 +53,11 @@ class Attempt:
         """Return the attempt as people read it: one line, and of a failure the beginning of the answer."""
         result = f"{self.outcome.status}" if self.outcome.error is None else f"no answer: {self.outcome.error}"
         again = f"  attempt {self.number}" if self.number > 1 else ""
-        line = f"{head(self.notice, self.started_ms)}  {printable(result)}  {self.milliseconds} ms{again}"
+        line = f"{head(self.notice, self.started_ms)}  {harmless_line(result)}  {self.milliseconds} ms{again}"
         if self.outcome.delivered or not self.outcome.body.strip():
             return [line]
         beginning = self.outcome.body.strip()[:ANSWER_CHARACTERS_MAX]
-        return [line, *(f"    {printable(text)}" for text in beginning.splitlines())]
+        return [line, *(f"    {harmless_line(text)}" for text in beginning.splitlines())]
 
 
 async def send(sender: Sender, notice: Notice, url: str, secret: Secret, number: int = 1) -> Attempt:
@@ -83,12 +83,7 @@ def write_lines(lines: Sequence[str]) -> None:
 
 def head(notice: Notice, now_ms: int) -> str:
     """Return the beginning of a notification's line: the time in UTC, the action, and what it is about."""
-    return f"{rfc3339(now_ms)[11:23]}  {printable(notice.action):<21}  {printable(notice.source_id)}"
-
-
-def printable(text: str) -> str:
-    """Return the text without control characters: another server's answer must not control the terminal."""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    return f"{rfc3339(now_ms)[11:23]}  {harmless_line(notice.action):<21}  {harmless_line(notice.source_id)}"
 
 
 def checked_url(url: str, option: str) -> str:

@@ -12,7 +12,7 @@ import typer
 from paydesk.commands.client import credentials_path, read_document
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
-from paydesk.commands.webhook_attempts import Attempt, checked_url, printable, send, show_attempt
+from paydesk.commands.webhook_attempts import Attempt, checked_url, send, show_attempt
 from paydesk.commands.webhook_secret import SigningSecret, signing_secret
 from paydesk.core import ids
 from paydesk.core.secrets import Secret
@@ -119,7 +119,7 @@ async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_j
 def _conclude(attempt: Attempt, url: str) -> None:
     """Raise `Unreachable` if there was no answer, `Failure` if it was no 2xx."""
     if attempt.outcome.error is not None:
-        raise Unreachable(f"No answer from {printable(url)}: {printable(attempt.outcome.error)}.")
+        raise Unreachable(f"No answer from {url}: {attempt.outcome.error}.")
     if not attempt.outcome.delivered:
         message = (
             f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again."

@@ -12,8 +12,8 @@ import typer
 from paydesk.commands import recorded_requests
 from paydesk.commands.client import credentials_path, read_document
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
-from paydesk.commands.webhook_attempts import printable, write_lines
+from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
+from paydesk.commands.webhook_attempts import write_lines
 from paydesk.commands.webhook_secret import FIELD
 
 if TYPE_CHECKING:
@@ -130,9 +130,9 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
 
 def _lines(verdict: Verdict) -> list[str]:
     lines = [f"{verdict.header}: {'valid' if verdict.is_valid else 'NOT VALID'}"]
-    lines += [f"  {printable(text)}" for text in (*verdict.reasons, *verdict.remarks)]
+    lines += [f"  {harmless_line(text)}" for text in (*verdict.reasons, *verdict.remarks)]
     if verdict.signed and not verdict.is_valid:
-        lines.append(f"  The signed text, with the values received: {printable(verdict.signed)}")
+        lines.append(f"  The signed text, with the values received: {harmless_line(verdict.signed)}")
     return lines
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import partial
 
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import UUID
 from paydesk.device import printing, store
 from paydesk.device.gateway import Gateway, Poll
 from paydesk.device.sessions import refuse_revoked, stale
 from paydesk.device.store import PollState
 from paydesk.operation import WAIT, Answer, Call, Handled
 from paydesk.storage.database import Transaction
-
-_UUID = re.compile(UUID_PATTERN)
 
 
 async def next_message(call: Call) -> Handled:
@@ -81,6 +78,6 @@ async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool)
 
 def _boot_id(call: Call) -> str:
     boot_id = call.query.get("boot_id", "")
-    if not _UUID.fullmatch(boot_id):
+    if not UUID.fullmatch(boot_id):
         raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     return boot_id

@@ -6,13 +6,12 @@ a 409 says so with `recorded`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import UUID
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.device import store
@@ -42,8 +41,6 @@ from paydesk.payments import inquiry_store, outcomes, reversal_store, terms
 from paydesk.payments.outcomes import Paid, alert
 from paydesk.payments.terms import Terms
 from paydesk.terminals import store as terminals
-
-_UUID = re.compile(UUID_PATTERN)
 
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
 
@@ -100,7 +97,7 @@ def _refuse_later_order(call: Call, order: Order) -> None:
 
 def _result_id(text: str, keys: Keys) -> str:
     """Return the UUID, or a digest of anything else, so that its result is recorded and the text is not."""
-    return text.lower() if _UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
+    return text.lower() if UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
 
 
 async def _take_unacknowledged(change: Change, order: Order, offered_ms: int | None) -> Order:

@@ -11,7 +11,7 @@ from msgspec import Meta
 from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import UUID, UUID_PATTERN
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Count, JsonObject, Time, one_of
 from paydesk.operation import Answer, Call, Query
@@ -218,10 +218,10 @@ async def _replay_step(
     tx: Transaction, *, call: Call, subscription_id: str, since_ms: int, begin: Cursor
 ) -> tuple[int, Cursor | None]:
     """Make and record one step. Raises `SUBSCRIPTION_NOT_FOUND`, `SUBSCRIPTION_ENDED`."""
-    state = await replaying.subscription_state(tx, subscription_id)
-    if state is None:
+    is_deleted = await replaying.is_deleted(tx, subscription_id)
+    if is_deleted is None:
         raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown subscription")
-    if state.deleted_ms is not None:
+    if is_deleted:
         raise SUBSCRIPTION_ENDED.with_reason("the subscription is deleted")
     count, then = await replaying.replay_step(tx, subscription_id, since_ms, call.now_ms, begin)
     await _record_replay(call, tx, subscription_id, count)
@@ -275,7 +275,7 @@ def _attempt(row: Row) -> AttemptDocument:
 def _subscription_id(call: Call) -> str:
     """Return the subscription of the query, or an empty text. Raises `PROPERTY_VALUE`."""
     text = call.query.get("subscription", "")
-    if "subscription" in call.query and not replaying.UUID.fullmatch(text):
+    if "subscription" in call.query and not UUID.fullmatch(text):
         raise PROPERTY_VALUE.with_reason("subscription is malformed", "'subscription' - must be a subscription's id")
     return text.lower()
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
 from paydesk import audit
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import UUID
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call, Query
@@ -23,7 +22,6 @@ from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.pausing import PausedBy
 from paydesk.webhooks.subscriptions import EVERY_APPLICATION, LISTED_OF, Subscription, SubscriptionSecret
 
-_UUID = re.compile(UUID_PATTERN)
 OF_APPLICATION = Query(
     "client_id", {"type": "string", "pattern": "^[0-9]{1,18}$"}, "Only subscriptions of this application."
 )
@@ -149,7 +147,7 @@ async def delete(call: Call) -> Answer:
 
 async def lock(tx: Transaction, sent_id: str) -> Subscription:
     """Lock and return the subscription of an id in a path. Raises `SUBSCRIPTION_NOT_FOUND`."""
-    found = await subscriptions.lock(tx, sent_id.lower()) if _UUID.fullmatch(sent_id) else None
+    found = await subscriptions.lock(tx, sent_id.lower()) if UUID.fullmatch(sent_id) else None
     if found is None:
         raise unknown()
     return found

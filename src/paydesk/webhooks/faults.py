@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from paydesk.core.response import Closed, one_of
 from paydesk.core.secrets import Secret
+from paydesk.webhooks.signature import PREFIX
 
 FaultKind = Literal["late", "twice", "out_of_order", "before_answer", "bad_signature", "old_timestamp", "drop"]
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
@@ -93,4 +94,4 @@ def signing(kind: FaultKind | None, secrets: Sequence[Secret], seconds: int) -> 
 
 def _another(secret: Secret) -> Secret:
     digest = hashlib.sha256(b"bad_signature" + secret.reveal().encode()).digest()
-    return Secret("whsec_" + b64encode(digest).decode())
+    return Secret(PREFIX + b64encode(digest).decode())

@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-PREFIX = "whsec_"
+from paydesk.webhooks.signature import PREFIX
+
 MILLISECONDS_FROM = 10**11
 """A time from this number on is in milliseconds: as seconds it would be after the year 5000."""
 

@@ -6,10 +6,8 @@ versions ignores them.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from paydesk.core.ids import UUID_PATTERN
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule, store
 from paydesk.webhooks.schedule import PARKED_MS
@@ -17,7 +15,6 @@ from paydesk.webhooks.schedule import PARKED_MS
 STEP_ROWS_MAX = 1000
 """The maximum number of deliveries that one transaction changes."""
 STEP_SELLERS_MAX = 100
-UUID = re.compile(UUID_PATTERN)
 
 SUBSCRIPTIONS_OF_ORDER = f"""
 SELECT DISTINCT subscription_id FROM deliveries
@@ -50,13 +47,6 @@ RETURNING order_id, version
 
 
 @dataclass(frozen=True, slots=True)
-class SubscriptionState:
-    """Whether a subscription is deleted."""
-
-    deleted_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Cursor:
     """Where the next step of a replay begins: at this seller, after this version of an order."""
 
@@ -65,10 +55,10 @@ class Cursor:
     version: int = 0
 
 
-async def subscription_state(tx: Transaction, subscription_id: str) -> SubscriptionState | None:
-    """Return the state of a subscription, or None if there is none with this id."""
+async def is_deleted(tx: Transaction, subscription_id: str) -> bool | None:
+    """Return whether a subscription is deleted, or None if there is none with this id."""
     row = await tx.one(SUBSCRIPTION, subscription_id)
-    return SubscriptionState(*row) if row is not None else None
+    return None if row is None else row[0] is not None
 
 
 async def replay_order(tx: Transaction, seller_id: int, order_id: str, since_ms: int, now_ms: int) -> int:

@@ -142,9 +142,8 @@ def _text(raw: bytes) -> str:
 def _failed(error: Exception) -> Outcome:
     cause = getattr(error, "os_error", error)
     refused = cause if isinstance(cause, AddressRefused) else None
-    # Without the URL that aiohttp adds to its message: the query may have the receiver's credentials.
-    message = _connect_message(error) or getattr(error, "message", "") if refused is None else ""
-    text = str(message or refused or error) or type(error).__name__
+    # `message` lacks the URL that aiohttp adds to the text of an error: its query may have the receiver's credentials.
+    text = str(refused or _connect_message(error) or getattr(error, "message", "") or error) or type(error).__name__
     reason = redacted_answer(" ".join(text.replace("\0", "").split()))
     return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
 

@@ -17,6 +17,8 @@ from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret, same
 
 TOLERANCE_SECONDS_MAX = 300
+PREFIX = "whsec_"
+"""Every secret begins with it; base64 follows."""
 
 
 def secret_of(keys: Keys, key_version: int, subscription_id: str, generation: int) -> Secret:
@@ -25,7 +27,7 @@ def secret_of(keys: Keys, key_version: int, subscription_id: str, generation: in
     Raises `KeyMissing` if this node lacks the key.
     """
     derived = keys.derive(key_version, "webhook", subscription_id, str(generation))
-    return Secret("whsec_" + b64encode(derived).decode())
+    return Secret(PREFIX + b64encode(derived).decode())
 
 
 def manifest(data_id: str, request_id: str, seconds: int | str) -> str:
