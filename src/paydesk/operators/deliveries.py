@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -13,17 +12,15 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import UUID, UUID_PATTERN
 from paydesk.core.redaction import redacted_url
-from paydesk.core.response import Closed, Count, JsonObject, Time, one_of
+from paydesk.core.response import Closed, JsonObject, Time, one_of
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
-from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND, SUBSCRIPTION_PAUSED
+from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
 from paydesk.operators.orders import owner_of
 from paydesk.operators.retried import Retried, times
-from paydesk.operators.schemas import ReplayRequest
 from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import replaying, resend_store, schedule, store
-from paydesk.webhooks.replaying import Cursor
+from paydesk.webhooks import resend_store, schedule, store
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
@@ -57,16 +54,9 @@ WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR st
   AND ($6 = '' OR subscription_id = $6) AND created_ms >= $7
 ORDER BY seller_id, delivery_id LIMIT $3"""
 
-_NOTIFICATION = """
-SELECT e.body FROM deliveries d JOIN {events} e ON e.seller_id = d.seller_id AND {same} AND e.version = d.version
-WHERE d.seller_id = $1 AND d.delivery_id = $2"""
-
-# For `mp-connect`, `order_id` contains the application's id.
 NOTIFICATION = {
-    TOPIC: _NOTIFICATION.format(events="order_events", same="e.order_id = d.order_id"),
-    CONNECT_TOPIC: _NOTIFICATION.format(
-        events="application_events", same="e.application_id = CAST(d.order_id AS bigint)"
-    ),
+    topic: f"SELECT {body} FROM deliveries WHERE seller_id = $1 AND delivery_id = $2"
+    for topic, body in store.BODY.items()
 }
 
 ATTEMPTS = """
@@ -124,18 +114,12 @@ class InspectedDelivery(DeliveryDocument, frozen=True, kw_only=True):
     history: Annotated[list[AttemptDocument], Meta(description="All attempts that have ended, oldest first.")]
 
 
-class Replayed(Closed, frozen=True):
-    """How many deliveries a replay made pending."""
-
-    count: Count
-
-
 async def find_deliveries(call: Call) -> Answer:
     """List the deliveries of one order, or a page of all of them."""
     status, subscription_id, since_ms = (
         lists.choice(call.query, _OF_STATUS),
         _subscription_id(call),
-        _since_ms(call.query.get("since"), "'since'"),
+        first_ms(call.query.get("since"), "'since'"),
     )
     order_id = call.query.get("order")
     if order_id is not None:
@@ -183,58 +167,6 @@ async def resend(call: Call) -> Answer:
     return Answer(202, after)
 
 
-async def replay(call: Call) -> Answer:
-    """Make exhausted and superseded deliveries pending again. Operators of every role may."""
-    body: ReplayRequest = call.body
-    since_ms = _since_ms(body.since, "'$.since'")
-    if body.order is not None:
-        return Answer(202, Replayed(await _replay_order(call, body.order, since_ms)))
-    assert body.subscription_id is not None, "the body names an order or a subscription"
-    return Answer(202, Replayed(await _replay_subscription(call, body.subscription_id.lower(), since_ms)))
-
-
-async def _replay_order(call: Call, order_id: str, since_ms: int) -> int:
-    async def work(tx: Transaction) -> int:
-        seller_id = await owner_of(tx, order_id)
-        count = await replaying.replay_order(tx, seller_id, order_id, since_ms, call.now_ms)
-        await _record_replay(call, tx, order_id, count)
-        return count
-
-    return await call.database.write(work)
-
-
-async def _replay_subscription(call: Call, subscription_id: str, since_ms: int) -> int:
-    """Replay in steps, each a transaction. A replay that is interrupted can be requested again."""
-    count = 0
-    cursor: Cursor | None = Cursor()
-    while cursor is not None:
-        work = partial(_replay_step, call=call, subscription_id=subscription_id, since_ms=since_ms, begin=cursor)
-        step, cursor = await call.database.write(work)
-        count += step
-    return count
-
-
-async def _replay_step(
-    tx: Transaction, *, call: Call, subscription_id: str, since_ms: int, begin: Cursor
-) -> tuple[int, Cursor | None]:
-    """Make and record one step. Raises `SUBSCRIPTION_NOT_FOUND`, `SUBSCRIPTION_ENDED`."""
-    is_deleted = await replaying.is_deleted(tx, subscription_id)
-    if is_deleted is None:
-        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown subscription")
-    if is_deleted:
-        raise SUBSCRIPTION_ENDED.with_reason("the subscription is deleted")
-    count, then = await replaying.replay_step(tx, subscription_id, since_ms, call.now_ms, begin)
-    await _record_replay(call, tx, subscription_id, count)
-    return count, then
-
-
-async def _record_replay(call: Call, tx: Transaction, subject: str, count: int) -> None:
-    """Record a replay, or one step of it, unless it changed nothing."""
-    if count:
-        since = {"since": call.body.since} if call.body.since is not None else {}
-        await audit.record(call, tx, "deliveries.replay", subject, after={"count": count, **since})
-
-
 async def _find(call: Call) -> DeliveryDocument:
     """Return the delivery of the path. Raises `DELIVERY_NOT_FOUND`."""
     delivery_id = call.path.lower()
@@ -280,7 +212,7 @@ def _subscription_id(call: Call) -> str:
     return text.lower()
 
 
-def _since_ms(text: str | None, name: str) -> int:
+def first_ms(text: str | None, name: str) -> int:
     """Return the first instant of `since`, or one before all others. Raises `PROPERTY_VALUE`."""
     if text is None:
         return _SINCE_MS_MIN

@@ -10,7 +10,6 @@ from paydesk.operators import (
     applications,
     authorizations,
     codes,
-    deliveries,
     errors,
     history,
     operator_accounts,
@@ -21,6 +20,7 @@ from paydesk.operators import (
     stores,
     terminals,
 )
+from paydesk.operators.delivery_operations import OPERATIONS as DELIVERIES
 from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscription_operations import OPERATIONS as SUBSCRIPTIONS
@@ -54,13 +54,6 @@ _OPERATOR = Resource(
 )
 _GRANT = Resource("grants/{grant_id}", "grant", authorizations.ID_PATTERN, None, errors.AUTHORIZATION_NOT_FOUND)
 _ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
-_DELIVERY = Resource(
-    "deliveries/{delivery_id}",
-    "delivery",
-    deliveries.ID_PATTERN,
-    deliveries.DeliveryDocument,
-    errors.DELIVERY_NOT_FOUND,
-)
 _REVERSAL = Resource("reversals/{reversal_id}", "reversal", _ULID, outcomes.ReversalDocument, REVERSAL_NOT_FOUND)
 
 OPERATIONS = (
@@ -264,45 +257,7 @@ OPERATIONS = (
         name="inspect_order",
         answer=history.InspectedOrder,
     ),
-    listing("deliveries", deliveries.PAGES, ORDER_NOT_FOUND),
-    creating(
-        "deliveries/replay",
-        deliveries.replay,
-        schemas.ReplayRequest,
-        deliveries.Replayed,
-        name="operator_replay_deliveries",
-        status=202,
-        summary="Deliver exhausted and superseded notifications again",
-        description=(
-            "Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
-            " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer"
-            " ones may have been delivered already: compare `version`. Deliveries to a paused subscription wait until"
-            " it is resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that"
-            " was interrupted can be repeated."
-        ),
-        transaction="none",
-        every_role=True,
-        errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
-    ),
-    _DELIVERY.reading(
-        deliveries.get,
-        "Get a delivery with the notification and all attempts",
-        answer=deliveries.InspectedDelivery,
-        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
-    ),
-    _DELIVERY.acting(
-        "resend",
-        deliveries.resend,
-        "Send a notification again",
-        status=202,
-        every_role=True,
-        description=(
-            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
-            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
-            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
-        ),
-        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
-    ),
+    *DELIVERIES,
     _ORDER.acting(
         "resolve",
         outcomes.resolve,

@@ -147,7 +147,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         outcome = Outcome(None, error="interrupted")
         try:
             signing = faults.signing(claimed.fault, self._secrets(claimed), self._wall.now_ms() // 1000)
-            sent = request(claimed, *signing)
+            sent = request(claimed.message, *signing)
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began

@@ -13,7 +13,6 @@ from paydesk.storage.database import Transaction
 from paydesk.webhooks import faults, outcome_store, store
 from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.schedule import PENDING
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.store import Claimed, Target
 
@@ -76,30 +75,15 @@ UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0, uncounted = uncounted 
 """
 
 
-def _claim_newer(events: str, same: str) -> str:
-    """Return the claim of due deliveries of a topic all of whose earlier pending versions are held."""
-    earlier = f"""SELECT 1 FROM deliveries AS earlier
-                   WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id AND earlier.subscription_id = $2
-                     AND earlier.version < due.version AND earlier.{PENDING}"""
-    held = "earlier.attempts = 0 AND earlier.claimed_until_ms > $4"
-    return f"""
-UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
- WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
-       SELECT due.delivery_id FROM deliveries AS due
-        WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING}
-          AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
-          AND EXISTS ({earlier} AND {held}) AND NOT EXISTS ({earlier} AND NOT ({held}))
-        ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
-          (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
-              AND {same})
-"""
+_EARLIER = f"""SELECT 1 FROM deliveries AS earlier
+                WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id AND earlier.subscription_id = $2
+                  AND earlier.version < due.version AND earlier.{PENDING}"""
+_EARLIER_HELD = "earlier.attempts = 0 AND earlier.claimed_until_ms > $4"
 
-
-CLAIM_NEWER = {
-    TOPIC: _claim_newer("order_events", "e.order_id = deliveries.order_id"),
-    CONNECT_TOPIC: _claim_newer("application_events", "e.application_id = CAST(deliveries.order_id AS bigint)"),
-}
+# All earlier pending versions are held.
+CLAIM_NEWER = store.claims_due(
+    f"EXISTS ({_EARLIER} AND {_EARLIER_HELD}) AND NOT EXISTS ({_EARLIER} AND NOT ({_EARLIER_HELD}))"
+)
 
 ANY_BEFORE_ANSWER = "SELECT 1 FROM subscriptions WHERE fault LIKE '%before_answer%' AND deleted_ms IS NULL LIMIT 1"
 

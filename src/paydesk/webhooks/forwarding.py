@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import request as requests
 from paydesk.webhooks.addresses import Address, CheckedResolver
-from paydesk.webhooks.request import Request
+from paydesk.webhooks.request import Message, Request, data_id
 from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.store import Claimed, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +40,13 @@ class AnyAddress(CheckedResolver):
 
 def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int) -> Request:
     """Return the request of one attempt, signed at `seconds`; `attempt` counts from 1."""
-    target = Target(
-        secrets=(),
+    message = Message(
         url=url,
-        application_id=0,
         topic=notice.topic,
-        ended=0,
-        paused_ms=None,
-        failing_since_ms=None,
-        failed_ms=None,
-        fault=None,
-    )
-    claimed = Claimed(
-        target=target,
-        claimed_ms=seconds * 1000,
-        seller_id=notice.seller_id,
         delivery_id=f"{notice.event_id}.forwarded",
-        subscription_id="forwarded",
-        order_id=notice.source_id,
+        event_id=notice.event_id,
+        data_id=data_id(notice.topic, notice.seller_id, notice.source_id),
         attempt=attempt,
-        uncounted=0,
         body=notice.body,
     )
-    return requests.request(claimed, [secret], seconds)
+    return requests.request(message, [secret], seconds)

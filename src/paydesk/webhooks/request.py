@@ -12,8 +12,7 @@ import msgspec
 from paydesk import __version__
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature, urls
-from paydesk.webhooks.schemas import TYPES
-from paydesk.webhooks.store import Claimed
+from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -36,22 +35,39 @@ class Request:
         return str(self.url.with_user(None).with_query(None).with_fragment(None))
 
 
-def request(claimed: Claimed, secrets: Sequence[Secret], seconds: int) -> Request:
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A notification as one attempt sends it. `data_id` is that of the query; `attempt` counts from 1."""
+
+    url: str
+    topic: str
+    delivery_id: str
+    event_id: str
+    data_id: str
+    attempt: int
+    body: str
+
+
+def data_id(topic: str, seller_id: int, source_id: str) -> str:
+    """Return `data.id` of the query: the order's id in lower case, or of a consent the seller's."""
+    return str(seller_id) if topic == CONNECT_TOPIC else source_id.lower()
+
+
+def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Request:
     """Return the request of one attempt, signed at `seconds` of the machine's clock.
 
     `X-Signature` has the signature of the first secret, the primary one; `webhook-signature` those of all.
     """
-    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, claimed.delivery_id))
+    request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, message.delivery_id))
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Paydesk/{__version__}",
         "Accept-Encoding": "identity",
         "X-Request-Id": request_id,
-        "X-Retry": str(claimed.attempt - 1),
+        "X-Retry": str(message.attempt - 1),
         "X-Signature": signature.x_signature(
-            secrets[0], data_id=claimed.data_id, request_id=request_id, seconds=seconds
+            secrets[0], data_id=message.data_id, request_id=request_id, seconds=seconds
         ),
-        **signature.standard_headers(secrets, message_id=claimed.event_id, seconds=seconds, body=claimed.body),
+        **signature.standard_headers(secrets, message_id=message.event_id, seconds=seconds, body=message.body),
     }
-    target = claimed.target
-    return Request(urls.with_parameters(target.url, claimed.data_id, TYPES[target.topic]), headers)
+    return Request(urls.with_parameters(message.url, message.data_id, TYPES[message.topic]), headers)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import schedule
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks import schedule, store
 from paydesk.webhooks.store import Claimed, Target
 
 RESENDS_TOPIC = "resends"
@@ -31,26 +30,16 @@ SELECT d.subscription_id, d.seller_id FROM deliveries d
 """
 
 
-def _claim(events: str, same: str) -> str:
-    """Return the claim of the requested resends of a topic, the earliest first. The schedule does not count them."""
-    return f"""
-UPDATE deliveries SET claimed_until_ms = $4, attempts = attempts + 1, uncounted = uncounted + 1
- WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
+# The earliest request first. The schedule does not count the attempt.
+CLAIM = store.claims(
+    """
        SELECT waiting.delivery_id FROM deliveries AS waiting
         WHERE waiting.seller_id = $1 AND waiting.subscription_id = $2 AND waiting.resend_ms IS NOT NULL
           AND waiting.claimed_until_ms <= $3
-        ORDER BY waiting.resend_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING resend_ms, seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
-          (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
-              AND {same})
-"""
-
-
-# By topic. For `mp-connect`, `order_id` contains the application's id.
-CLAIM = {
-    TOPIC: _claim("order_events", "e.order_id = deliveries.order_id"),
-    CONNECT_TOPIC: _claim("application_events", "e.application_id = CAST(deliveries.order_id AS bigint)"),
-}
+        ORDER BY waiting.resend_ms LIMIT $5""",
+    "claimed_until_ms = $4, attempts = attempts + 1, uncounted = uncounted + 1",
+    "resend_ms, ",
+)
 
 DROP = """
 UPDATE deliveries SET resend_ms = NULL

@@ -8,6 +8,7 @@ from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.faults import FaultKind
+from paydesk.webhooks.request import Message, data_id
 from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -71,27 +72,55 @@ def _earlier(due: str) -> str:
                   AND earlier.version < {due}.version AND earlier.{PENDING_OF_ORDER}"""
 
 
-def _claim(events: str, same: str) -> str:
-    """Return the claim of deliveries of a topic, in order: those without an earlier pending one."""
-    return f"""
-UPDATE deliveries SET claimed_until_ms = $5, attempts = attempts + 1
- WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED (
+def _body(events: str, same: str) -> str:
+    return f"(SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND {same})"
+
+
+# For `mp-connect`, `order_id` contains the application's id.
+BODY = {
+    TOPIC: _body("order_events", "e.order_id = deliveries.order_id AND e.version = deliveries.version"),
+    CONNECT_TOPIC: _body(
+        "application_events",
+        "e.application_id = CAST(deliveries.order_id AS bigint) AND e.version = deliveries.version",
+    ),
+}
+"""The body of a delivery's notification, by topic."""
+
+
+def claims(chosen: str, change: str, returned: str = "") -> dict[str, str]:
+    """Return, by topic, the claim of the deliveries of seller $1 that `chosen` selects. It returns rows of `Claimed`.
+
+    `returned` are further columns before these.
+    """
+    return {
+        topic: f"""
+UPDATE deliveries SET {change}
+ WHERE seller_id = $1 AND delivery_id IN (WITH chosen AS MATERIALIZED ({chosen} FOR UPDATE SKIP LOCKED)
+       SELECT * FROM chosen)
+RETURNING {returned}seller_id, delivery_id, subscription_id, order_id, attempts, uncounted, {body}
+"""
+        for topic, body in BODY.items()
+    }
+
+
+def claims_due(order_condition: str) -> dict[str, str]:
+    """Return, by topic, the claim of deliveries `due` of subscription $2 under a condition on the order's other ones.
+
+    $3 is the service's time, $4 the machine's, $5 the end of the claim, $6 the limit.
+    """
+    return claims(
+        f"""
        SELECT due.delivery_id FROM deliveries AS due
         WHERE due.seller_id = $1 AND due.subscription_id = $2 AND due.{PENDING}
           AND due.next_ms <= $3 AND due.claimed_until_ms <= $4
-          AND NOT EXISTS (SELECT 1 {_earlier("due")})
-        ORDER BY due.next_ms LIMIT $6 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
-RETURNING seller_id, delivery_id, subscription_id, order_id, attempts, uncounted,
-          (SELECT e.body FROM {events} e WHERE e.seller_id = deliveries.seller_id AND e.version = deliveries.version
-              AND {same})
-"""
+          AND {order_condition}
+        ORDER BY due.next_ms LIMIT $6""",
+        "claimed_until_ms = $5, attempts = attempts + 1",
+    )
 
 
-# By topic. For `mp-connect`, `order_id` contains the application's id.
-CLAIM = {
-    TOPIC: _claim("order_events", "e.order_id = deliveries.order_id"),
-    CONNECT_TOPIC: _claim("application_events", "e.application_id = CAST(deliveries.order_id AS bigint)"),
-}
+# In order: those without an earlier pending one.
+CLAIM = claims_due(f"NOT EXISTS (SELECT 1 {_earlier('due')})")
 
 # Deliveries behind one that waits for a retry wait as long; otherwise every claim would scan them again.
 DEFER = f"""
@@ -169,14 +198,18 @@ class Claimed:
     fault: FaultKind | None = None
 
     @property
-    def data_id(self) -> str:
-        """`data.id` in the query and in `X-Signature`: the order's id in lower case, or the seller's."""
-        return str(self.seller_id) if self.target.topic == CONNECT_TOPIC else self.order_id.lower()
-
-    @property
-    def event_id(self) -> str:
-        """The id of the notification."""
-        return self.delivery_id.partition(".")[0]
+    def message(self) -> Message:
+        """The notification of this attempt."""
+        target = self.target
+        return Message(
+            url=target.url,
+            topic=target.topic,
+            delivery_id=self.delivery_id,
+            event_id=self.delivery_id.partition(".")[0],
+            data_id=data_id(target.topic, self.seller_id, self.order_id),
+            attempt=self.attempt,
+            body=self.body,
+        )
 
 
 async def subscriptions_due(tx: Transaction, now_ms: int) -> list[Due]:

@@ -1,0 +1,74 @@
+"""How an operator replays deliveries: the exhausted and superseded ones of an order or a subscription."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from paydesk import audit
+from paydesk.core.response import Closed, Count
+from paydesk.operation import Answer, Call
+from paydesk.operators.deliveries import first_ms
+from paydesk.operators.errors import SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND
+from paydesk.operators.orders import owner_of
+from paydesk.operators.schemas import ReplayRequest
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import replaying
+from paydesk.webhooks.replaying import Cursor
+
+
+class Replayed(Closed, frozen=True):
+    """How many deliveries a replay made pending."""
+
+    count: Count
+
+
+async def replay(call: Call) -> Answer:
+    """Make exhausted and superseded deliveries pending again. Operators of every role may."""
+    body: ReplayRequest = call.body
+    since_ms = first_ms(body.since, "'$.since'")
+    if body.order is not None:
+        return Answer(202, Replayed(await _replay_order(call, body.order, since_ms)))
+    assert body.subscription_id is not None, "the body names an order or a subscription"
+    return Answer(202, Replayed(await _replay_subscription(call, body.subscription_id.lower(), since_ms)))
+
+
+async def _replay_order(call: Call, order_id: str, since_ms: int) -> int:
+    async def work(tx: Transaction) -> int:
+        seller_id = await owner_of(tx, order_id)
+        count = await replaying.replay_order(tx, seller_id, order_id, since_ms, call.now_ms)
+        await _record_replay(call, tx, order_id, count)
+        return count
+
+    return await call.database.write(work)
+
+
+async def _replay_subscription(call: Call, subscription_id: str, since_ms: int) -> int:
+    """Replay in steps, each a transaction. A replay that is interrupted can be requested again."""
+    count = 0
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        work = partial(_replay_step, call=call, subscription_id=subscription_id, since_ms=since_ms, begin=cursor)
+        step, cursor = await call.database.write(work)
+        count += step
+    return count
+
+
+async def _replay_step(
+    tx: Transaction, *, call: Call, subscription_id: str, since_ms: int, begin: Cursor
+) -> tuple[int, Cursor | None]:
+    """Make and record one step. Raises `SUBSCRIPTION_NOT_FOUND`, `SUBSCRIPTION_ENDED`."""
+    is_deleted = await replaying.is_deleted(tx, subscription_id)
+    if is_deleted is None:
+        raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown subscription")
+    if is_deleted:
+        raise SUBSCRIPTION_ENDED.with_reason("the subscription is deleted")
+    count, then = await replaying.replay_step(tx, subscription_id, since_ms, call.now_ms, begin)
+    await _record_replay(call, tx, subscription_id, count)
+    return count, then
+
+
+async def _record_replay(call: Call, tx: Transaction, subject: str, count: int) -> None:
+    """Record a replay, or one step of it, unless it changed nothing."""
+    if count:
+        since = {"since": call.body.since} if call.body.since is not None else {}
+        await audit.record(call, tx, "deliveries.replay", subject, after={"count": count, **since})
