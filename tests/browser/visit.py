@@ -108,6 +108,6 @@ async def visiting(
         page, faults = await opened.new_page(), list[str]()
         watch(page, frozenset(urllib.parse.urlsplit(url).netloc for url in shop.addresses), faults)
         yield Visit(page, shop, texts(language))
-        assert faults == []
+        assert not faults, faults
     finally:
         await opened.close()

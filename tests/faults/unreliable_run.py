@@ -8,7 +8,7 @@ import random
 import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,6 +70,7 @@ async def run(plan: Plan, url: str, folder: Path, chance: random.Random, seen: C
         ids = await notifications.subscribe(database, list(urls.values()), SystemClock().now_ms())
         await database.close()
         process = await _deliver(plan, url, folder, chance, outcome, arrivals, seen)
+        await _all_recorded(url, dict(zip(urls, ids, strict=True))[HEALTHY], plan.events)
         process.send_signal(signal.SIGTERM)
         await _ended(process)
     await _count(outcome, arrivals, url, dict(zip(urls, ids, strict=True)))
@@ -113,6 +114,24 @@ async def _deliver(
     return process
 
 
+async def _all_recorded(url: str, subscription_id: str, events: int) -> None:
+    """Wait until every event is delivered. What a killed process delivered is due again when its claim expires."""
+    database = await open_database(url, exclusive=False)
+    limit = time.monotonic() + GRACE_SECONDS_MAX
+    while time.monotonic() < limit:
+        if (await database.read(_statuses(subscription_id))).get("delivered") == events:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    await database.close()
+
+
+def _statuses(subscription_id: str) -> Callable[[Transaction], Awaitable[dict[str, int]]]:
+    async def read(tx: Transaction) -> dict[str, int]:
+        return {str(row[0]): int(row[1]) for row in await tx.all(BY_STATUS, subscription_id)}
+
+    return read
+
+
 async def _ended(process: Fork) -> None:
     async with asyncio.timeout(END_SECONDS_MAX):
         while process.poll() is None:  # noqa: ASYNC110 - another process gives no sign of its own
@@ -130,11 +149,7 @@ def _memory_mb(pid: int) -> float:
 async def _count(outcome: Outcome, arrivals: Arrivals, url: str, subscriptions: dict[str, str]) -> None:
     database = await open_database(url)
     for name, subscription_id in subscriptions.items():
-
-        async def read(tx: Transaction, subscription_id: str = subscription_id) -> dict[str, int]:
-            return {str(row[0]): int(row[1]) for row in await tx.all(BY_STATUS, subscription_id)}
-
-        outcome.statuses[name] = await database.read(read)
+        outcome.statuses[name] = await database.read(_statuses(subscription_id))
     await database.close()
     outcome.requests, outcome.healthy_seconds = dict(arrivals.requests), arrivals.seconds[HEALTHY]
     outcome.findings += arrivals.out_of_order()

@@ -75,14 +75,14 @@ UPDATE deliveries SET next_ms = $4, claimed_until_ms = 0, uncounted = uncounted 
 """
 
 
-_EARLIER = f"""SELECT 1 FROM deliveries AS earlier
+_EARLIER = f"""FROM deliveries AS earlier
                 WHERE earlier.seller_id = $1 AND earlier.order_id = due.order_id AND earlier.subscription_id = $2
                   AND earlier.version < due.version AND earlier.{PENDING}"""
 _EARLIER_HELD = "earlier.attempts = 0 AND earlier.claimed_until_ms > $4"
 
 # All earlier pending versions are held.
 CLAIM_NEWER = store.claims_due(
-    f"EXISTS ({_EARLIER} AND {_EARLIER_HELD}) AND NOT EXISTS ({_EARLIER} AND NOT ({_EARLIER_HELD}))"
+    f"EXISTS (SELECT 1 {_EARLIER} AND {_EARLIER_HELD}) AND NOT EXISTS (SELECT 1 {_EARLIER} AND NOT ({_EARLIER_HELD}))"
 )
 
 ANY_BEFORE_ANSWER = "SELECT 1 FROM subscriptions WHERE fault LIKE '%before_answer%' AND deleted_ms IS NULL LIMIT 1"
