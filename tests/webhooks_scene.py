@@ -22,9 +22,10 @@ from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim, JobWorker
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox, store, subscriptions
+from paydesk.webhooks import diagnosis, outbox, store, subscriptions
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.delivery import DeliveryJob
+from paydesk.webhooks.mistakes import NamedSecret, Recorded
 from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
 from paydesk.webhooks.sending import Sender
 
@@ -86,6 +87,14 @@ class Received:
         """The order of the notification and its version."""
         data = json.loads(self.body)["data"]
         return data["id"], data["version"]
+
+
+def validity(secret: Secret, got: Received, now_seconds: float) -> tuple[bool, bool]:
+    """Return whether the X-Signature and the webhook-signature of a received notification are valid."""
+    headers = {name.lower(): value for name, value in got.headers.items()}
+    recorded = Recorded(headers, got.body, got.url.query["data.id"])
+    first, second = diagnosis.verify(recorded, [NamedSecret("the secret", secret.reveal())], now_seconds)
+    return first.is_valid, second.is_valid
 
 
 @dataclass

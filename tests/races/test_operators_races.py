@@ -40,6 +40,11 @@ async def while_it_is_committed(service: Service, work: Work[Any], request: Awai
     return outcome
 
 
+async def together(*requests: Awaitable[T]) -> list[T]:
+    """Return the responses to concurrent requests. They start when this is awaited; those of `gather` start at once."""
+    return await asyncio.gather(*requests)
+
+
 @pytest.fixture
 async def owner(service: Service) -> Operator:
     """An operator with the role owner."""

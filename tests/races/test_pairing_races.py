@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
-from test_operators_races import while_it_is_committed
+from test_operators_races import together, while_it_is_committed
 
 from accounts import other_seller
 from conftest import short_and_long
@@ -59,7 +59,7 @@ async def test_code_that_another_transaction_approves_is_used(service: Service, 
             tx, codes["user_code"], now_ms, seller_id=service.seller_id, key_version=1, expires_ms=now_ms + 600_000
         )
 
-    requests = asyncio.gather(
+    requests = together(
         *[
             owner.refused("POST", path, {"seller_id": service.seller_id}),
             owner.refused("DELETE", path),
@@ -112,7 +112,7 @@ async def test_terminal_with_an_order_about_to_be_created_is_not_deleted(service
         await tx.run("UPDATE orders SET terminal_id = $2 WHERE order_id = $1", order_id, terminal.id)
 
     path = f"terminals/{terminal.id}"
-    requests = asyncio.gather(
+    requests = together(
         *[
             owner.refused("DELETE", path),
             owner.refused("PATCH", path, {"operating_mode": "STANDALONE"}),
@@ -218,7 +218,7 @@ async def test_pos_about_to_be_deleted_gets_no_terminal(service: Service, owner:
         await stores.delete_pos(tx, seller_id, pos["pos_id"])
 
     there = {"pos_id": pos["pos_id"]}
-    requests = asyncio.gather(
+    requests = together(
         *[
             owner.refused("POST", f"pairings/{codes['user_code']}", {"seller_id": seller_id, **there}),
             owner.refused("PATCH", f"terminals/{terminal.id}", there),
@@ -262,7 +262,7 @@ async def test_external_id_that_another_transaction_is_about_to_take_is_refused(
         assert await stores.change_pos(tx, locked, name="Till", external_pos_id="WANTED")
 
     wanted = {"external_pos_id": "WANTED"}
-    requests = asyncio.gather(
+    requests = together(
         *[
             owner.refused("PATCH", f"pos/{other}", wanted),
             owner.refused("POST", "pos", {**body, **wanted}),

@@ -20,7 +20,6 @@ from paydesk.storage.database import Database
 from paydesk.webhooks import fault_store, faults, outbox, store
 from paydesk.webhooks.faults import KINDS, FaultKind
 from paydesk.webhooks.schemas import CONNECT_TOPIC
-from paydesk.webhooks.signature import verify_standard, verify_x_signature
 
 CREATED, AT_TERMINAL, PROCESSED = "order.created", "order.at_terminal", "order.processed"
 
@@ -56,17 +55,7 @@ class Faulty:
 
     def valid(self, place: int, *, at_seconds: float | None = None) -> tuple[bool, bool]:
         """Return whether the X-Signature and the webhook-signature of a received notification are valid."""
-        got = self.receiver.got[place]
-        return (
-            verify_x_signature(
-                self.secret,
-                got.headers["X-Signature"],
-                data_id=got.url.query["data.id"],
-                request_id=got.headers["X-Request-Id"],
-                now_seconds=time.time() if at_seconds is None else at_seconds,
-            ),
-            verify_standard(self.secret, dict(got.headers), got.body),
-        )
+        return scene.validity(self.secret, self.receiver.got[place], time.time() if at_seconds is None else at_seconds)
 
 
 async def set_fault(

@@ -13,11 +13,12 @@ import msgspec
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.redaction import redacted_answer
-from paydesk.sandbox.inbox_checks import Checks, InboxSecret
+from paydesk.sandbox.inbox_checks import Checks
 from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import subscriptions
+from paydesk.webhooks.mistakes import NamedSecret
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
 
 PATH = "/demo/inbox"
@@ -29,7 +30,7 @@ FILTERED_CHARACTERS_MAX = 100
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-async def secrets_of(tx: Transaction, keys: Keys) -> list[InboxSecret]:
+async def secrets_of(tx: Transaction, keys: Keys) -> list[NamedSecret]:
     """Return the valid secrets of the subscriptions to this inbox whose keys this node has."""
     derived = []
     for found in await subscriptions.listed(tx, "", sys.maxsize):
@@ -38,7 +39,7 @@ async def secrets_of(tx: Transaction, keys: Keys) -> list[InboxSecret]:
                 primary = "primary " if secret.generation == found.secret_generation else ""
                 name = f"{primary}secret {secret.generation} of subscription {found.subscription_id}"
                 with contextlib.suppress(KeyMissing):
-                    derived.append(InboxSecret(name, secret.derive(keys)))
+                    derived.append(NamedSecret(name, secret.derive(keys).reveal()))
     return derived
 
 

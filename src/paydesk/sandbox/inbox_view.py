@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from paydesk.sandbox import inbox
-from paydesk.sandbox.inbox_checks import STANDARD, Check, Checks, time_of
+from paydesk.sandbox.inbox_checks import Check, Checks
 from paydesk.sandbox.store import InboxEntry
+from paydesk.webhooks.diagnosis import STANDARD_HEADERS, parts_of
 from paydesk.webhooks.signature import manifest
 
 BODY_START_CHARACTERS = 60
@@ -96,15 +97,17 @@ class ShownNotification:
 
 def _x_signature(headers: Mapping[str, str], checks: Checks) -> ShownCheck:
     signature, request_id = headers.get("x-signature", ""), headers.get("x-request-id", "")
-    text = manifest(checks.data_id, request_id, time_of(signature)) if signature else ""
+    text = manifest(checks.data_id, request_id, parts_of(signature).get("ts", "")) if signature else ""
     return _shown((("X-Signature", signature), ("X-Request-Id", request_id)), text, checks.x_signature)
 
 
 def _standard(headers: Mapping[str, str], checks: Checks, body: str) -> ShownCheck:
-    identity, moment, _ = sent = [headers.get(name, "") for name in STANDARD]
+    identity, moment, _ = sent = [headers.get(name, "") for name in STANDARD_HEADERS]
     start = body[:BODY_START_CHARACTERS] + ("…" if len(body) > BODY_START_CHARACTERS else "")
     return _shown(
-        tuple(zip(STANDARD, sent, strict=True)), f"{identity}.{moment}.{start}" if moment else "", checks.standard
+        tuple(zip(STANDARD_HEADERS, sent, strict=True)),
+        f"{identity}.{moment}.{start}" if moment else "",
+        checks.standard,
     )
 
 

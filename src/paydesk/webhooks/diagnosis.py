@@ -9,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from paydesk.webhooks.mistakes import (
@@ -26,7 +26,7 @@ from paydesk.webhooks.mistakes import (
     text_keys,
     time_variants,
 )
-from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX
+from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, manifest
 
 MISTAKES_MAX = 2
 UNEXPLAINED = "The secret, the body, webhook-id or webhook-timestamp is not the one that was signed."
@@ -47,15 +47,15 @@ class Verdict:
     remarks: tuple[str, ...] = ()
     signed: str = ""
     """The signed text, with the values received; without the body."""
-    matches: bool = False
-    """Whether it is made with one of the secrets, of whatever age."""
+    secret: str = ""
+    """The name of the secret that made it, of whatever age; empty if none did."""
 
 
 def verify(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: float | None) -> tuple[Verdict, Verdict]:
     """Return the verdicts on `X-Signature` and on `webhook-signature`; without `now_seconds`, whatever their age."""
     standard = _standard(recorded, secrets, now_seconds)
-    query = _x_signature(recorded, secrets, now_seconds, body_matches=standard.matches)
-    if query.matches and standard.reasons == (UNEXPLAINED,):
+    query = _x_signature(recorded, secrets, now_seconds, body_matches=bool(standard.secret))
+    if query.secret and standard.reasons == (UNEXPLAINED,):
         standard = replace(standard, reasons=(UNEXPLAINED_WITH_ITS_KEY,))
     return query, standard
 
@@ -66,16 +66,16 @@ def _x_signature(
     header = recorded.headers.get("x-signature", "").strip()
     if not header:
         return Verdict("X-Signature", False, ("The header X-Signature is missing.",))
-    parts = dict(_pairs(header))
+    parts = parts_of(header)
     seconds, signature = parts.get("ts", ""), parts.get("v1", "")
     if not seconds or not signature:
         lacking = "ts" if not seconds else "v1"
         return Verdict("X-Signature", False, (f"The header has no {lacking}=: it must be ts=<seconds>,v1=<64 hex>.",))
     request_id = recorded.headers.get("x-request-id", "").strip()
     data_id, remarks = _data_id(recorded)
-    signed = _manifest(data_id, request_id, seconds)
+    signed = manifest(data_id, request_id, seconds)
     match = _closest(
-        lambda id_, request, ts, key: _same(_hmac(key, _manifest(id_, request, ts)).hex(), signature),
+        lambda id_, request, ts, key: _same(_hmac(key, manifest(id_, request, ts)).hex(), signature),
         id_variants(recorded, data_id),
         request_id_variants(recorded, request_id),
         time_variants(seconds, "ts"),
@@ -84,7 +84,7 @@ def _x_signature(
     if match is not None and not match.mistakes:
         reasons = _age(seconds, now_seconds, "ts")
         return Verdict(
-            "X-Signature", not reasons, reasons, (*remarks, f"Signed with {match.name}."), signed, matches=True
+            "X-Signature", not reasons, reasons, (*remarks, f"Signed with {match.name}."), signed, match.name
         )
     if match is not None:
         return Verdict("X-Signature", False, match.mistakes, remarks, signed)
@@ -122,7 +122,7 @@ def _standard(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: f
         remarks = [f"Signed with {match.name}."]
         if len(signatures) > 1:
             remarks.append(f"The header has {len(signatures)} signatures: the secret is being rotated.")
-        return Verdict("webhook-signature", not reasons, reasons, tuple(remarks), signed, matches=True)
+        return Verdict("webhook-signature", not reasons, reasons, tuple(remarks), signed, match.name)
     if match is not None:
         return Verdict("webhook-signature", False, match.mistakes, (), signed)
     return Verdict("webhook-signature", False, (UNEXPLAINED,), (), signed)
@@ -179,16 +179,10 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _pairs(header: str) -> Iterator[tuple[str, str]]:
-    for part in header.split(","):
-        name, _, value = part.partition("=")
-        yield name.strip().lower(), value.strip()
-
-
-def _manifest(data_id: str, request_id: str, seconds: str) -> str:
-    """Return the signed text; an empty part is left out, as official validators do."""
-    parts = (("id", data_id), ("request-id", request_id), ("ts", seconds))
-    return "".join(f"{name}:{value};" for name, value in parts if value)
+def parts_of(header: str) -> dict[str, str]:
+    """Return the members of an `X-Signature` header, such as `ts` and `v1`; of several the last one."""
+    pairs = (part.partition("=") for part in header.split(","))
+    return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
 def _hmac(key: bytes, text: str | bytes) -> bytes:
