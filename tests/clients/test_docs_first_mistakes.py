@@ -1,0 +1,35 @@
+"""`docs/first-mistakes.md` shows what curl and the official clients of Python and Node show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import node_clients
+import paydesk_process
+from conftest import skip_unless_ci
+from first_mistakes import CLIENTS, MISTAKES, PAGE, Mistake, Shop, page, see
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """A running `paydesk dev`."""
+    folder: Path = tmp_path_factory.mktemp("dev")
+    with paydesk_process.dev(folder) as service:
+        yield Shop(service.wait_until_ready(), paydesk_process.credentials(folder))
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title)
+def test_page_has_what_clients_show(shop: Shop, mistake: Mistake) -> None:
+    """Each output of the page is the present one. `first_mistakes.py` says how to write the page anew."""
+    try:
+        node_clients.install()
+    except node_clients.NodeMissing as missing:
+        skip_unless_ci(str(missing))
+    seen = {mistake.title: {client: see(shop, mistake, client) for client in CLIENTS}}
+    row, section = page(seen, [mistake]).split("|\n\n", 1)
+    text = PAGE.read_text()
+    assert row.rpartition("\n")[2] in text
+    assert section in text
