@@ -114,7 +114,9 @@ class Scene:
         assert isinstance(refusal, Refusal), refusal
         return refusal.kind.code, refusal.reason
 
-    async def code(self, *, scope: str = ALL_SCOPES, challenge: str | None = None) -> str:
+    async def code(
+        self, *, scope: str = ALL_SCOPES, challenge: str | None = None, test_token: bool | None = None
+    ) -> str:
         """Return a new code for the application."""
         now_ms = self.clock.now_ms()
         return await self.database.write(
@@ -127,6 +129,7 @@ class Scene:
                 challenge=challenge,
                 now_ms=now_ms,
                 expires_ms=now_ms + 600 * SECOND_MS,
+                test_token=test_token,
             )
         )
 

@@ -83,6 +83,7 @@ async def _furnish(tx: Transaction, *, service: Service, redirect_uri: str) -> N
         scopes=scene.application.scopes,
         pkce_required=False,
         on_replay="revoke",
+        test_tokens=False,
     )
     # The tokens that every scene begins with would stand in the list of applications.
     await tx.run(WITHDRAW_ALL, scene.seller.seller_id)

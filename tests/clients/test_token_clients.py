@@ -25,6 +25,7 @@ from requests_oauthlib import OAuth2Session as OAuthlibSession
 import node_clients
 from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
+from operator_calls import operator
 from page_scene import PASSWORD, give_password
 from paydesk.http import server
 from paydesk.settings import Settings
@@ -303,6 +304,21 @@ async def test_gets_test_tokens(service: Service, seller: Seller, client: Make) 
     for tokens in (first, second):
         assert tokens["live_mode"] is False
         assert tokens["access_token"].startswith("TEST-")
+
+
+async def test_gets_test_tokens_without_the_field(service: Service, seller: Seller, client: Make) -> None:
+    """As a client that cannot send it: the application's setting decides, and a refresh keeps the kind."""
+    owner = await operator(service)
+    path = f"applications/{service.scene.application.application_id}"
+    application = client(service, service.scene.secret)
+    for value in (True, False):
+        await owner.did("PATCH", path, {"test_tokens": value})
+        first = await first_tokens(seller, application)
+        second = await asyncio.to_thread(application.refresh, first["refresh_token"])
+        for tokens in (first, second):
+            assert tokens["live_mode"] is not value
+            assert tokens["access_token"].startswith("TEST-" if value else "APP_USR-")
+            assert await is_accepted(service, tokens["access_token"])
 
 
 @ON_SQLITE

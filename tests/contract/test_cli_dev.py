@@ -432,7 +432,9 @@ def works(found: dict[str, Any]) -> None:
 def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
     """Return the credentials without the addresses of the service."""
     kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri")}
-    return {**kept, "webhook": found["webhook"]["secret"], "terminals": without_pages(found)}
+    test_application = {**found["test_application"], "redirect_uri": ""}
+    webhook, terminals = found["webhook"]["secret"], without_pages(found)
+    return {**kept, "webhook": webhook, "terminals": terminals, "test_application": test_application}
 
 
 def without_pages(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -458,7 +460,8 @@ def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -
         assert paid.returncode == 0, paid.stderr
         assert "webhook order.processed delivered" in paid.stdout
         found = answer("apps", "list", folder=tmp_path)
-        assert [one["redirect_uris"] for one in found] == [[after["redirect_uri"]]]
+        assert [one["redirect_uris"] for one in found] == [[after["redirect_uri"]]] * 2
+        assert after["test_application"]["redirect_uri"] == after["redirect_uri"]
 
 
 @pytest.mark.sqlite_alone

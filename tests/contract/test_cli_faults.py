@@ -42,10 +42,11 @@ def refused(*arguments: str, folder: Path) -> tuple[int, str]:
 
 
 def demo(folder: Path) -> str:
-    """Return the subscription of the demo inbox."""
-    url = credentials(folder)["webhook"]["url"]
+    """Return the subscription of the demo application to the demo inbox."""
+    known = credentials(folder)
+    wanted = known["client_id"], known["webhook"]["url"]
     listed = json.loads(command("subscriptions", "list", "--json", folder=folder).stdout)
-    return str(next(one["id"] for one in listed if one["url"] == url))
+    return str(next(one["id"] for one in listed if (one["client_id"], one["url"]) == wanted))
 
 
 @pytest.mark.parametrize("kind", KINDS)

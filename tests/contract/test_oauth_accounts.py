@@ -40,6 +40,7 @@ async def test_an_application_changes(scene: Scene) -> None:
                 scopes="read",
                 pkce_required=True,
                 on_replay="refuse",
+                test_tokens=True,
             )
             for application_id in (scene.application.application_id, 1)
         ]
@@ -47,6 +48,7 @@ async def test_an_application_changes(scene: Scene) -> None:
     assert await scene.database.write(work) == [True, False]
     (changed,) = await scene.database.read(applications.find_all)
     assert (changed.name, changed.scopes, changed.pkce_required, changed.on_replay) == ("Other", "read", True, "refuse")
+    assert changed.test_tokens is True
     assert changed.redirect_uris == (REDIRECT_URI, "https://b.example/")
 
 

@@ -85,6 +85,12 @@ async def replayed(scene: Scene, body: Body) -> Body:
     return body
 
 
+async def of_the_other_mode(scene: Scene, body: Body) -> Body:
+    """The body asks for test tokens with a code for live ones."""
+    await scene.run("UPDATE codes SET test_token = 0")
+    return {**body, "test_token": True}
+
+
 async def refresh_token_as_code(scene: Scene, body: Body) -> Body:
     """A refresh token where a code belongs."""
     return {**body, "code": (await scene.tokens())["refresh_token"]}
@@ -156,6 +162,7 @@ OF_AN_EXCHANGE: list[Row] = [
     (11, changed(f"UPDATE codes SET challenge = '{CHALLENGE}'"), "invalid_grant", "code_verifier is missing"),
     (11, later, "invalid_grant", "code expired"),
     (11, exchanged, "invalid_grant", "code exchanged already"),
+    (11, of_the_other_mode, "invalid_grant", "test_token differs from the code's mode"),
     (12, given(scope="write"), "invalid_scope", "scope is wider than granted"),
 ]
 OF_A_REFRESH: list[Row] = [
@@ -236,6 +243,7 @@ IN_ORDER_OF_AN_EXCHANGE: list[tuple[Spoil, str]] = [
     (SUSPEND_SELLER, "seller suspended"),
     (WITHDRAW, "authorization withdrawn"),
     (given(redirect_uri="https://else.example"), "redirect_uri differs"),
+    (of_the_other_mode, "test_token differs from the code's mode"),
     (given(scope="read  write"), "scope is empty or has an extra space"),
 ]
 IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [

@@ -66,6 +66,8 @@ async def test_patch_changes_only_the_fields_sent(service: Service) -> None:
         {"scopes": "write read"},
         {"pkce_required": True},
         {"on_replay": "refuse", "name": "Kiosk"},
+        {"test_tokens": True},
+        {"test_tokens": False},
     ):
         before, expected = expected, {**expected, **changes}
         expected["scopes"] = " ".join(sorted(expected["scopes"].split()))
@@ -104,7 +106,11 @@ async def test_concurrent_changes_of_different_fields_all_apply(service: Service
 
 
 WRONG_CHANGES: list[tuple[Any, str, str]] = [
-    ({}, "minimum_properties", "'$' - must have one of name, redirect_uris, scopes, pkce_required, on_replay"),
+    (
+        {},
+        "minimum_properties",
+        "'$' - must have one of name, redirect_uris, scopes, pkce_required, on_replay, test_tokens",
+    ),
     ({"name": None}, "property_type", "'$.name'"),
     ({"name": "  "}, "property_value", "'$.name' - must not be blank"),
     ({"name": 1}, "property_type", "'$.name'"),
@@ -122,6 +128,9 @@ WRONG_CHANGES: list[tuple[Any, str, str]] = [
     ({"scopes": "read admin"}, "property_value", "'$.scopes'"),
     ({"pkce_required": "yes"}, "property_type", "'$.pkce_required'"),
     ({"on_replay": "ignore"}, "property_value", "'$.on_replay'"),
+    ({"test_tokens": "on"}, "property_type", "'$.test_tokens'"),
+    ({"test_tokens": 1}, "property_type", "'$.test_tokens'"),
+    ({"test_tokens": None}, "property_type", "'$.test_tokens'"),
     ({"client_id": "1"}, "unsupported_properties", "'$.client_id'"),
     ({"client_secret": "mine"}, "unsupported_properties", "'$.client_secret'"),
     ([], "property_type", "'$'"),

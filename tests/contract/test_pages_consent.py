@@ -294,6 +294,7 @@ async def test_an_application_changed_meanwhile_is_refused(service: Service, cha
         "scopes": application.scopes,
         "pkce_required": False,
         "on_replay": "revoke",
+        "test_tokens": False,
     }
 
     async def change(tx: Transaction) -> None:

@@ -35,6 +35,7 @@ async def _change(service: Service, **changes: object) -> None:
         "scopes": ALL_SCOPES,
         "pkce_required": False,
         "on_replay": "revoke",
+        "test_tokens": False,
         **changes,
     }
     await service.database.write(

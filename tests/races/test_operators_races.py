@@ -67,6 +67,7 @@ async def test_change_does_not_undo_a_concurrent_one(service: Service, owner: Op
             scopes=locked.scopes,
             pkce_required=locked.pkce_required,
             on_replay=locked.on_replay,
+            test_tokens=locked.test_tokens,
         )
 
     request = owner.did("PATCH", f"applications/{number}", {"scopes": "read"})

@@ -136,7 +136,7 @@ TOKEN_MUTANTS = (
         "Tokens are issued only for the right secret",
         "any secret of a known client is taken",
         "oauth/clients/authentication.py",
-        "    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]\n",
+        "    matching = [row for row in rows if hmac.compare_digest(given, row[12] or _UNKNOWN_CLIENT_DIGEST)]\n",
         "    matching = rows\n",
         TOKEN_ERRORS,
         "is_refused and secret and differs and sqlite",

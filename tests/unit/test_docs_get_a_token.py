@@ -122,6 +122,14 @@ def test_official_node_client(folder: Path) -> None:
     assert printed == "The access token is valid for 180 days.\n"
 
 
+@pytest.mark.usefixtures("node")
+def test_program_of_a_client_without_the_field(folder: Path) -> None:
+    """It exchanges a code of the second application for a test token."""
+    program = programs("### With a client that cannot send `test_token`", "js")[0]
+    printed = output(folder, save(folder, "typed.mjs", program), "node", "--preserve-symlinks")
+    assert printed.endswith("The token is for test orders.\n")
+
+
 def test_program_for_several_processes_keeps_a_newer_token(folder: Path) -> None:
     """It stores the answer with mode 0600, unless another process has stored a newer one."""
     first = credentials(folder)["live"]["refresh_token"]

@@ -32,6 +32,7 @@ APPLICATION = Application(
     scopes=ALL_SCOPES,
     pkce_required=False,
     on_replay="revoke",
+    test_tokens=False,
     public_key_live="",
     public_key_test="",
     suspended_ms=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,6 +34,7 @@ ON_REPLAY = typer.Option(
     "create",
     "paydesk apps create --name 'Corner shop' --redirect-uri https://shop.example/callback",
     "paydesk apps create --name Kiosk --redirect-uri http://127.0.0.1:3000/cb --pkce-required --json",
+    "paydesk apps create --name 'Shop tests' --redirect-uri https://test.shop.example/callback --test-tokens",
 )
 def create(
     service: Service,
@@ -50,6 +51,9 @@ def create(
     *,
     pkce_required: Annotated[bool, typer.Option("--pkce-required", help="Require PKCE.")] = False,
     on_replay: Annotated[str, ON_REPLAY] = "revoke",
+    test_tokens: Annotated[
+        bool, typer.Option("--test-tokens", help="Return test tokens to a client that does not send `test_token`.")
+    ] = False,
 ) -> tuple[Answer, str]:
     """Register an application and print its secret, which is shown only once."""
     body = {
@@ -58,6 +62,7 @@ def create(
         "scopes": scope,
         "pkce_required": pkce_required,
         "on_replay": on_replay,
+        "test_tokens": test_tokens,
     }
     return service.post(PATH, body), SECRET_SHOWN_ONCE
 
@@ -77,6 +82,7 @@ def show_one(service: Service, client_id: ClientId) -> Answer:
     "paydesk apps change 3676047501096810 --name 'Corner shop'",
     "paydesk apps change 3676047501096810 --redirect-uri https://shop.example/a --redirect-uri https://shop.example/b",
     "paydesk apps change 3676047501096810 --pkce-required --on-replay refuse",
+    "paydesk apps change 3676047501096810 --test-tokens on",
 )
 def change(
     service: Service,
@@ -92,10 +98,19 @@ def change(
         bool | None, typer.Option("--pkce-required/--pkce-optional", help="Whether PKCE is required.")
     ] = None,
     on_replay: Annotated[str | None, ON_REPLAY] = None,
+    test_tokens: Annotated[
+        Literal["on", "off"] | None,
+        typer.Option(metavar="on|off", help="Whether a client that does not send `test_token` gets test tokens."),
+    ] = None,
 ) -> Answer:
     """Change only the given fields. Codes that were sent to a removed redirect URI become invalid."""
     changed = changes(
-        name=name, redirect_uris=redirect_uri, scopes=scope, pkce_required=pkce_required, on_replay=on_replay
+        name=name,
+        redirect_uris=redirect_uri,
+        scopes=scope,
+        pkce_required=pkce_required,
+        on_replay=on_replay,
+        test_tokens=None if test_tokens is None else test_tokens == "on",
     )
     return service.request("PATCH", f"{PATH}/{segment(client_id)}", changed)
 

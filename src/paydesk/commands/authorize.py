@@ -18,12 +18,13 @@ from paydesk.commands.options import AsJson, CredentialsFile, examples, note, sh
 EPILOG = examples(
     "paydesk authorize-url",
     "paydesk authorize-url --pkce --scope read --json",
+    "paydesk authorize-url --test-application",
     "paydesk authorize-url --client-id 3676047501096810 --redirect-uri https://shop.example/callback"
     " --base-url https://pay.example.com",
 )
 
 
-def authorize_url(
+def authorize_url(  # noqa: PLR0913 - one parameter for each option
     client_id: Annotated[str | None, typer.Option(help="The application. [default: the demo application]")] = None,
     redirect_uri: Annotated[
         str | None, typer.Option(help="A redirect URI of the application. [default: the demo application's]")
@@ -34,6 +35,9 @@ def authorize_url(
         str | None, typer.Option(help="The public URL of the service. [default: the credentials' base_url]")
     ] = None,
     *,
+    test_application: Annotated[
+        bool, typer.Option("--test-application", help="For the demo application whose tokens are test tokens.")
+    ] = False,
     pkce: Annotated[bool, typer.Option("--pkce", help="Add a challenge, and print its verifier.")] = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
@@ -43,12 +47,12 @@ def authorize_url(
     Standard output has only the URL. Exchange the code from the redirect at POST /oauth/token.
     """
     found = find_credentials(credentials)
-    demo_client_id = found.document.get("client_id")
-    client_id = client_id or demo_client_id
+    application = _application(found.document, client_id, is_test=test_application)
+    client_id = client_id or application.get("client_id")
     if not client_id:
         raise WrongUsage("The credentials name no application. Add --client-id.")
-    if not redirect_uri and client_id == demo_client_id:
-        redirect_uri = found.document.get("redirect_uri")
+    if not redirect_uri and client_id == application.get("client_id"):
+        redirect_uri = application.get("redirect_uri")
     if not redirect_uri:
         raise WrongUsage("The redirect URI is missing. Add --redirect-uri with a registered URI of the application.")
     verifier = secrets.token_urlsafe(32) if pkce else None
@@ -70,6 +74,18 @@ def authorize_url(
     if verifier:
         note(f"code_verifier   {verifier}   (send it when the code is exchanged)")
         note(f"code_challenge  {parameters['code_challenge']}   (in the URL)")
+
+
+def _application(document: Mapping[str, Any], client_id: str | None, *, is_test: bool) -> Mapping[str, Any]:
+    """Return the demo application of the credentials that is meant: the one with this id, else the chosen one."""
+    found = document.get("test_application")
+    test_application: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    if is_test and client_id:
+        raise WrongUsage("--client-id and --test-application both name an application. Leave one of them out.")
+    if is_test and not test_application:
+        raise WrongUsage("The credentials have no test application. Start `paydesk dev` again, which adds one.")
+    is_meant = is_test or (bool(client_id) and client_id == test_application.get("client_id"))
+    return test_application if is_meant else document
 
 
 def address(base_url: str, parameters: Mapping[str, Any]) -> str:

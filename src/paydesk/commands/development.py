@@ -17,12 +17,13 @@ clock = group("The clock of `paydesk dev`: stop it, or advance it.")
 RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes")
 CODE_EXAMPLES = (
     "paydesk code",
+    "paydesk code --test",
     "paydesk code --client-id 3676047501096810 --seller 1160535239 --scope 'read write'",
     "paydesk code --code-challenge E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM --code-challenge-method S256",
 )
 
 
-def code(
+def code(  # noqa: PLR0913 - one parameter for each option
     service: Service,
     client_id: Annotated[str | None, typer.Option(help="The application. [default: the demo application]")] = None,
     seller: Annotated[
@@ -35,6 +36,12 @@ def code(
     code_challenge: Annotated[str | None, typer.Option(help="The PKCE challenge, 43 characters of base64url.")] = None,
     code_challenge_method: Annotated[str | None, typer.Option(help="S256, the only method.")] = None,
     *,
+    test: Annotated[
+        bool | None,
+        typer.Option(
+            "--test/--live", help="Only for test tokens, or only for live ones. [default: the exchange decides]"
+        ),
+    ] = None,
     as_json: bool,
 ) -> None:
     """Issue an authorization code without a browser; it is valid for ten minutes."""
@@ -46,6 +53,7 @@ def code(
         "scope": scope,
         "code_challenge": code_challenge,
         "code_challenge_method": code_challenge_method,
+        "test_token": test,
     }
     if not body["client_id"] or not body["user_id"]:
         raise WrongUsage("The credentials name no application and seller. Add --client-id and --seller.")

@@ -60,7 +60,16 @@ _OPEN = Annotated[
 LISTS = {
     "applications": ListCommand(
         "List the applications.",
-        ("client_id", "name", "redirect_uris", "scopes", "pkce_required", "created_date", "suspended_date"),
+        (
+            "client_id",
+            "name",
+            "redirect_uris",
+            "scopes",
+            "pkce_required",
+            "test_tokens",
+            "created_date",
+            "suspended_date",
+        ),
         ("paydesk apps list", "paydesk apps list --json"),
     ),
     "sellers": ListCommand(

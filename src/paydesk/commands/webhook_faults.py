@@ -106,7 +106,7 @@ def clear(service: Service, subscription: Subscription = None) -> Answer:
 
 
 def _demo(service: Service) -> str:
-    """Return the id of the subscription of the demo inbox. Raises `WrongUsage` if there is none."""
+    """Return the id of the demo application's subscription to the demo inbox. Raises `WrongUsage` if there is none."""
     document = service.credentials.document
     url, client_id = document.get("webhook", {}).get("url"), document.get("client_id")
     for found in _subscriptions(service):

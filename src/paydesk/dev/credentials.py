@@ -23,6 +23,7 @@ from paydesk.dev.demo import CALLBACK, INBOX, Demo
 from paydesk.node import StartRefused
 from paydesk.oauth import authorizations, bearer, tokens
 from paydesk.oauth.clients import applications, authentication
+from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
@@ -70,8 +71,9 @@ class CredentialsFile:
         """Update the file. Raises `StartRefused` if it cannot be written."""
         previous = _read(file)
         # Concurrent, so that they share their commits.
-        secret, password, test, live, operator, webhook_secret = await asyncio.gather(
-            self._client_secret(previous.get("client_secret")),
+        secret, test_secret, password, test, live, operator, webhook_secret = await asyncio.gather(
+            self._client_secret(self.demo.application, previous.get("client_secret")),
+            self._client_secret(self.demo.test_application, _within(previous, "test_application").get("client_secret")),
             self._password(_within(previous, "seller").get("password")),
             self._tokens(_within(previous, "test"), live=False),
             self._tokens(_within(previous, "live"), live=True),
@@ -105,6 +107,12 @@ class CredentialsFile:
                 "inbox_url": self.base_url + INBOX,
             },
             "operator": {"token": operator},
+            # Last: programs that search the file for a name find the fields of the other application first.
+            "test_application": {
+                "client_id": str(self.demo.test_application.application_id),
+                "client_secret": test_secret,
+                "redirect_uri": self.base_url + CALLBACK,
+            },
         }
         # Read again: a command may have written fields of its own since.
         _write_changed(file, _read(file), document)
@@ -120,8 +128,8 @@ class CredentialsFile:
         )
         return _write_changed(file, previous, {"test": test, "live": live})
 
-    async def _client_secret(self, previous: Any) -> str:
-        client_id, now_ms = self.demo.application.application_id, self.now_ms
+    async def _client_secret(self, application: Application, previous: Any) -> str:
+        client_id, now_ms = application.application_id, self.now_ms
 
         async def work(tx: Transaction) -> str:
             if isinstance(previous, str) and not isinstance(

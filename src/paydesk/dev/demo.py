@@ -1,4 +1,4 @@
-"""The demo data of `paydesk dev`: an application, a seller with a store and four terminals, and a subscription.
+"""The demo data of `paydesk dev`: two applications with a subscription each, a seller with a store and four terminals.
 
 It is created in one transaction and found by its names at later starts.
 """
@@ -24,7 +24,8 @@ from paydesk.webhooks import subscriptions
 from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.subscriptions import Subscription
 
-APPLICATION = "Demo POS"
+APPLICATION, TEST_APPLICATION = "Demo POS", "Demo POS (test tokens)"
+"""The second is for clients that cannot send `test_token`: it gets test tokens without."""
 SCOPES = "offline_access read write"
 EMAIL = "seller@demo.example"
 SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
@@ -44,6 +45,7 @@ class Demo:
     """The demo data."""
 
     application: Application
+    test_application: Application
     seller: Seller
     terminals: tuple[Terminal, ...]
     subscription: Subscription
@@ -54,29 +56,33 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
 
     Its secrets are created when the credentials file is written.
     """
-    application = await _application(tx, base_url, now_ms)
+    application = await _application(tx, APPLICATION, base_url, now_ms)
+    test_application = await _application(tx, TEST_APPLICATION, base_url, now_ms)
     seller = await _seller(tx, now_ms)
     subscription = await _subscription(tx, application, base_url, keys, now_ms)
-    return Demo(application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
+    await _subscription(tx, test_application, base_url, keys, now_ms)
+    return Demo(application, test_application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
 
 
-async def _application(tx: Transaction, base_url: str, now_ms: int) -> Application:
-    redirect_uri = base_url + CALLBACK
+async def _application(tx: Transaction, name: str, base_url: str, now_ms: int) -> Application:
+    redirect_uri, is_for_tests = base_url + CALLBACK, name == TEST_APPLICATION
     for found in await applications.find_all(tx):
-        if found.name == APPLICATION:
-            return await _with_redirect_uri(tx, found, redirect_uri)
+        if found.name == name:
+            return await _corrected(tx, found, redirect_uri, test_tokens=is_for_tests or found.test_tokens)
     application, _ = await applications.create(
-        tx, name=APPLICATION, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms
+        tx, name=name, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms, test_tokens=is_for_tests
     )
     return application
 
 
-async def _with_redirect_uri(tx: Transaction, application: Application, redirect_uri: str) -> Application:
-    """Make the demo callback the application's first redirect URI; keep others that were added."""
-    if application.redirect_uris[0] == redirect_uri:
+async def _corrected(tx: Transaction, application: Application, redirect_uri: str, *, test_tokens: bool) -> Application:
+    """Make the demo callback the application's first redirect URI, and set `test_tokens`; keep other redirect URIs."""
+    uris = application.redirect_uris
+    if uris[0] != redirect_uri:
+        uris = (redirect_uri, *(uri for uri in uris if not uri.endswith(CALLBACK)))
+    changed = msgspec.structs.replace(application, redirect_uris=uris, test_tokens=test_tokens)
+    if changed == application:
         return application
-    others = tuple(uri for uri in application.redirect_uris if not uri.endswith(CALLBACK))
-    changed = msgspec.structs.replace(application, redirect_uris=(redirect_uri, *others))
     await applications.change(
         tx,
         application.application_id,
@@ -85,6 +91,7 @@ async def _with_redirect_uri(tx: Transaction, application: Application, redirect
         scopes=changed.scopes,
         pkce_required=changed.pkce_required,
         on_replay=changed.on_replay,
+        test_tokens=changed.test_tokens,
     )
     return changed
 

@@ -39,8 +39,9 @@ INSERT = f"INSERT INTO authorizations ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, N
 
 # Inserts an authorization code.
 INSERT_CODE = """INSERT INTO codes
-    (seller_id, digest, authorization_id, application_id, redirect_uri, scope, challenge, created_ms, expires_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
+    (seller_id, digest, authorization_id, application_id, redirect_uri, scope, challenge, test_token, created_ms,
+        expires_ms)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
 
 # Selects one authorization.
 GET = f"SELECT {_COLUMNS} FROM authorizations WHERE seller_id = $1 AND authorization_id = $2"
@@ -77,15 +78,17 @@ async def mint_code(  # noqa: PLR0913 - the parts of a consent
     now_ms: int,
     expires_ms: int,
     code: str = "",
+    test_token: bool | None = None,
 ) -> str:
     """Create an authorization with its code, by default a random one, and notify the application's webhooks.
 
-    The caller has validated the application, the seller and `redirect_uri`. Raises `ScopeError`.
+    `test_token` is the mode of its tokens; None leaves it to the exchange. The caller has validated the application,
+    the seller and `redirect_uri`. Raises `ScopeError`.
     """
     scope, code = canonical(scope), code or tokens.new_code(seller_id)
     key = await create(tx, seller_id=seller_id, application_id=application_id, scope=scope, now_ms=now_ms)
-    whose = (seller_id, digest(code), key, application_id)
-    await tx.run(INSERT_CODE, *whose, redirect_uri, scope, challenge, now_ms, expires_ms)
+    whose, mode = (seller_id, digest(code), key, application_id), None if test_token is None else int(test_token)
+    await tx.run(INSERT_CODE, *whose, redirect_uri, scope, challenge, mode, now_ms, expires_ms)
     await outbox.announce_connect(
         tx, seller_id=seller_id, application_id=application_id, action=AUTHORIZED, now_ms=now_ms
     )

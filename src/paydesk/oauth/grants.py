@@ -60,9 +60,9 @@ class Redemption(msgspec.Struct):
         refusal = await self._refuse_used_or_expired(code)
         if refusal is not None:
             return refusal
+        live = self._is_live(code)
         scope = narrow(code.scope, request.scope)
         self._check_scope(scope)
-        live = not request.wants_test
         family = TokenFamily(code.seller_id, tokens.new_family_id(), code.application_id, live, scope)
         if not await store.claim_code(self.tx, code.seller_id, request.code, family.family_id, self.now_ms):
             # A concurrent request has exchanged or expired the code: start over with the new row.
@@ -147,6 +147,18 @@ class Redemption(msgspec.Struct):
             subject = f"{replayed.authorization_id}-{replayed.seller_id}"
             self.alert = OperatorEvent(kind, subject, message, replayed.seller_id, facts)
             await operator_events.record(self.tx, self.alert, self.now_ms)
+
+    def _is_live(self, code: Code) -> bool:
+        """Return whether the code is exchanged for live tokens; refuse the mode that the code does not allow.
+
+        A client that cannot send `test_token` gets the mode of the code, else that of its application.
+        """
+        requested = self.request.wants_test
+        if code.test_token is None:
+            return not (self.application.test_tokens if requested is None else requested)
+        if requested is not None and requested != code.test_token:
+            raise INVALID_GRANT.with_reason("test_token differs from the code's mode")
+        return not code.test_token
 
     def _check_client(self, credential: Credential) -> None:
         """Refuse a code or token that was issued to another application."""

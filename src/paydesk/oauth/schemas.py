@@ -98,7 +98,11 @@ class TokenRequest(Credentials):
     refresh_token: Text = Field("", repr=False, description="Only with `refresh_token`, where it is required.")
     scope: Text | None = Field(None, description="The granted scopes or fewer. Default: all granted scopes.")
     test_token: Literal["true", "false"] | StrictBool | None = Field(
-        None, description="Whether the tokens are for test orders. A refresh keeps the mode of its family."
+        None,
+        description=(
+            "Whether the tokens are for test orders. If it is missing, the code decides if it was issued for one mode,"
+            " else the application's `test_tokens`. A refresh keeps the mode of its family."
+        ),
     )
 
     @property

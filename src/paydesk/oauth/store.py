@@ -31,6 +31,8 @@ class Code(Credential, frozen=True):
     expired_ms: int | None
     exchanged_ms: int | None
     family_id: bytes | None
+    test_token: int | None
+    """Whether it can only be exchanged for test tokens, or only for live ones; None if the exchange chooses."""
 
     def is_valid(self, now_ms: int) -> bool:
         """Return whether the code can be redeemed."""
@@ -68,7 +70,7 @@ class RefreshToken(Credential, frozen=True):
 
 # Selects a code with its authorization and its seller.
 CODE = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
-        c.redirect_uri, c.challenge, c.expires_ms, c.expired_ms, c.exchanged_ms, c.family_id
+        c.redirect_uri, c.challenge, c.expires_ms, c.expired_ms, c.exchanged_ms, c.family_id, c.test_token
     FROM codes c
     JOIN authorizations a ON a.seller_id = c.seller_id AND a.authorization_id = c.authorization_id
     JOIN sellers s ON s.seller_id = c.seller_id

@@ -21,7 +21,7 @@ from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
 LIST = """
-SELECT application_id, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms
+SELECT application_id, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, created_ms, suspended_ms
 FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"""
 
 _uris = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -34,6 +34,7 @@ class _Application(Closed, frozen=True):
     scopes: str
     pkce_required: bool
     on_replay: OnReplay
+    test_tokens: bool
     created_date: Time
 
 
@@ -84,6 +85,7 @@ async def create(call: Call) -> Answer:
         scopes=body.scopes,
         pkce_required=body.pkce_required,
         on_replay=body.on_replay,
+        test_tokens=body.test_tokens,
         now_ms=call.now_ms,
     )
     answer = _present(application)
@@ -119,6 +121,7 @@ async def change(call: Call) -> Answer:
         scopes=after.scopes,
         pkce_required=after.pkce_required,
         on_replay=after.on_replay,
+        test_tokens=after.test_tokens,
     )
     return await _changed(call, "applications.change", before)
 
@@ -233,8 +236,8 @@ def _present_secret(secret: ApplicationSecret) -> SecretDocument:
 
 
 def _of_row(row: Row) -> ApplicationDocument:
-    number, name, redirect_uris, scopes, pkce_required, on_replay, created_ms, suspended_ms = row
-    about = str(number), name, _uris(redirect_uris), scopes, bool(pkce_required), on_replay
+    number, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, created_ms, suspended_ms = row
+    about = str(number), name, _uris(redirect_uris), scopes, bool(pkce_required), on_replay, bool(test_tokens)
     return ApplicationDocument(*about, rfc3339(created_ms), time_or_none(suspended_ms))
 
 

@@ -19,6 +19,7 @@ class _Code(Closed, frozen=True, kw_only=True):
     user_id: int
     redirect_uri: str
     scope: str
+    test_token: bool | None = None
     expires_date: Time
 
 
@@ -64,12 +65,14 @@ async def create(call: Call) -> Answer:
         challenge=body.code_challenge,
         now_ms=call.now_ms,
         expires_ms=expires_ms,
+        test_token=body.test_token,
     )
     document = _Code(
         client_id=str(application.application_id),
         user_id=body.user_id,
         redirect_uri=redirect_uri,
         scope=scope,
+        test_token=body.test_token,
         expires_date=rfc3339(expires_ms),
     )
     await audit.record(call, call.tx, "codes.create", str(body.user_id), after=document)

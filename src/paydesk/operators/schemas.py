@@ -114,6 +114,11 @@ Reason = Annotated[
 ]
 
 
+_TEST_TOKENS = (
+    "Whether an exchange without `test_token` returns test tokens. For clients that cannot send this parameter."
+)
+
+
 class ApplicationRequest(Model):
     """`POST /operator/v1/applications`."""
 
@@ -122,6 +127,7 @@ class ApplicationRequest(Model):
     scopes: Scopes = "offline_access read write"
     pkce_required: bool = False
     on_replay: OnReplay = "revoke"
+    test_tokens: bool = Field(False, description=_TEST_TOKENS)
 
 
 class ApplicationChange(Change):
@@ -132,6 +138,7 @@ class ApplicationChange(Change):
     scopes: Scopes | None = None
     pkce_required: bool | None = None
     on_replay: OnReplay | None = None
+    test_tokens: bool | None = Field(None, description=_TEST_TOKENS)
 
 
 class SecretRequest(Model):
@@ -254,6 +261,13 @@ class CodeRequest(Model):
     scope: Scopes | None = None
     code_challenge: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{43}$"), NO_CARD_NUMBER] | None = None
     code_challenge_method: Annotated[str, Field(pattern="^[Ss]256$")] | None = None
+    test_token: bool | None = Field(
+        None,
+        description=(
+            "Whether the code can only be exchanged for test tokens, or only for live ones. If it is missing, the"
+            " exchange decides."
+        ),
+    )
 
 
 class ResolveRequest(Model):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from paydesk.oauth import store
+from paydesk.oauth.clients import applications
 from paydesk.operation import Answer
+from paydesk.storage.database import Transaction
 from paydesk.web import html, language
 
 PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
@@ -13,8 +17,34 @@ PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
 _CODE = re.compile(r"TG-[0-9a-f]{40}-[0-9]{1,19}", re.ASCII)
 
 
-def page(query: Mapping[str, str]) -> Answer:
-    """Return the page for the parameters that the authorization page sent."""
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """How a code is exchanged for test tokens: by which application, and whether the parameter is needed for it."""
+
+    client_id: str
+    sends_test_token: bool
+
+
+UNKNOWN = Exchange("", sends_test_token=True)
+
+
+def code_of(query: Mapping[str, str]) -> str:
+    """Return the code that the authorization page sent; empty if there is none or it is malformed."""
+    code = query.get("code", "")
+    return code if _CODE.fullmatch(code) else ""
+
+
+async def find_exchange(tx: Transaction, code: str) -> Exchange:
+    """Return how the code is exchanged, or `UNKNOWN` if this service did not issue it."""
+    found = await store.find_code(tx, code)
+    application = await applications.get(tx, found.application_id) if found is not None else None
+    if found is None or application is None:
+        return UNKNOWN
+    return Exchange(str(application.application_id), found.test_token is None and not application.test_tokens)
+
+
+def page(query: Mapping[str, str], exchange: Exchange) -> Answer:
+    """Return the page for the parameters that the authorization page sent, with the command that exchanges the code."""
     code = query.get("code", "")
     return html.page(
         "callback.html",
@@ -22,7 +52,9 @@ def page(query: Mapping[str, str]) -> Answer:
         package="paydesk.sandbox",
         title="The seller agreed" if code else "The seller did not agree" if "error" in query else "No code",
         parameters=[(name, query[name]) for name in PARAMETERS if name in query],
-        code=code if _CODE.fullmatch(code) else "",
+        code=code_of(query),
+        client_id=exchange.client_id,
+        sends_test_token=exchange.sends_test_token,
         is_agreed=bool(code),
         is_refused="error" in query,
     )

@@ -62,7 +62,9 @@ async def empty_inbox(call: Call) -> Handled:
 
 async def show_callback(call: Call) -> Handled:
     """Return the page that displays the authorization code."""
-    return callback.page(call.query)
+    code = callback.code_of(call.query)
+    exchange = await call.database.read(lambda tx: callback.find_exchange(tx, code)) if code else callback.UNKNOWN
+    return callback.page(call.query, exchange)
 
 
 async def show_clock(call: Call) -> Answer:

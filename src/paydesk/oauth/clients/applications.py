@@ -23,11 +23,11 @@ class ApplicationSecret:
     expires_ms: int | None
 
 
-_COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, public_key_live, public_key_test,
-    suspended_ms, created_ms"""
+_COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, public_key_live,
+    public_key_test, suspended_ms, created_ms"""
 
 # Inserts an application.
-INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 
 # Selects one application.
 GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
@@ -42,7 +42,8 @@ LOCK_SHARED = f"{GET} FOR SHARE"
 LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
 # Updates the fields that an operator may change.
-CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6
+CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6,
+        test_tokens = $7
     WHERE application_id = $1"""
 
 # Deletes an application that nothing uses.
@@ -86,11 +87,12 @@ async def create(
     now_ms: int,
     pkce_required: bool = False,
     on_replay: OnReplay = "revoke",
+    test_tokens: bool = False,
 ) -> tuple[Application, Secret]:
     """Create an application with its first secret, of which only the digest is stored."""
     application_id = ids.application_number()
     public_keys = tokens.new_public_key(live=True), tokens.new_public_key(live=False)
-    settable = name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay
+    settable = name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay, int(test_tokens)
     row = (application_id, *settable, *public_keys, None, now_ms)
     await tx.run(INSERT, *row)
     _, secret = await add_secret(tx, application_id, now_ms)
@@ -134,12 +136,12 @@ async def change(
     scopes: str,
     pkce_required: bool,
     on_replay: OnReplay,
+    test_tokens: bool,
 ) -> bool:
     """Set every field that an operator may change. Return False if the application is unknown."""
     tx.notify("applications")
-    return bool(
-        await tx.run(CHANGE, application_id, name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay)
-    )
+    settable = name, json.dumps(redirect_uris), scopes, int(pkce_required), on_replay, int(test_tokens)
+    return bool(await tx.run(CHANGE, application_id, *settable))
 
 
 async def delete(tx: Transaction, application_id: int) -> None:

@@ -33,7 +33,10 @@ _uris = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Application(msgspec.Struct, frozen=True):
-    """An application. `scopes`, in alphabetical order, are the most it may request, and the default of a request."""
+    """An application. `scopes`, in alphabetical order, are the most it may request, and the default of a request.
+
+    `test_tokens` is the mode of an exchange without `test_token` whose code has no mode of its own.
+    """
 
     application_id: int
     name: str
@@ -41,6 +44,7 @@ class Application(msgspec.Struct, frozen=True):
     scopes: str
     pkce_required: bool
     on_replay: OnReplay
+    test_tokens: bool
     public_key_live: str
     public_key_test: str
     suspended_ms: int | None
@@ -49,8 +53,8 @@ class Application(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, row: Row) -> Application:
         """Return the application of a row that begins with its columns."""
-        values: list[Any] = list(row[:10])
-        values[2], values[4] = _uris(values[2]), bool(values[4])
+        values: list[Any] = list(row[:11])
+        values[2], values[4], values[6] = _uris(values[2]), bool(values[4]), bool(values[6])
         return cls(*values)
 
     def public_key(self, *, live: bool) -> str:
@@ -60,7 +64,7 @@ class Application(msgspec.Struct, frozen=True):
 
 # Selects an application with all its secrets, one row each; one row without a secret if it has none.
 WITH_SECRETS = """SELECT a.application_id, a.name, a.redirect_uris, a.scopes, a.pkce_required, a.on_replay,
-        a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
+        a.test_tokens, a.public_key_live, a.public_key_test, a.suspended_ms, a.created_ms,
         s.secret_id, s.digest, s.expires_ms, s.expired_ms
     FROM applications a LEFT JOIN application_secrets s ON s.application_id = a.application_id
     WHERE a.application_id = $1"""
@@ -103,13 +107,13 @@ async def authenticate(
     """
     given, changes = digest(client_secret), cache.changes if cache is not None else 0
     rows = await tx.all(WITH_SECRETS, number(client_id))
-    matching = [row for row in rows if hmac.compare_digest(given, row[11] or _UNKNOWN_CLIENT_DIGEST)]
+    matching = [row for row in rows if hmac.compare_digest(given, row[12] or _UNKNOWN_CLIENT_DIGEST)]
     if not rows:
         hmac.compare_digest(given, _UNKNOWN_CLIENT_DIGEST)
         return INVALID_CLIENT.with_reason("unknown client")
-    if not matching or matching[0][11] is None:
+    if not matching or matching[0][12] is None:
         return INVALID_CLIENT.with_reason("secret differs")
-    application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 10, 12, 13))
+    application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 11, 13, 14))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
         application = Application.of(matching[0])
         if cache is not None and application.suspended_ms is None:

@@ -55,6 +55,7 @@ async def show(call: Call) -> Answer:
         application=application.name,
         host=authorization.host(asked.redirect_uri),
         scopes=scopes.for_display(scope),
+        test_tokens=application.test_tokens,
         seller=session,
         request=request_token,
         return_to=asked.path(),
