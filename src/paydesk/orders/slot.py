@@ -51,7 +51,7 @@ def _queued_order(conflicting: Order, application_id: int, labels: Labels) -> Re
 
 def _advice_on_order(order: Order) -> str:
     if order.state == status.CHECK_ON_TERMINAL:
-        return f"{OUTCOME_UNKNOWN}: {WAIT}"
+        return f"{OUTCOME_UNKNOWN}; {WAIT}"
     header = f" and {CANCEL_AT_TERMINAL}" if order.status == "at_terminal" else ""
     return f"{WAIT}, or cancel it with POST /v1/orders/{order.order_id}/cancel{header}"
 
