@@ -80,12 +80,8 @@ async def test_the_client_on_node(service: Service) -> None:
         for method, given, _ in ON_NODE
     ]
     for (method, _, successor), answer in zip(ON_NODE, await asyncio.gather(*calls), strict=True):
-        assert answer == {
-            "failure": "MercadoPagoError",
-            "status": 410,
-            "error": "gone",
-            "message": _message(successor),
-        }, method
+        expected = {"failure": "MercadoPagoError", "status": 410, "error": "gone", "message": _message(successor)}
+        assert expected.items() <= answer.items(), method
 
 
 def _message(successor: str) -> str:

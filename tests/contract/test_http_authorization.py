@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from accounts import other_application, with_scope
@@ -14,13 +16,21 @@ from service import Reply, Service, running
 pytestmark = pytest.mark.sqlite_alone
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
+NEEDED = "an access token (APP_USR-… or TEST-…) of POST /oauth/token"
 MISSING, INVALID = "authorization value not present", "invalid access token"
 
 
-def _refused(reply: Reply, message: str) -> None:
+UNKNOWN = "the token is unknown; send an access token (APP_USR-… or TEST-…) of POST /oauth/token, unchanged"
+
+
+def _refused(reply: Reply, message: str) -> str:
+    """Check the response, and return its only detail."""
     assert (reply.status, reply.code, reply.headers["www-authenticate"]) == (401, "unauthorized", "Bearer")
-    assert reply.body["errors"] == [{"code": "unauthorized", "message": message, "details": []}]
+    (detail,) = reply.details
+    assert reply.body["errors"] == [{"code": "unauthorized", "message": message, "details": [detail]}]
     assert (reply.body["code"], reply.body["message"], reply.body["status"]) == ("unauthorized", message, 401)
+    assert reply.body["cause"] == [{"code": "unauthorized", "description": f"{message}: {detail}."}]
+    return detail
 
 
 async def _with(service: Service, *authorization: str) -> Reply:
@@ -28,18 +38,28 @@ async def _with(service: Service, *authorization: str) -> Reply:
 
 
 async def test_no_bearer(service: Service) -> None:
-    """Nothing, an empty header, another scheme: the value is not present."""
+    """Nothing, an empty header, another scheme: the value is not present, and the detail says what is missing."""
     token = service.access_token
-    for authorization in ([], [""], ["Bearer"], ["Bearer "], ["Basic dTpw"], [token]):
-        _refused(await _with(service, *authorization), MISSING)
+    for authorization, expected in (
+        ([], "send the header Authorization: Bearer with an access token"),
+        ([""], "the header Authorization does not begin with Bearer; "),
+        (["Bearer"], "the header Authorization has no token; "),
+        (["Bearer "], "the header Authorization has no token; "),
+        (["Basic dTpw"], "the header Authorization does not begin with Bearer; "),
+        ([token], "the header Authorization does not begin with Bearer; "),
+    ):
+        reply = await _with(service, *authorization)
+        assert _refused(reply, MISSING).startswith(expected)
+        assert b"dTpw" not in reply.raw
+        assert token.encode() not in reply.raw
 
 
 async def test_an_invalid_token_returns_401(service: Service) -> None:
-    """Garbage, a wrong digit, another seller's number, a token with something after it: invalid."""
+    """Garbage, a wrong digit, another seller's number, a token with something after it: one answer for all guesses."""
     token = service.access_token
     changed = token.replace(token[-30], "0" if token[-30] != "0" else "1")
-    for given in ("x", changed, token[:-1], f"{token}0", f"{token} x", "TG-" + "0" * 40 + "-1", "a" * 4000):
-        _refused(await _with(service, f"Bearer {given}"), INVALID)
+    for given in ("x", changed, token[:-1], f"{token}0", f"{token} x", "a" * 4000):
+        assert _refused(await _with(service, f"Bearer {given}"), INVALID) == UNKNOWN
 
 
 async def test_the_bearer_scheme_is_case_insensitive(service: Service) -> None:
@@ -49,28 +69,61 @@ async def test_the_bearer_scheme_is_case_insensitive(service: Service) -> None:
 
 
 async def test_a_token_of_another_surface(service: Service) -> None:
-    """A terminal's and an operator's token open no door of applications, nor does an application's open theirs."""
+    """401 on every surface but its own; the detail says which kind was sent, known or not, and which is needed."""
     terminal, operator = await service.terminal(), credentials.new_token()
     await service.database.write(
         lambda tx: credentials.add_operator(tx, operator, "anna", "owner", service.clock.now_ms())
     )
-    for token in (terminal.token, operator.reveal()):
+    public_key = f"TEST-{uuid.uuid4()}"
+    for token, kind in (
+        (terminal.token, "a terminal's token (PDT-…)"),
+        ("PDT-" + "0" * 40 + "-1", "a terminal's token (PDT-…)"),
+        (operator.reveal(), "an operator's token (PDO-…)"),
+        ("PDO-guess", "an operator's token (PDO-…)"),
+        ("TG-" + "0" * 40 + "-1", "a refresh token or an authorization code (TG-…)"),
+        ("whsec_AAAA", "a webhook secret (whsec_…)"),
+        (public_key, "a public key"),
+    ):
         for method, path in (("GET", ORDER), ("POST", "/v1/orders"), ("GET", "/terminals/v1/list")):
-            _refused(await service.request(method, path, token=token), INVALID)
+            reply = await service.request(method, path, token=token)
+            assert _refused(reply, INVALID) == f"{kind} was sent; this operation needs {NEEDED}"
+            assert token.encode() not in reply.raw
     assert (await service.request("GET", "/operator/v1/sellers", token=operator.reveal())).status == 200
-    for path in ("/operator/v1/sellers", "/device/v1/next"):
-        _refused(await service.request("GET", path), INVALID)
-    _refused(await service.request("GET", "/operator/v1/sellers", token=terminal.token), INVALID)
+    for path, needed in (
+        ("/operator/v1/sellers", "an operator's token (PDO-…)"),
+        ("/device/v1/next", "the terminal's own token (PDT-…)"),
+    ):
+        expected = f"a test access token (TEST-…) was sent; this operation needs {needed}"
+        assert _refused(await service.request("GET", path), INVALID) == expected
+    reply = await service.request("GET", "/operator/v1/sellers", token=terminal.token)
+    assert _refused(reply, INVALID).startswith("a terminal's token (PDT-…) was sent; ")
 
 
 async def test_an_expired_token_returns_401(database: Database, clock: MovableClock) -> None:
-    """To the second, also when it was good a moment ago."""
+    """To the second, also when it was valid a moment before; the detail says so, but not of a guess."""
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:
         clock.advance(15_552_000_000 - 1)
         assert (await service.request("GET", ORDER)).status == 404
         clock.advance(1)
-        _refused(await service.request("GET", ORDER), INVALID)
+        for _ in range(2):
+            detail = _refused(await service.request("GET", ORDER), INVALID)
+            assert detail.startswith("the access token has expired; ")
+            assert "grant_type refresh_token" in detail
+        token = service.access_token
+        guess = f"{token[:-30]}{'0' if token[-30] != '0' else '1'}{token[-29:]}"
+        assert _refused(await service.request("GET", ORDER, token=guess), INVALID) == UNKNOWN
+
+
+async def test_a_revoked_token_returns_401(service: Service) -> None:
+    """The detail says that it was revoked, or that the seller has withdrawn the authorization."""
+    for change, expected in (
+        ("UPDATE access_tokens SET revoked_ms = 1", "the access token was revoked; "),
+        ("UPDATE authorizations SET withdrawn_ms = 1", "the seller has withdrawn the application's authorization; "),
+    ):
+        token = await with_scope(service, "read")
+        await service.scene.run(change)
+        assert _refused(await service.request("GET", ORDER, token=token), INVALID).startswith(expected)
 
 
 async def test_suspended_callers_return_403(service: Service) -> None:

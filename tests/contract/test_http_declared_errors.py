@@ -38,7 +38,7 @@ SETTINGS = Settings(
 FIRST = ("request_timeout", "unauthorized", "too_many_requests")
 """What is asked of all operations at once: one takes a second, one counts failures, one exhausts them."""
 FLAT = {"message", "error", "error_description", "status", "cause"}
-LISTED = {"errors", "error", "message", "status"}
+LISTED = {"errors", "error", "message", "status", "cause"}
 NOTICES = {
     "sign_in_failed": "failed",
     "sign_in_throttled": "throttled",
@@ -123,8 +123,16 @@ def _codes(table: Table, reply: Reply) -> set[str]:
     if table.name == "token":
         assert set(reply.body) == FLAT
         return {reply.body["error"]}
-    assert set(reply.body) >= LISTED
-    return {error["code"] for error in reply.body["errors"]}
+    body = reply.body
+    assert set(body) >= LISTED
+    described = [(error["code"], detail) for error in body["errors"] for detail in error["details"] or [""]]
+    assert [cause["code"] for cause in body["cause"]] == [code for code, _ in described]
+    for cause, (_, detail) in zip(body["cause"], described, strict=True):
+        # The path and the rule of a detail; a rule such as `is required` is in the message.
+        assert detail.partition(" - ")[0][1:] in cause["description"]
+        assert reply.status == 401 or cause["description"].endswith("."), cause
+    assert reply.status == 401 or body["message"] == body["cause"][0]["description"]
+    return {error["code"] for error in body["errors"]}
 
 
 def _codes_of_page(page: str) -> set[str]:

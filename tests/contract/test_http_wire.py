@@ -48,6 +48,7 @@ def _is(reply: Reply, status: int, code: str) -> bool:
     return (
         (reply.status, reply.code, reply.headers["content-type"]) == (status, code, "application/json")
         and reply.body["errors"][0]["code"] == code
+        and reply.body["cause"][0] == {"code": code, "description": reply.body["message"]}
         and len(reply.headers["x-request-id"]) == 36
     )
 

@@ -15,6 +15,8 @@ from structlog.testing import capture_logs
 
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
+from paydesk.http.request import SANDBOX_HEADER_GONE
+from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.storage.connect import open_database
 from service import Reply, Service, running
 
@@ -22,6 +24,7 @@ FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 PATHS = ("/oauth/token", "/oauth/revoke", "/oauth/introspect")
 KIB = 1024
+VERIFIER_RULE = "must be 43 to 128 characters out of letters, digits and - . _ ~"
 
 every_path = pytest.mark.parametrize("path", PATHS)
 
@@ -64,7 +67,7 @@ def as_form(body: dict[str, Any]) -> bytes:
     return urlencode(body).encode()
 
 
-def as_json(body: dict[str, Any]) -> bytes:
+def as_json(body: Any) -> bytes:
     """The body as JSON."""
     return json.dumps(body).encode()
 
@@ -147,6 +150,85 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         assert reply.body["message"] == reply.body["error_description"], shown
         assert any(expected in reason for reason in found), shown
     assert (await post(wired, path, document, JSON)).status == 200
+
+
+@every_path
+async def test_the_message_names_the_parameter(wired: Service, path: str) -> None:
+    """Missing, empty, unknown, repeated or malformed: named as JSON and as a form, masked, and never its value."""
+    body = await body_for(wired.scene, path)
+    without = {name: value for name, value in body.items() if name != "client_secret"}
+    value = "never-in-a-response"
+    long, card, odd = "x" * 70, "4509953566233704", 'a"b é'
+    digits, unknown = "client_id must be a string of digits.", "is not a known parameter."
+    last = "grant_type" if path == "/oauth/token" else "token"
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "client_id is missing."),
+        (without, "client_secret is missing."),
+        ({**body, "client_secret": ""}, "client_secret is missing."),
+        ({name: sent for name, sent in body.items() if name != last}, f"{last} is missing."),
+        ({**body, "state": value}, f"state {unknown}"),
+        ({**body, long: value}, f'"{long[:64]}" {unknown}'),
+        ({**body, card: value}, f'"***" {unknown}'),
+        ({**body, odd: value}, f'"a\\"b \\u00e9" {unknown}'),
+        ({**body, last: f"{value}\x00"}, f"{last} must not contain control characters or invisible characters."),
+    ]
+    if path == "/oauth/token":
+        cases += [
+            ({**body, "code": value}, "code must not be sent with grant_type refresh_token."),
+            ({**body, "code_verifier": "short"}, f"code_verifier {VERIFIER_RULE}."),
+            ({**body, "test_token": value}, "test_token must be true or false."),
+        ]
+    for sent, message in cases:
+        for content_type, encoded in ((JSON, as_json), (FORM, as_form)):
+            await _is_named(await post(wired, path, encoded(sent), content_type), message, value)
+    for sent, message in (
+        ({**body, "client_id": [value]}, digits),
+        ({**body, "client_id": 1.5}, digits),
+        ({**body, last: {value: value}}, f"{last} must be a string."),
+        ({**body, "client_secret": None}, "client_secret must not be null."),
+    ):
+        await _is_named(await post(wired, path, as_json(sent), JSON), message, value)
+    document, form = as_json(body), as_form(body)
+    for data, content_type, message in (
+        (document[:-1] + f', "{last}": "{value}"}}'.encode(), JSON, f"{last} is sent twice."),
+        (document[:-1] + f', "{card}": 1, "{card}": "{value}"}}'.encode(), JSON, '"***" is sent twice.'),
+        (form + f"&{last}={value}".encode(), FORM, f"{last} is sent twice."),
+        (form + f"&{card}=1&{card}={value}".encode(), FORM, '"***" is sent twice.'),
+    ):
+        await _is_named(await post(wired, path, data, content_type), message, value)
+    reply = await post(wired, f"{path}?{last}={value}", document, JSON)
+    await _is_named(reply, f"{last} must be sent in the body, not in the query string.", value)
+    reply = await post(wired, path, document, JSON, X_Test_Scope="sandbox")
+    await _is_named(reply, SANDBOX_HEADER_GONE, value)
+
+
+@every_path
+async def test_an_unreadable_body_has_the_coarse_message(wired: Service, path: str) -> None:
+    """JSON in place of a form and the reverse, another type, no object: one sentence."""
+    body = await body_for(wired.scene, path)
+    for data, content_type in (
+        (as_json(body), FORM),
+        (as_form(body), JSON),
+        (as_json(body), "text/plain"),
+        (as_json([body]), JSON),
+        (b"{", JSON),
+    ):
+        await _is_named(await post(wired, path, data, content_type), INVALID_REQUEST.message, body["client_secret"])
+
+
+async def _is_named(reply: Reply, message: str, value: str) -> None:
+    """Check the flat body with this message, and that the value is not in it."""
+    assert (reply.status, reply.body) == (
+        400,
+        {
+            "message": message,
+            "error": "invalid_request",
+            "error_description": message,
+            "status": 400,
+            "cause": [],
+        },
+    )
+    assert value.encode() not in reply.raw
 
 
 @every_path

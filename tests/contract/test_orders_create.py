@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any
 
 import pytest
@@ -137,7 +138,7 @@ async def test_an_invalid_field_is_named(service: Service) -> None:
 
 
 async def test_all_faults_are_listed(service: Service) -> None:
-    """In document order; the first one is also the flat error."""
+    """In document order; the first one is also the flat error, and each is a sentence in `cause`."""
     change: dict[str, Any] = {"external_reference": "!", "transactions": {"payments": [{"amount": "0", "tip": "1"}]}}
     reply = await service.create(await service.terminal(), **change)
     assert [error["code"] for error in reply.body["errors"]] == [
@@ -152,21 +153,65 @@ async def test_all_faults_are_listed(service: Service) -> None:
     ]
     first = reply.body["errors"][0]
     assert reply.body["error"] == first["code"]
-    assert reply.body["message"] == first["message"]
     assert reply.body["status"] == 400
+    assert [(cause["code"], cause["description"]) for cause in reply.body["cause"]] == [
+        (
+            "property_value",
+            "A property has a value that is not allowed: '$.external_reference' must have 1 to 64 letters, digits, _"
+            " and -.",
+        ),
+        (
+            "property_value",
+            "A property has a value that is not allowed: '$.transactions.payments[0].amount' must be above zero.",
+        ),
+        ("unsupported_properties", "A property is unknown: '$.transactions.payments[0].tip'."),
+    ]
+    assert reply.body["message"] == reply.body["cause"][0]["description"]
 
 
 async def test_another_sellers_terminal_returns_403(service: Service) -> None:
-    """The same response as for an unknown terminal and one of the other mode."""
+    """The same response as for an unknown terminal, whatever the modes of terminal and token; it says what to send."""
     outsider = await other_seller(service)
     foreign = [
         "NEWLAND_N950__NOWHERE",
+        "PAYDESK_VIRTUAL__NOWHERE",
         (await outsider.terminal()).id,
-        (await service.terminal(live=True)).id,
+        (await outsider.terminal(live=True)).id,
+        (await outsider.terminal(terminal_id=_virtual_id())).id,
     ]
-    replies = [await service.request("POST", "/v1/orders", order_body(terminal_id)) for terminal_id in foreign]
+    replies = [
+        await service.request("POST", "/v1/orders", order_body(terminal_id), token=token)
+        for terminal_id in foreign
+        for token in (service.access_token, service.live_access_token)
+    ]
     assert {(reply.status, reply.code) for reply in replies} == {(403, "forbidden_checking_terminal_owner")}
     assert len({reply.raw for reply in replies}) == 1
+    assert (
+        replies[0]
+        .body["message"]
+        .endswith(
+            ": '$.config.point.terminal_id' must be an id from GET /terminals/v1/list with the same access token."
+        )
+    )
+
+
+async def test_a_terminal_of_the_other_mode_is_explained_to_its_own_seller(service: Service) -> None:
+    """403 that says which kind of token the terminal takes, and where to get one."""
+    virtual = await service.terminal(terminal_id=_virtual_id())
+    for terminal, token, expected in (
+        (virtual, service.live_access_token, ("is a virtual terminal", "test_token: true", "`test_tokens`")),
+        (await service.terminal(), service.live_access_token, ("is a test terminal", "test_token: true")),
+        (await service.terminal(live=True), service.access_token, ("is a live terminal", "live token (APP_USR-…)")),
+    ):
+        reply = await service.request("POST", "/v1/orders", order_body(terminal.id), token=token)
+        assert (reply.status, reply.code) == (403, "forbidden_checking_terminal_owner")
+        for text in ("The terminal belongs to the other mode", "'$.config.point.terminal_id'", *expected):
+            assert text in reply.body["message"], reply.body
+    assert (await service.create(virtual)).status == 201
+
+
+def _virtual_id() -> str:
+    return f"PAYDESK_VIRTUAL__{uuid.uuid4().hex[:12].upper()}"
 
 
 @pytest.mark.parametrize("mode", ["STANDALONE", "UNDEFINED"])
@@ -174,6 +219,7 @@ async def test_a_terminal_in_another_mode_returns_409(service: Service, mode: An
     """STANDALONE, or no mode set."""
     reply = await service.create(await service.terminal(mode=mode))
     assert (reply.status, reply.code) == (409, "terminal_not_in_pdv_mode")
+    assert f"Its operating_mode is {mode}; PATCH /terminals/v1/setup changes it." in reply.body["message"]
 
 
 async def test_a_self_service_terminal_accepts_orders(service: Service) -> None:
@@ -188,8 +234,9 @@ async def test_the_conflicting_order_is_named_to_its_own_application(service: Se
     own = await service.create(terminal)
     other = await (await other_application(service)).create(terminal)
     assert (own.status, own.code) == (other.status, other.code) == (409, "already_queued_order_on_terminal")
-    assert first in own.details[0]
-    assert other.details == []
+    assert f": {first} is created on this terminal; " in own.body["message"]
+    assert f"POST /v1/orders/{first}/cancel." in own.body["message"]
+    assert other.body["message"].endswith(": retry with the same X-Idempotency-Key when it has ended.")
     assert first.encode() not in other.raw
 
 

@@ -183,15 +183,18 @@ async def test_an_order_and_an_action_exclude_each_other(service: Service) -> No
     action_id = (await print_on(service, terminal)).body["id"]
     for reply in (await service.create(terminal), await print_on(service, terminal)):
         assert refusal(reply) == OCCUPIED
-        assert reply.details == [f"the print action {action_id} is created on this terminal"]
+        (detail,) = reply.details
+        assert detail.startswith(f"the print action {action_id} is created on this terminal; ")
+        assert detail.endswith(f"POST {PATH}/{action_id}/cancel")
     application = await other_application(service)
     foreign = await service.request("POST", "/v1/orders", order_body(terminal.id), token=application.access_token)
-    assert (refusal(foreign), foreign.details) == (OCCUPIED, [])
+    assert (refusal(foreign), action_id.encode() in foreign.raw) == (OCCUPIED, False)
     assert (await service.request("POST", f"{PATH}/{action_id}/cancel")).status == 200
 
     order_id = (await service.create(terminal)).body["id"]
     refused = await print_on(service, terminal)
-    assert (refusal(refused), refused.details) == (OCCUPIED, [f"{order_id} is created on this terminal"])
+    assert refusal(refused) == OCCUPIED
+    assert refused.details[0].startswith(f"{order_id} is created on this terminal; ")
     assert (await service.cancel(order_id)).status == 200
     assert (await print_on(service, terminal)).status == 201
     assert await check.check(service.database) == []
@@ -273,7 +276,8 @@ async def test_an_action_holds_its_terminal_for_operators(service: Service) -> N
         assert await person.refused("DELETE", f"terminals/{terminal_id}") == (409, "in_use")
         body = {"terminals": [{"id": terminal_id, "operating_mode": "STANDALONE"}]}
         busy = await service.request("PATCH", "/terminals/v1/setup", body)
-        assert (refusal(busy), busy.details) == ((409, "terminal_busy"), ["'$.terminals[0]' - has a print action"])
+        expected = "'$.terminals[0]' - has a print action; wait for it to end, or cancel it"
+        assert (refusal(busy), busy.details) == ((409, "terminal_busy"), [expected])
 
         released = await person.did("POST", f"terminals/{terminal_id}/release", {"reason": "The printer is broken."})
         assert released == {"released": {"type": "print", "id": action["id"], "status": "canceled"}}

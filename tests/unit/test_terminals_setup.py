@@ -74,7 +74,8 @@ async def test_setup_sets_all_or_none(desk: Desk) -> None:
     refusal = await desk.setup((other, "STANDALONE"), ("NO__SUCH", "PDV"))
     assert refused(refusal) == "terminal_not_found"
     assert isinstance(refusal, Refusal)
-    assert refusal.details == ("'$.terminals[1]' - is unknown",)
+    (detail,) = refusal.details
+    assert detail.startswith("'$.terminals[1]' - is unknown; send an id from GET /terminals/v1/list")
     assert (await modes(desk))[other] == "UNDEFINED"
     answered(await desk.setup((other, "STANDALONE"), (desk.terminal_id, "SELF_SERVICE")))
     assert await modes(desk) == {other: "STANDALONE", desk.terminal_id: "SELF_SERVICE"}

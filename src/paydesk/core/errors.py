@@ -92,7 +92,10 @@ NOT_FOUND = ErrorKind("not_found", 404, "Unknown path.")
 METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind("request_timeout", 408, "The request did not arrive in time.")
 IDEMPOTENCY_KEY_ALREADY_USED = ErrorKind(
-    "idempotency_key_already_used", 409, "This X-Idempotency-Key was used for another request."
+    "idempotency_key_already_used",
+    409,
+    "This X-Idempotency-Key was used for another request. Use a new key for a new request; repeat the earlier one"
+    " unchanged.",
 )
 IN_USE = ErrorKind("in_use", 409, "It is in use and can't be deleted or replaced.")
 GONE = ErrorKind("gone", 410, "This operation is retired.")
@@ -102,7 +105,11 @@ UNSUPPORTED_MEDIA_TYPE = ErrorKind("unsupported_media_type", 415, "The body must
 MISDIRECTED_REQUEST = ErrorKind(
     "misdirected_request", 421, "This host name is not configured. Use the host of the service's `public_url`."
 )
-RESOURCE_LOCKED = ErrorKind("resource_locked", 423, "A request with this X-Idempotency-Key is still running.")
+RESOURCE_LOCKED = ErrorKind(
+    "resource_locked",
+    423,
+    "A request with this X-Idempotency-Key is still running. Retry in a second, with the same key.",
+)
 TOO_MANY_REQUESTS = ErrorKind("too_many_requests", 429, "Too many requests. Try again later.")
 HEADERS_TOO_LARGE = ErrorKind("headers_too_large", 431, "The request has too many or too large headers.")
 INTERNAL_ERROR = ErrorKind(

@@ -6,6 +6,7 @@ Callers should not log such values at all; this is the safety net.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
@@ -47,6 +48,8 @@ _NAMED = re.compile(
 _JSON_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"?|\\+"[^"]*"?|[\[{].*|[^\s,}\]]*""", re.DOTALL)
 _FORM_VALUE = re.compile(r"[^&;\s]*")
 _ESCAPED = re.compile(r"\\u00(3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+NAME_CHARACTERS_MAX = 64
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})
 
 
@@ -109,6 +112,17 @@ def redacted(value: Any, name: str = "") -> Any:
         text = f"{value:.0f}" if isinstance(value, float) else str(value)
         return value if _without_secrets(text, name) == text else MASK
     return _without_secrets(str(value), name)
+
+
+def redacted_name(name: str) -> str:
+    """Return the name of a field of a request as an error may show it: masked, at most 64 characters, in ASCII.
+
+    Any other name than one of letters, digits and underscores is in quotation marks, escaped as in JSON.
+    """
+    # A name may be a card number or a secret, so it is masked before it is truncated.
+    name = str(redacted(name))
+    is_plain = len(name) <= NAME_CHARACTERS_MAX and _PLAIN_NAME.fullmatch(name)
+    return name if is_plain else json.dumps(name[:NAME_CHARACTERS_MAX])
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

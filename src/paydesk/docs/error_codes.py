@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from paydesk.api import OPERATIONS
-from paydesk.core.errors import GONE, ErrorKind
+from paydesk.core.errors import GONE, PROPERTY_VALUE, ErrorKind, Fault, Refusal
 from paydesk.docs.markdown import page, table
 from paydesk.http.advice import ADVICE
+from paydesk.http.error_body import listed
 from paydesk.http.openapi import errors_in_order, path_template
 from paydesk.http.openapi_components import SURFACES
 from paydesk.http.retired import DESCRIBED
@@ -19,8 +21,24 @@ _ERRORS_HEAD = """\
 <!-- Written by `make generate` from the table of operations; changes made here are lost. -->
 
 Each operation lists its errors in the order of its checks. The response reports the first check that fails, and all
-errors in a body at once. The [last section](#every-error) says what each error means and what to do about it. The token
-endpoints respond with a flat body, all other operations with a list under `errors`."""
+errors in a body at once. The [last section](#every-error) says what each error means and what to do about it.
+
+## The body
+
+Every error is JSON, those of the server itself (408, 431, malformed HTTP) included:
+
+```json
+{example}
+```
+
+- `errors` has all errors. `code` is stable: compare it. `message` and `details` are for people and may change.
+- `error`, `status` and `message` describe the first error for clients that keep nothing else: `message` has the first
+  detail too. On 401 `message` is either `authorization value not present` or `invalid access token`.
+- `cause` has a sentence for each detail. Official clients keep it as `causes`.
+
+The token endpoints respond with a flat body: `error` is the code, `message` and `error_description` are the same
+sentence, and `cause` is empty. There is one sentence for each code, so that a guess reveals nothing; only that of
+`invalid_request` names the parameter that is missing, unknown, repeated or malformed."""
 
 _RETIRED_HEAD = """\
 Operations of the earlier API respond with 410 `gone` before any other check, with the successor in the message and in a
@@ -30,7 +48,7 @@ Operations of the earlier API respond with 410 `gone` before any other check, wi
 def page_of_errors() -> str:
     """Return the page: the errors of every operation, then every error with what to do."""
     errors = [(row, errors_in_order(row)) for row in OPERATIONS]
-    parts = [_ERRORS_HEAD]
+    parts = [_ERRORS_HEAD.replace("{example}", _example())]
     for surface, text in SURFACES.items():
         listed = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]
         if listed:
@@ -48,6 +66,11 @@ def page_of_errors() -> str:
             ((kind.status, f"`{kind.code}`", kind.message, ADVICE.get(kind.code, "")) for kind in every),
         ),
     )
+
+
+def _example() -> str:
+    fault = Fault(PROPERTY_VALUE, "'$.transactions.payments[0].amount' - must be above zero")
+    return json.dumps(listed(Refusal(PROPERTY_VALUE, "an example", faults=(fault,))), indent=2)
 
 
 def _errors_of(row: Operation, kinds: Iterable[ErrorKind]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jiter
@@ -15,6 +16,7 @@ from paydesk.core.errors import (
     PAYLOAD_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
     UNSUPPORTED_PROPERTIES,
+    ErrorKind,
     Refusal,
 )
 
@@ -27,13 +29,16 @@ FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 HTTP_VERSIONS = frozenset({"1.1", "1.0"})
 
 HeaderField = tuple[bytes, bytes]
+NameFault = Callable[[str, str, str], Refusal]
+"""Returns the refusal for a reason, the name of a field and the rule that the field breaks."""
 
 _LONG_NUMBER = re.compile(rb"[0-9][0-9.eE+-]{20}")
 # Escapes in runs: a body of nothing but escapes takes a twentieth of the time.
 _STRING = re.compile(rb'"[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"')
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_WITH_KEY = re.compile(r' ".*"', re.DOTALL)
+_WITH_KEY = re.compile(r' "(.*)"', re.DOTALL)
+_REPEATED = "is sent twice"
 
 
 def is_framing_unambiguous(fields: list[HeaderField], version: str) -> bool:
@@ -71,15 +76,18 @@ def too_large(bytes_max: int = BODY_BYTES_MAX) -> Refusal:
     return PAYLOAD_TOO_LARGE.with_reason(f"body of more than {bytes_max} bytes", message=message)
 
 
-def parse_json(raw: bytes) -> Any:
+def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
     """Return the document: strict JSON in UTF-8, no duplicate key, limited in depth, members and digits.
 
-    Raises `json_syntax_error`.
+    Raises `json_syntax_error`; for a duplicate key the refusal of `name_fault` if there is one.
     """
     try:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        raise JSON_SYNTAX_ERROR.with_reason(_without_content(str(error)), _without_content(str(error))) from None
+        reason, key = _without_content(str(error)), _WITH_KEY.search(str(error))
+        if name_fault is not None and key is not None:
+            raise name_fault(reason, key[1], _REPEATED) from None
+        raise JSON_SYNTAX_ERROR.with_reason(reason, reason) from None
     # A body with few brackets and commas is within the limits, so most documents need no traversal.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
@@ -88,10 +96,13 @@ def parse_json(raw: bytes) -> Any:
     return document
 
 
-def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[str, str]:
+def parse_form(
+    raw: bytes, *, invisible_allowed: Collection[str] = (), name_fault: NameFault | None = None
+) -> dict[str, str]:
     """Return a form's fields. Values of fields in `invisible_allowed` may have invisible characters.
 
-    Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form.
+    Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form; for a repeated field
+    and a value with forbidden characters the refusal of `name_fault` if there is one.
     """
     try:
         sent = raw.decode("ascii")
@@ -108,13 +119,17 @@ def parse_form(raw: bytes, *, invisible_allowed: Collection[str] = ()) -> dict[s
         raise JSON_SYNTAX_ERROR.with_reason("the form is not well-formed") from None
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise UNSUPPORTED_PROPERTIES.with_reason("a field was sent twice")
-    if any(
-        text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value)
-        for name, value in pairs
-    ):
-        raise JSON_SYNTAX_ERROR.with_reason("the form contains control characters or invisible characters")
+        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise _form_fault(UNSUPPORTED_PROPERTIES, "a field was sent twice", repeated, _REPEATED, name_fault)
+    for name, value in pairs:
+        if text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value):
+            reason = "the form contains control characters or invisible characters"
+            raise _form_fault(JSON_SYNTAX_ERROR, reason, name, text.RULE, name_fault)
     return fields
+
+
+def _form_fault(kind: ErrorKind, reason: str, name: str, rule: str, name_fault: NameFault | None) -> Refusal:
+    return kind.with_reason(reason) if name_fault is None else name_fault(reason, name, rule)
 
 
 def _without_content(message: str) -> str:

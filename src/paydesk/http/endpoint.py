@@ -21,7 +21,8 @@ from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
-from paydesk.http import error_responses, request_log
+from paydesk.core.redaction import redacted_name
+from paydesk.http import error_responses, request_log, unauthorized
 from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.reply import (
     Receive,
@@ -128,7 +129,7 @@ class Endpoint:
                 log.error("server_key_missing", key_version=error.version, reason=str(error))
             error = errors.SERVICE_UNAVAILABLE.with_reason(str(error), message=error.message)
         elif error.kind in self.policy.replaced:
-            error = self.policy.replaced[error.kind].with_reason(error.reason)
+            error = self.policy.replaced[error.kind].with_reason(error.reason, message=error.message)
         return refused(error, self.policy, request.headers)
 
     async def _reply(self, request: Request, receive: Receive, identity: str, address: str) -> Reply:
@@ -188,13 +189,17 @@ class Endpoint:
             token = request.bearer()
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
+            refusal = unauthorized.explained(refusal, request.headers.get("authorization"), operation.surface)
             raise self.shared.bearer_rates.failed(refusal, token, address) from None
         request.caller = caller
         if self._check_rate is not None:
             self._check_rate(caller)
         if scope is not None:
             if scope not in caller.scopes:
-                raise errors.INSUFFICIENT_SCOPE.with_reason(f"lacks {scope}", f"the token lacks the scope {scope}")
+                raise errors.INSUFFICIENT_SCOPE.with_reason(
+                    f"lacks {scope}",
+                    f"the token lacks the scope {scope}; ask the seller to authorize the application with it",
+                )
             if operation.refuses_test_header:
                 request.check_test_header(live=caller.live)
         return caller
@@ -202,7 +207,8 @@ class Endpoint:
     def _checked_query(self, request: Request) -> dict[str, str]:
         query = request.query()
         if query and self._takes_body and not self.policy.query_beside_body:
-            raise self.policy.malformed.with_reason("parameters in the query string")
+            message = f"{redacted_name(next(iter(query)))} must be sent in the body, not in the query string."
+            raise self.policy.malformed.with_reason("parameters in the query string", message=message)
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from paydesk.core import errors, text
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
 from paydesk.http import fields, openapi_webhooks
+from paydesk.http.error_body import listed
 from paydesk.http.error_responses import shared_errors, takes_body
 from paydesk.http.openapi_components import (
     ERROR_SCHEMAS,
@@ -28,7 +29,7 @@ from paydesk.http.openapi_components import (
 )
 from paydesk.http.openapi_webhooks import Webhook
 from paydesk.http.retired import Retired
-from paydesk.http.surfaces import JSON, POLICIES, listed
+from paydesk.http.surfaces import JSON, POLICIES
 from paydesk.operation import Operation, Query
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.errors import URI_TOO_LONG
-from paydesk.http.surfaces import listed
+from paydesk.http.error_body import listed
 from paydesk.operation import Query, Surface
 
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ IDEMPOTENCY_KEY = Query(
 ERROR_SCHEMAS: Json = {
     "Error": {
         "type": "object",
-        "required": ["errors", "error", "message", "status"],
+        "required": ["errors", "error", "message", "status", "cause"],
         "properties": {
             "errors": {
                 "type": "array",
@@ -59,8 +59,21 @@ ERROR_SCHEMAS: Json = {
                 },
             },
             "error": {"type": "string", "description": "The code of the first error."},
-            "message": {"type": "string", "description": "The message of the first error."},
+            "message": {
+                "type": "string",
+                "description": "The message of the first error with its first detail; on 401 without it.",
+            },
             "status": {"type": "integer", "description": "The HTTP status."},
+            "cause": {
+                "type": "array",
+                "minItems": 1,
+                "description": "For official clients: a sentence for each detail, or for an error without one.",
+                "items": {
+                    "type": "object",
+                    "required": ["code", "description"],
+                    "properties": {"code": {"type": "string"}, "description": {"type": "string"}},
+                },
+            },
             "code": {"type": "string", "description": "On 401 only: the code again."},
         },
     },

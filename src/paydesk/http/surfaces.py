@@ -10,8 +10,9 @@ from paydesk.core import errors
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.secrets import digest
 from paydesk.http import body, validation
+from paydesk.http.error_body import flat, listed
 from paydesk.oauth.clients import authentication
-from paydesk.oauth.errors import INVALID_REQUEST
+from paydesk.oauth.errors import INVALID_REQUEST, invalid_parameter
 from paydesk.operation import Answer, Caller, Operation, Surface
 from paydesk.web import html
 
@@ -42,35 +43,6 @@ IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
 
 
-def listed(refusal: Refusal) -> Json:
-    """Return an error's body with a list of errors."""
-    message = refusal.public_message
-    if refusal.faults:
-        listed = [
-            {"code": fault.kind.code, "message": fault.message or fault.kind.message, "details": [fault.detail]}
-            for fault in refusal.faults
-        ]
-    else:
-        listed = [{"code": refusal.kind.code, "message": message, "details": list(refusal.details)}]
-    first = listed[0]
-    body = {"errors": listed, "error": first["code"], "message": first["message"], "status": refusal.kind.status}
-    if refusal.kind is errors.UNAUTHORIZED:
-        body["code"] = refusal.kind.code
-    return {**body, **refusal.extra}
-
-
-def _flat(refusal: Refusal) -> Json:
-    """Return an error's body in the format of RFC 6749 section 5.2 and of official clients."""
-    message = refusal.public_message
-    return {
-        "message": message,
-        "error": refusal.kind.code,
-        "error_description": message,
-        "status": refusal.kind.status,
-        "cause": [],
-    }
-
-
 def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
     raw = raw or b"{}"  # A missing body counts as an empty object; the model reports missing fields.
     document = body.parse_json(raw)
@@ -97,7 +69,10 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     document: Any = {}
     if raw:
         is_form = request.check_body_headers((JSON, FORM)) == FORM
-        document = body.parse_form(raw) if is_form else body.parse_json(raw)
+        if is_form:
+            document = body.parse_form(raw, name_fault=invalid_parameter)
+        else:
+            document = body.parse_json(raw, invalid_parameter)
     if not isinstance(document, dict):
         raise INVALID_REQUEST.with_reason("the body is not an object")
     authentication.check_throttled(shared.client_throttle, document, address)
@@ -179,7 +154,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
             ),
             INVALID_REQUEST,
         ),
-        error_body=_flat,
+        error_body=flat,
         error_schema="TokenError",
         headers=NO_STORE,
     ),

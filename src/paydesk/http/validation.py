@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
-import re
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -22,13 +20,12 @@ from paydesk.core.errors import (
     Fault,
     Refusal,
 )
-from paydesk.core.redaction import redacted
+from paydesk.core.redaction import NAME_CHARACTERS_MAX, redacted, redacted_name
 from paydesk.http.body import parse_form
 
 FAULTS_MAX = 50
 LOGGED_FAULTS_MAX = 5
 PATH_CHARACTERS_MAX = 300
-KEY_CHARACTERS_MAX = 64
 
 Path = tuple[str | int, ...]
 Rule = tuple[ErrorKind, str]
@@ -37,7 +34,6 @@ Rule = tuple[ErrorKind, str]
 # A body without any of these bytes has no forbidden character, neither escaped nor in UTF-8.
 _FIRST_BYTES = b"\\\x7f\xc2\xd8\xdb\xdc\xe0\xe1\xe2\xef\xf0\xf3"
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in _FIRST_BYTES)
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def validate(
@@ -65,7 +61,7 @@ def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
         return model.model_validate(fields)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        names = (str(redacted(fault["loc"][0]))[:KEY_CHARACTERS_MAX] for fault in faults if fault["loc"])
+        names = (str(redacted(fault["loc"][0]))[:NAME_CHARACTERS_MAX] for fault in faults if fault["loc"])
         raise PROPERTY_VALUE.with_reason(f"invalid fields of the form: {', '.join(names)}") from None
 
 
@@ -85,10 +81,8 @@ def json_path(path: Path) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    # A name may be a card number or a secret, so it is masked before it is truncated.
-    step = str(redacted(step))
-    is_plain = len(step) <= KEY_CHARACTERS_MAX and _PLAIN_KEY.fullmatch(step)
-    return f".{step}" if is_plain else f"[{json.dumps(step[:KEY_CHARACTERS_MAX])}]"
+    name = redacted_name(step)
+    return f"[{name}]" if name.startswith('"') else f".{name}"
 
 
 def _collect_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:

@@ -16,6 +16,8 @@ from paydesk.operation import Caller
 from paydesk.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000
+REFRESH = "get a new one from POST /oauth/token with grant_type refresh_token"
+AUTHORIZE = "ask the seller to authorize the application again"
 
 # Selects an access token with everything that can invalidate it.
 ACCESS_TOKEN = """SELECT t.family_id, c.authorization_id, t.scope, t.expires_ms, t.expired_ms, t.revoked_ms,
@@ -79,11 +81,16 @@ class AccessToken:
     def refusal(self, now_ms: int) -> Refusal | None:
         """Return the refusal of an invalid token, or None."""
         if self.revoked_ms is not None or self.family_revoked_ms is not None:
-            return UNAUTHORIZED.with_reason("revoked", credential_was_valid=True)
+            return UNAUTHORIZED.with_reason(
+                "revoked", f"the access token was revoked; {REFRESH}, or {AUTHORIZE}", credential_was_valid=True
+            )
         if self.withdrawn_ms is not None:
-            return UNAUTHORIZED.with_reason("authorization withdrawn", credential_was_valid=True)
+            detail = f"the seller has withdrawn the application's authorization; {AUTHORIZE}"
+            return UNAUTHORIZED.with_reason("authorization withdrawn", detail, credential_was_valid=True)
         if self.is_expired(now_ms):
-            return UNAUTHORIZED.with_reason("expired", credential_was_valid=True)
+            return UNAUTHORIZED.with_reason(
+                "expired", f"the access token has expired; {REFRESH}", credential_was_valid=True
+            )
         if self.seller_suspended_ms is not None:
             return FORBIDDEN.with_reason("seller suspended")
         if self.application_suspended_ms is not None:

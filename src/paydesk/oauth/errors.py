@@ -1,15 +1,21 @@
 """The errors of the token endpoints and the sellers' pages: one public sentence each; the exact reason goes to the log.
 
+Only `invalid_request` names the parameter at fault, never its value (`invalid_parameter`).
+
 `OAUTH_ERRORS` has those of the token endpoints in the order of the checks. The sentences that a seller reads are in
 `web/texts`.
 """
 
 from __future__ import annotations
 
-from paydesk.core.errors import ErrorKind
+from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.redaction import redacted_name
 
 INVALID_REQUEST = ErrorKind(
-    "invalid_request", 400, "A required parameter is missing, or a parameter is unknown, repeated or malformed."
+    "invalid_request",
+    400,
+    "A required parameter is missing, or a parameter is unknown, repeated or malformed; or the body is not JSON or a"
+    " form, as its Content-Type says.",
 )
 UNSUPPORTED_GRANT_TYPE = ErrorKind(
     "unsupported_grant_type", 400, "grant_type must be authorization_code or refresh_token."
@@ -59,3 +65,8 @@ FORM_OUTDATED = ErrorKind("form_outdated", 403, "The form token is not valid for
 REQUEST_DECIDED = ErrorKind("request_decided", 409, "This authorization request was decided already or has expired.")
 APPLICATION_CHANGED = ErrorKind("application_changed", 409, "The application has changed since the page was shown.")
 SIGN_IN_THROTTLED = ErrorKind("sign_in_throttled", 429, "Too many sign-in attempts. Try again later.")
+
+
+def invalid_parameter(reason: str, name: str, rule: str) -> Refusal:
+    """Return INVALID_REQUEST with a message that names the parameter, masked, and the rule that it breaks."""
+    return INVALID_REQUEST.with_reason(reason, message=f"{redacted_name(name)} {rule}.")

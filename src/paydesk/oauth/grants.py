@@ -19,7 +19,13 @@ from paydesk.core.keys import Keys
 from paydesk.core.secrets import same
 from paydesk.oauth import store, tokens
 from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.errors import INVALID_GRANT, INVALID_REQUEST, INVALID_SCOPE, TOKEN_FORBIDDEN, UNAUTHORIZED_CLIENT
+from paydesk.oauth.errors import (
+    INVALID_GRANT,
+    INVALID_SCOPE,
+    TOKEN_FORBIDDEN,
+    UNAUTHORIZED_CLIENT,
+    invalid_parameter,
+)
 from paydesk.oauth.schemas import TokenRequest
 from paydesk.oauth.scopes import OFFLINE_ACCESS, ScopeError, canonical, includes, shared
 from paydesk.oauth.store import Code, Credential, RefreshToken
@@ -78,7 +84,11 @@ class Redemption(msgspec.Struct):
         self._check_client(token)
         # A malformed request, so this precedes other checks.
         if request.wants_test is not None and request.wants_test == token.live:
-            raise INVALID_REQUEST.with_reason("test_token differs from the family's mode")
+            raise invalid_parameter(
+                "test_token differs from the family's mode",
+                "test_token",
+                "must not differ from the refresh token's mode",
+            )
         check_authorization(token, self.application)
         if request.redirect_uri:
             self._check_redirect_uri()

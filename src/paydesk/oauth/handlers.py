@@ -11,7 +11,7 @@ from paydesk.oauth import presented, schemas
 from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.clients import authentication
 from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.errors import INVALID_REQUEST, TOKEN_FORBIDDEN
+from paydesk.oauth.errors import TOKEN_FORBIDDEN
 from paydesk.oauth.grants import Redemption
 from paydesk.oauth.schemas import Credentials, Introspection, PresentedToken, TokenRequest
 from paydesk.oauth.scopes import shared
@@ -98,7 +98,7 @@ async def introspect(call: Call) -> Answer | Refusal:
 def _presented(call: Call) -> PresentedToken:
     request = schemas.read(PresentedToken, call.body)
     if not request.token:
-        raise INVALID_REQUEST.with_reason("token is missing")
+        raise schemas.missing("token")
     return request
 
 

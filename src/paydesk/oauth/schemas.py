@@ -8,9 +8,10 @@ from msgspec import Meta
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
 from paydesk.core import text
+from paydesk.core.errors import Refusal
 from paydesk.core.response import Closed, Count, constant
 from paydesk.oauth import tokens
-from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE
+from paydesk.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE, invalid_parameter
 
 GRANT_TYPES = {
     "authorization_code": (["code", "redirect_uri"], ["refresh_token"]),
@@ -173,17 +174,25 @@ Revoked = Annotated[dict[str, Any], Meta(extra_json_schema={"additionalPropertie
 
 Model = TypeVar("Model", bound=Credentials)
 
+_RULES = {
+    "client_id": "must be a string of digits",
+    "code_verifier": "must be 43 to 128 characters out of letters, digits and - . _ ~",
+    "test_token": "must be true or false",
+}
+"""What is required of the parameters that are not any text."""
+
 
 def read(model: type[Model], body: Any) -> Model:
-    """Validate a parsed body. Raises INVALID_REQUEST, whose reason names parameters and never their values."""
+    """Validate a parsed body. Raises INVALID_REQUEST, which names parameters and never their values."""
     if not isinstance(body, dict):
         raise INVALID_REQUEST.with_reason("body is not an object")
     if None in body.values():
-        raise INVALID_REQUEST.with_reason("a parameter is null")
+        name = next(name for name, value in body.items() if value is None)
+        raise invalid_parameter("a parameter is null", name, "must not be null")
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        raise INVALID_REQUEST.with_reason(_reason(error)) from None
+        raise _refusal(error) from None
 
 
 def check_grant_type(request: TokenRequest) -> None:
@@ -193,10 +202,11 @@ def check_grant_type(request: TokenRequest) -> None:
     required, foreign = GRANT_TYPES[request.grant_type]
     for name in required:
         if not getattr(request, name):
-            raise INVALID_REQUEST.with_reason(f"{name} is missing")
+            raise missing(name)
     for name in foreign:
         if getattr(request, name):
-            raise INVALID_REQUEST.with_reason(f"{name} is of the other grant type")
+            rule = f"must not be sent with grant_type {request.grant_type}"
+            raise invalid_parameter(f"{name} is of the other grant type", name, rule)
 
 
 def token_answer(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) -> TokenAnswer:
@@ -213,9 +223,19 @@ def token_answer(pair: tokens.Pair, scope: str, public_key: str, now_ms: int) ->
     )
 
 
-def _reason(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    name = str(fault["loc"][0])
-    if fault["type"] == "extra_forbidden":
-        return "a parameter is unknown"
-    return f"{name} is missing" if fault["type"] == "missing" else f"{name} is malformed"
+def missing(name: str) -> Refusal:
+    """Return the refusal of a request without a parameter that it needs, or with an empty one."""
+    return invalid_parameter(f"{name} is missing", name, "is missing")
+
+
+def _refusal(error: ValidationError) -> Refusal:
+    fault = error.errors(include_url=False, include_context=False)[0]
+    name, kind = str(fault["loc"][0]), fault["type"]
+    if kind == "extra_forbidden":
+        return invalid_parameter("a parameter is unknown", name, "is not a known parameter")
+    if kind == "missing":
+        return missing(name)
+    rule = "is missing"  # An empty parameter counts as missing, too.
+    if fault["input"] != "":
+        rule = _RULES.get(name, text.RULE if kind == "string_pattern_mismatch" else "must be a string")
+    return invalid_parameter(f"{name} is malformed", name, rule)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from paydesk.core.errors import ErrorKind
 
+CANCEL_AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
+"""The header that requests the cancel of an order at its terminal."""
+
 ORDER_NOT_FOUND = ErrorKind("order_not_found", 404, "The order does not exist.")
 FORBIDDEN_CHECKING_TERMINAL_OWNER = ErrorKind(
     "forbidden_checking_terminal_owner",

@@ -9,6 +9,7 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import search_store, searching, slot, status, store
 from paydesk.orders.change import Change, change_of
 from paydesk.orders.errors import (
+    CANCEL_AT_TERMINAL,
     CANNOT_CANCEL_ORDER,
     FORBIDDEN_CHECKING_TERMINAL_OWNER,
     ORDER_ALREADY_CANCELED,
@@ -18,11 +19,10 @@ from paydesk.orders.errors import (
 from paydesk.orders.order import Order, new_order
 from paydesk.orders.presentation import OrderPage, Paging, order_document
 from paydesk.orders.status_labels import Labels
+from paydesk.terminals import modes
 from paydesk.terminals import store as terminals
-from paydesk.terminals.modes import ORDER_MODES
 
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
-AT_TERMINAL = "X-Allow-Cancelable-Status: at_terminal"
 
 
 def terminal_key(call: Call) -> tuple[ConflictKey, ...]:
@@ -42,9 +42,9 @@ async def create(call: Call) -> Handled:
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
     terminal = await terminals.for_order(call.tx, order.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:
-        raise FORBIDDEN_CHECKING_TERMINAL_OWNER.with_reason("unknown terminal" if terminal is None else "other mode")
-    if terminal.operating_mode not in ORDER_MODES:
-        raise TERMINAL_NOT_IN_PDV_MODE.with_reason(f"mode is {terminal.operating_mode}")
+        raise modes.not_usable(FORBIDDEN_CHECKING_TERMINAL_OWNER, terminal, order.terminal_id)
+    if terminal.operating_mode not in modes.ORDER_MODES:
+        raise modes.takes_no_orders(TERMINAL_NOT_IN_PDV_MODE, terminal)
     if terminal.action_id is not None:
         await slot.expire_action(change, order.seller_id, terminal.action_id, order.application_id)
     if not await store.create(change, order):
@@ -96,19 +96,28 @@ async def _request_cancel(change: Change, order: Order) -> Order | None:
 
 def _not_canceled(order: Order, labels: Labels) -> Refusal:
     if order.status == "canceled":
-        return ORDER_ALREADY_CANCELED.with_reason(f"is {order.status_detail}")
+        return ORDER_ALREADY_CANCELED.with_reason(
+            f"is {order.status_detail}", f"its status_detail is {order.status_detail}; no further cancel is needed"
+        )
     return CANNOT_CANCEL_ORDER.with_reason(f"is {order.status}", f"the order is {labels.of(order)}{_advice(order)}")
 
 
 def _advice(order: Order) -> str:
     if order.state == status.CHECK_ON_TERMINAL:
-        return "; its outcome is unknown, and it will end as processed or failed"
-    return f"; send {AT_TERMINAL} to request a cancel at its terminal" if order.status == "at_terminal" else ""
+        return f"; {slot.OUTCOME_UNKNOWN}"
+    if order.status == "at_terminal":
+        return f"; send {CANCEL_AT_TERMINAL} to request a cancel at its terminal"
+    if order.status == "processed":
+        return f"; refund it with POST /v1/orders/{order.order_id}/refund"
+    return "; no cancel is needed"
 
 
 async def requested_order(call: Call) -> Order:
     """Return the order of the path, of the caller's seller and mode. Raises `order_not_found`."""
     order = await store.find(call.tx, call.caller.seller_id, call.path)
     if order is None or bool(order.live) != call.caller.live:
-        raise ORDER_NOT_FOUND.with_reason("unknown order" if order is None else "other mode")
+        reason = "unknown order" if order is None else "other mode"
+        raise ORDER_NOT_FOUND.with_reason(
+            reason, "check the id, and that the access token is for the order's seller and mode (test or live)"
+        )
     return order

@@ -5,10 +5,14 @@ from __future__ import annotations
 from paydesk.core.errors import Refusal
 from paydesk.orders import status, store
 from paydesk.orders.change import Change
-from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL
+from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, CANCEL_AT_TERMINAL
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels
 from paydesk.terminals import action_store
+from paydesk.terminals.print_action import PrintAction
+
+WAIT = "retry with the same X-Idempotency-Key when it has ended"
+OUTCOME_UNKNOWN = "its outcome is unknown, and it will end as processed or failed"
 
 
 async def expire_order(change: Change, seller_id: int, terminal_id: str, application_id: int) -> None:
@@ -31,12 +35,27 @@ async def expire_action(change: Change, seller_id: int, action_id: str | None, a
         return
     action = await action_store.expire_overdue(change.tx, action, change.now_ms)
     if action.is_open:
-        detail = f"the print action {action.action_id} is {action.status} on this terminal"
+        found = f"the print action {action.action_id} is {action.status} on this terminal"
         own = action.application_id == application_id
-        raise ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(detail, *((detail,) if own else ()))
+        detail = f"{found}; {_advice_on_action(action)}" if own else WAIT
+        raise ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(found, detail)
 
 
 def _queued_order(conflicting: Order, application_id: int, labels: Labels) -> Refusal:
-    own = conflicting.application_id == application_id
-    details = (f"{conflicting.order_id} is {labels.of(conflicting)} on this terminal",) if own else ()
-    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{conflicting.order_id} is {conflicting.status}", *details)
+    """Return the refusal; only the application of the conflicting order gets its id."""
+    order_id, own = conflicting.order_id, conflicting.application_id == application_id
+    found = f"{order_id} is {labels.of(conflicting)} on this terminal"
+    detail = f"{found}; {_advice_on_order(conflicting)}" if own else WAIT
+    return ALREADY_QUEUED_ORDER_ON_TERMINAL.with_reason(f"{order_id} is {conflicting.status}", detail)
+
+
+def _advice_on_order(order: Order) -> str:
+    if order.state == status.CHECK_ON_TERMINAL:
+        return f"{OUTCOME_UNKNOWN}; {WAIT}"
+    header = f" and {CANCEL_AT_TERMINAL}" if order.status == "at_terminal" else ""
+    return f"{WAIT}, or cancel it with POST /v1/orders/{order.order_id}/cancel{header}"
+
+
+def _advice_on_action(action: PrintAction) -> str:
+    cancel = f", or cancel it with POST /terminals/v1/actions/{action.action_id}/cancel"
+    return f"{WAIT}{cancel if action.status == 'created' else ''}"

@@ -10,10 +10,9 @@ from paydesk.orders.change import change_of
 from paydesk.orders.errors import TERMINAL_NOT_IN_PDV_MODE
 from paydesk.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
 from paydesk.printing.schemas import ActionRequest, action_document
-from paydesk.terminals import action_store
+from paydesk.terminals import action_store, modes
 from paydesk.terminals import store as terminals
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.print_action import CANCEL, PrintAction
 
 LIFETIME_SECONDS = 900
@@ -31,9 +30,9 @@ async def create(call: Call) -> Handled:
     # The row stays locked until the commit, so that no order can be created meanwhile.
     terminal = await terminals.for_order(call.tx, caller.seller_id, point.terminal_id)
     if terminal is None or bool(terminal.live) != caller.live:
-        raise TERMINAL_NOT_FOUND.with_reason("unknown terminal" if terminal is None else "other mode")
-    if terminal.operating_mode not in ORDER_MODES:
-        raise TERMINAL_NOT_IN_PDV_MODE.with_reason(f"mode is {terminal.operating_mode}")
+        raise modes.not_usable(TERMINAL_NOT_FOUND, terminal, point.terminal_id)
+    if terminal.operating_mode not in modes.ORDER_MODES:
+        raise modes.takes_no_orders(TERMINAL_NOT_IN_PDV_MODE, terminal)
     await slot.expire_order(change, caller.seller_id, point.terminal_id, caller.application_id)
     await slot.expire_action(change, caller.seller_id, terminal.action_id, caller.application_id)
     action = PrintAction(

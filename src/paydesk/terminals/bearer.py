@@ -50,7 +50,11 @@ class DeviceBearers:
         if bearer.revoked_ms is None:
             return bearer.caller
         if now_ms >= bearer.revoked_ms + REVOKED_GRACE_MS:
-            refusal = UNAUTHORIZED.with_reason("revoked more than 7 days ago", credential_was_valid=True)
+            refusal = UNAUTHORIZED.with_reason(
+                "revoked more than 7 days ago",
+                "the token was revoked; pair the terminal again",
+                credential_was_valid=True,
+            )
             refusal.facts = {"seller_id": bearer.caller.seller_id, "terminal_id": bearer.caller.terminal_id}
             raise refusal
         return replace(bearer.caller, revoked_ms=bearer.revoked_ms)

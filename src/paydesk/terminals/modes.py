@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
 from paydesk.storage.database import Transaction
 from paydesk.terminals import action_store, store
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import ModeRequest, OperatingMode
-from paydesk.terminals.store import Terminal
+from paydesk.terminals.schemas import VIRTUAL_MODEL, ModeRequest, OperatingMode
+from paydesk.terminals.store import OrderTerminal, Terminal
 
 ORDER_MODES: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
+OTHER_MODE = "The terminal belongs to the other mode (test or live)."
+FROM_LIST = "an id from GET /terminals/v1/list with the same access token"
 
 
 async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest], now_ms: int, *, live: bool) -> None:
@@ -19,10 +21,10 @@ async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest],
     _refuse_repeated(changes)
     locked = await store.lock_all(tx, seller_id, [change.id for change in changes])
     terminals = {terminal.terminal_id: terminal for terminal in locked if bool(terminal.live) == live}
-    _refuse_unknown(changes, terminals)
+    _refuse_unknown(changes, terminals, {terminal.terminal_id: terminal for terminal in locked})
     effective = [change for change in changes if terminals[change.id].operating_mode != change.operating_mode]
     busy = [
-        _detail(changes.index(change), f"has {holder}")
+        _detail(changes.index(change), f"has {holder}; wait for it to end, or cancel it")
         for change in effective
         if (holder := await _holder(tx, terminals[change.id], now_ms)) is not None
     ]
@@ -41,6 +43,37 @@ async def _holder(tx: Transaction, terminal: Terminal, now_ms: int) -> str | Non
     return None if action is None or action.expires_ms <= now_ms else "a print action"
 
 
+def not_usable(kind: ErrorKind, terminal: OrderTerminal | None, terminal_id: str) -> Refusal:
+    """Return the refusal of a request for a terminal that its seller does not have, or has in the other mode.
+
+    A terminal of another seller is None here, like an unknown one, so their answers cannot differ.
+    """
+    field = "'$.config.point.terminal_id' -"
+    if terminal is None:
+        return kind.with_reason("unknown terminal", f"{field} must be {FROM_LIST}")
+    return kind.with_reason("other mode", f"{field} {_other_mode(terminal_id, terminal.live)}", message=OTHER_MODE)
+
+
+def takes_no_orders(kind: ErrorKind, terminal: OrderTerminal) -> Refusal:
+    """Return the refusal of a request for a terminal whose operating mode takes no orders."""
+    mode = terminal.operating_mode
+    return kind.with_reason(f"mode is {mode}", f"its operating_mode is {mode}; PATCH /terminals/v1/setup changes it")
+
+
+def _other_mode(terminal_id: str, live: int) -> str:
+    """Return what is wrong with a terminal of the seller whose mode is not the token's."""
+    if live:
+        return (
+            "is a live terminal, and the access token is a test token; use the seller's live token (APP_USR-…), or a"
+            " virtual terminal for test orders"
+        )
+    model = "virtual" if terminal_id.startswith(f"{VIRTUAL_MODEL}__") else "test"
+    return (
+        f"is a {model} terminal, which takes test tokens only, and the access token is live; for a test token (TEST-…)"
+        " exchange the code with test_token: true, or set the application's `test_tokens`"
+    )
+
+
 def _refuse_repeated(changes: Sequence[ModeRequest]) -> None:
     seen: set[str] = set()
     for index, change in enumerate(changes):
@@ -53,12 +86,19 @@ def _detail(index: int, problem: str) -> str:
     return f"'$.terminals[{index}]' - {problem}"
 
 
-def _refuse_unknown(changes: Sequence[ModeRequest], terminals: Mapping[str, Terminal]) -> None:
+def _refuse_unknown(
+    changes: Sequence[ModeRequest], terminals: Mapping[str, Terminal], of_seller: Mapping[str, Terminal]
+) -> None:
+    """Refuse terminals that are not of the token's mode. `of_seller` has those of both modes."""
     unknown = [index for index, change in enumerate(changes) if change.id not in terminals]
     if unknown:
-        raise TERMINAL_NOT_FOUND.with_reason(
-            "not of this seller and live mode", *(_detail(index, "is unknown") for index in unknown)
-        )
+        problems = [_unknown(changes[index].id, of_seller) for index in unknown]
+        raise TERMINAL_NOT_FOUND.with_reason("not of this seller and live mode", *map(_detail, unknown, problems))
+
+
+def _unknown(terminal_id: str, of_seller: Mapping[str, Terminal]) -> str:
+    terminal = of_seller.get(terminal_id)
+    return f"is unknown; send {FROM_LIST}" if terminal is None else _other_mode(terminal_id, terminal.live)
 
 
 async def _refuse_second_pdv(
