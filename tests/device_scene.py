@@ -168,6 +168,7 @@ class Desk:
             created_ms=now_ms,
             updated_ms=now_ms,
             expires_ms=now_ms + seconds * 1000,
+            payer_email=None,
         )
 
     async def move(self, move: Move, order: Order) -> Order | None:

@@ -8,6 +8,7 @@ from paydesk.health.operations import OPERATIONS as HEALTH
 from paydesk.http import reference
 from paydesk.oauth.operations import OPERATIONS as OAUTH
 from paydesk.oauth.pages.operations import OPERATIONS as PAGES
+from paydesk.oauth.user import OPERATION as USER
 from paydesk.operation import Operation
 from paydesk.operators.operations import OPERATIONS as OPERATORS
 from paydesk.orders.operations import OPERATIONS as ORDERS
@@ -30,6 +31,7 @@ _DESCRIBED: tuple[Operation, ...] = (
     *EVENTS,
     *TERMINALS,
     *PRINTING,
+    USER,
     *DEVICE,
     *OPERATORS,
     *SANDBOX,

@@ -10,7 +10,7 @@ from starlette.routing import Route, Router
 
 from paydesk.api import OPERATIONS
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
+from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
@@ -25,6 +25,7 @@ from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.http.surfaces import SurfacePolicy, policy_of_path
+from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
@@ -95,7 +96,8 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in sorted(paths, key=_route_order)]
     if "application" in surfaces:
         routes += [Route(path, Refusing(settings, retired.refusal)) for path in retired.PATHS]
-    return Router(routes, redirect_slashes=False, default=Refusing(settings, _not_found))
+    unknown_paths = UnknownPaths.of(paths)
+    return Router(routes, redirect_slashes=False, default=Refusing(settings, unknown_paths.refusal))
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
@@ -142,11 +144,10 @@ class PathEndpoint:
 
     def __init__(self, operations: Iterable[Operation], shared: Shared) -> None:
         self._endpoints = {operation.method: _endpoint(operation, shared) for operation in operations}
-        allow = ("allow", ", ".join(sorted(self._endpoints)))
         policies = (endpoint.policy for endpoint in self._endpoints.values())
         self._not_allowed = Refusing(
             shared.settings,
-            lambda method, _: METHOD_NOT_ALLOWED.with_reason(f"no {method} operation", headers=(allow,)),
+            lambda method, _: method_not_allowed(method, self._endpoints),
             next((policy for policy in policies if policy.error_page is not None), None),
         )
 
@@ -188,10 +189,6 @@ def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog) ->
         known_hours=settings.known_address_hours,
     )
     return SignInThrottle(rates, signals, log)
-
-
-def _not_found(_method: str, _path: str) -> Refusal:
-    return NOT_FOUND.with_reason("unknown path")
 
 
 def _route_order(path: str) -> int:

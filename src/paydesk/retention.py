@@ -1,6 +1,7 @@
 """What is deleted, and when: the rules, and the worker that applies them to each seller in small steps.
 
-Orders, their events, leases, results, refunds, inquiries and the operators' audit trail are history and stay.
+Orders, their events, leases, results, refunds, inquiries and the operators' audit trail are history and stay. Only
+the buyer's e-mail address is deleted from an order.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ PAUSED_KEEP_DAYS = 30
 """Of notifications of paused subscriptions, by the contract. Older ones end as exhausted."""
 REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
+PAYER_EMAILS_KEEP_DAYS = 120
+"""Of orders, after their creation: an order can be refunded for 90 days."""
 SIMULATOR_KEEP_DAYS = 180
 """Of the simulator ledger: no request about an order reaches the simulated acquirer after that time."""
 
@@ -115,6 +118,18 @@ PRUNE_REQUESTS = """DELETE FROM simulator_requests
      ORDER BY o.ordinal LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
 
 
+# The buyers' e-mail addresses of orders created before $2, at most $3. The orders stay.
+PRUNE_PAYER_EMAILS = """UPDATE orders SET payer_email = NULL
+ WHERE seller_id = $1 AND order_id IN (WITH old AS MATERIALIZED (
+    SELECT o.order_id FROM orders o WHERE o.seller_id = $1 AND o.created_ms < $2 AND o.payer_email IS NOT NULL
+     ORDER BY o.created_ms LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
+
+
+async def _prune_payer_emails(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Delete the buyers' e-mail addresses of orders created before `before_ms`."""
+    return await tx.run(PRUNE_PAYER_EMAILS, seller_id, before_ms, limit)
+
+
 async def _prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
     """Delete deliveries that ended before `before_ms`, each after its attempts."""
     attempts = await tx.run(PRUNE_ATTEMPTS, seller_id, before_ms, limit)
@@ -168,6 +183,7 @@ RULES = (
     Rule(lambda _: PAUSED_KEEP_DAYS, _exhaust_paused),
     Rule(lambda settings: settings.deliveries_keep_days, _prune_deliveries),
     Rule(lambda settings: settings.events_keep_days, events.prune),
+    Rule(lambda _: PAYER_EMAILS_KEEP_DAYS, _prune_payer_emails),
     Rule(lambda _: SIMULATOR_KEEP_DAYS, _prune_simulator),
     Rule(_tokens_keep_days, prune("codes", "digest", "expires_ms")),
     Rule(_tokens_keep_days, prune("seller_sessions", "digest", "expires_ms")),

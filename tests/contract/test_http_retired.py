@@ -31,6 +31,14 @@ SUCCESSORS = (
     ("PUT", f"{EARLIER}/", "GET", "/docs"),
     ("TRACE", EARLIER, "GET", "/docs"),
     ("OPTIONS", f"{EARLIER}/devices", "GET", "/docs"),
+    ("POST", "/v1/payments", "POST", "/v1/orders"),
+    ("GET", "/v1/payments/12345", "GET", ORDER),
+    ("GET", "/v1/payments/search?external_reference=1", "GET", "/v1/orders"),
+    ("PUT", "/v1/payments/12345", "GET", "/docs"),
+    ("GET", "/v1/payments", "GET", "/docs"),
+    ("GET", "/v1/payments/", "GET", "/docs"),
+    ("GET", "/v1/payments/1/refunds/2", "GET", "/docs"),
+    ("DELETE", "/v1/payments/search", "GET", "/docs"),
     ("GET", f"{EARLIER}%0A", "GET", "/docs"),
     ("GET", f"{EARLIER}/devices%0A", "GET", "/terminals/v1/list"),
     ("POST", "/v1/payments/12345/refunds%0A", "POST", f"{ORDER}/refund"),
@@ -74,7 +82,7 @@ async def test_a_head_has_no_body(service: Service) -> None:
 
 async def test_similar_paths_return_404(service: Service) -> None:
     """Only what was there once is gone."""
-    for path in ("/point/integration-ap", "/point", f"{EARLIER}s", "/v1/payments/1", "/v1/payments/1/refunds/2"):
+    for path in ("/point/integration-ap", "/point", f"{EARLIER}s", "/v1/payment", "/v1/payments2", "/payments/1"):
         reply = await service.request("GET", path)
         assert (reply.status, reply.code) == (404, "not_found"), path
 

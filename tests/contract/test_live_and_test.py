@@ -152,6 +152,13 @@ async def cancel_action(mine: Side, other: Side) -> None:
     assert await status_of(other.service, action_id) == "created"
 
 
+async def get_user(mine: Side, other: Side) -> None:
+    """The seller has both modes; the response says which one the token has."""
+    own, others = [(await side.service.request("GET", "/users/me")).body for side in (mine, other)]
+    assert sorted((own.pop("tags"), others.pop("tags"))) == [[], ["test_user"]]
+    assert own == others
+
+
 async def setup(mine: Side, *terminal_ids: str) -> Reply:
     """Request another mode of these terminals."""
     terminals = [{"id": terminal_id, "operating_mode": "STANDALONE"} for terminal_id in terminal_ids]
@@ -174,6 +181,7 @@ KEPT_APART: dict[str, Kept] = {
         create_action,
         get_action,
         cancel_action,
+        get_user,
     )
 }
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.sqlite_alone
 
 Path = tuple[str | int, ...]
 AMOUNT: Path = ("transactions", "payments", 0, "amount")
+PAYMENT_METHOD: Path = ("transactions", "payments", 0, "payment_method")
 VALUE, TYPE, REQUIRED = "property_value", "property_type", "required_properties"
 
 
@@ -68,9 +69,15 @@ EXPIRATION = f"{DURATION} in hours, minutes and seconds, from PT30S to PT3H, suc
 REFERENCE = "must have 1 to 64 letters, digits, _ and -"
 AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 OBJECT = "must be an object"
+ONLY_POINT = "must be 'point': orders here are for terminals"
 
 RULES = (
-    Rule(("type",), *choice("point"), required=True),
+    Rule(
+        ("type",),
+        ("point",),
+        (*_all(VALUE, ONLY_POINT, "qr", "online", "POINT", ""), *_all(TYPE, ONLY_POINT, 1, ["point"])),
+        required=True,
+    ),
     Rule(
         ("external_reference",),
         ("a", "a" * 64, "Az09_-"),
@@ -119,6 +126,18 @@ RULES = (
             *_all(TYPE, STRING, 24.9, 10),
         ),
         required=True,
+    ),
+    Rule(PAYMENT_METHOD, ({},), (("visa", TYPE, OBJECT),)),
+    Rule((*PAYMENT_METHOD, "id"), *text(64)),
+    Rule((*PAYMENT_METHOD, "type"), *choice("credit_card", "debit_card", "qr")),
+    Rule(
+        (*PAYMENT_METHOD, "installments"),
+        (1, 48),
+        (
+            (0, VALUE, "must be greater than or equal to 1"),
+            (49, VALUE, "must be less than or equal to 48"),
+            ("6", TYPE, "must be a valid integer"),
+        ),
     ),
     Rule(("config",), (), (("x", TYPE, OBJECT),), required=True),
     Rule(("config", "point"), (), ((None, TYPE, "must not be null"),), required=True),
@@ -171,6 +190,17 @@ RULES = (
             (986, TYPE, STRING),
         ),
     ),
+    Rule(("payer",), ({},), (("buyer@shop.example", TYPE, OBJECT),)),
+    Rule(
+        ("payer", "email"),
+        ("a@b", "ação@loja.example", f"{'x' * 250}@b.c", "4509 9535 6623 3705@shop.example"),
+        (
+            *_all(VALUE, "must be an e-mail address, with one @", "", "@", "a@", "@b", "a", "a@b@c", "a@@b"),
+            (f"{'x' * 251}@b.c", VALUE, "must have at most 254 characters"),
+            ("4509953566233704@shop.example", VALUE, "must not contain a card number"),
+            (1, TYPE, STRING),
+        ),
+    ),
     Rule(("processing_mode",), *choice("automatic")),
     Rule(("capture_mode",), *choice("automatic", "automatic_async")),
 )
@@ -183,6 +213,8 @@ OBJECTS: tuple[Path, ...] = (
     ("config", "payment_method"),
     ("integration_data",),
     ("integration_data", "sponsor"),
+    PAYMENT_METHOD,
+    ("payer",),
 )
 MISSING = object()
 
@@ -191,6 +223,8 @@ def full(terminal_id: str = "NEWLAND_N950__NOWHERE") -> dict[str, Any]:
     """Return a body with every object."""
     body = order_body(terminal_id, integration_data={"sponsor": {}})
     body["config"]["payment_method"] = {}
+    body["transactions"]["payments"][0]["payment_method"] = {}
+    body["payer"] = {}
     return body
 
 
@@ -240,6 +274,13 @@ def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
         body = put(full(), ("config", "payment_method"), {"default_installments": 2, "default_type": default_type})
         path = "$.config.payment_method.default_installments"
         yield body, VALUE, path, "is only for the default_type credit_card"
+        body = put(full(), PAYMENT_METHOD, {"installments": 2, "type": default_type})
+        yield (
+            body,
+            VALUE,
+            f"${Rule(PAYMENT_METHOD, (), ()).name}.installments",
+            "must be 1, as the type is not credit_card",
+        )
     alone = put(full(), ("config", "payment_method"), {"default_installments": 2})
     yield alone, VALUE, "$.config.payment_method.default_installments", "is only for the default_type credit_card"
 
@@ -270,7 +311,13 @@ async def test_a_valid_value_is_accepted(service: Service) -> None:
         for value in rule.good:
             reply = await service.request("POST", "/v1/orders", put(body, rule.path, value))
             assert reply.status == 201, (rule.name, value, reply)
-            if rule.path[0] in ("external_reference", "description", "expiration_time", "config", "integration_data"):
+            if rule.path[0] in (
+                "external_reference",
+                "description",
+                "expiration_time",
+                "config",
+                "integration_data",
+            ) or (rule.path == ("payer", "email")):
                 shown: Any = reply.body
                 for step in rule.path:
                     shown = shown[step]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, GetPydanticSchema, ValidationInfo
+from pydantic_core import PydanticCustomError, core_schema
 
 from paydesk.core import card_numbers
 
@@ -31,6 +31,18 @@ def rule(text: str, holds: Callable[[Any], object]) -> AfterValidator:
         return value
 
     return AfterValidator(check)
+
+
+CHOICE_FAULT = "choice"
+
+
+def choice_rule(text: str) -> GetPydanticSchema:
+    """Return the annotation of an enumeration of texts whose fault is described by the rule in `text`."""
+    return GetPydanticSchema(
+        lambda source, handler: core_schema.custom_error_schema(
+            handler(source), custom_error_type=CHOICE_FAULT, custom_error_message=text
+        )
+    )
 
 
 NO_CARD_NUMBER = rule("must not contain a card number", lambda text: not card_numbers.carries(text))

@@ -31,7 +31,8 @@ class Retired:
 EARLIER = "/point/integration-api"
 DEVICE = f"{EARLIER}/devices/{{device_id}}"
 INTENTS = f"{EARLIER}/payment-intents"
-REFUNDS = "/v1/payments/{payment_id}/refunds"
+PAYMENTS = "/v1/payments"
+REFUNDS = f"{PAYMENTS}/{{payment_id}}/refunds"
 REFUND = "POST /v1/orders/{order_id}/refund"
 
 RETIRED = (
@@ -48,6 +49,11 @@ RETIRED = (
     ),
     Retired("POST", REFUNDS, "retired_refund_payment", REFUND),
     Retired("*", REFUNDS, "retired_refunds", REFUND),
+    Retired("POST", PAYMENTS, "retired_create_payment", "POST /v1/orders"),
+    Retired("GET", f"{PAYMENTS}/search", "retired_search_payments", "GET /v1/orders"),
+    Retired("GET", f"{PAYMENTS}/{{payment_id}}", "retired_get_payment", "GET /v1/orders/{order_id}"),
+    Retired("*", f"{PAYMENTS}/{{rest:path}}", "retired_payments", "GET /docs"),
+    Retired("*", PAYMENTS, "retired_every_payment", "GET /docs"),
     Retired("*", f"{EARLIER}/{{rest:path}}", "retired_point_integration", "GET /docs"),
     Retired("*", EARLIER, "retired_point_integration_api", "GET /docs"),
 )

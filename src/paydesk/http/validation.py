@@ -20,6 +20,7 @@ from paydesk.core.errors import (
     Fault,
     Refusal,
 )
+from paydesk.core.model import CHOICE_FAULT
 from paydesk.core.redaction import NAME_CHARACTERS_MAX, redacted, redacted_name
 from paydesk.http.body import parse_form
 
@@ -128,7 +129,7 @@ def _translated(fault: Any) -> Rule:
     kind: str = fault["type"]
     if kind == "missing" and fault["input"] == {}:
         return MINIMUM_PROPERTIES, "must not be empty"
-    if kind.endswith("_type") or (kind == "literal_error" and not isinstance(fault["input"], str)):
+    if kind.endswith("_type") or (kind in ("literal_error", CHOICE_FAULT) and not isinstance(fault["input"], str)):
         return PROPERTY_TYPE, _message(kind, fault["msg"])
     return _KINDS.get(kind, PROPERTY_VALUE), _message(kind, fault["msg"])
 

@@ -47,6 +47,7 @@ class Order(msgspec.Struct, frozen=True, gc=False):
     created_ms: int
     updated_ms: int
     expires_ms: int
+    payer_email: str | None
     permitted_ms: int | None = None
     cancel_requested_ms: int | None = None
     paid_ms: int | None = None
@@ -90,6 +91,9 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
     seconds = seconds_of(expiration_time)
     assert amount_minor is not None, "the amount was validated"
     assert seconds is not None, "the duration was validated"
+    config, payer = request.config, request.payer
+    if payment.payment_method is not None:
+        config = config.completed(payment.payment_method)
     sent = request.integration_data.model_dump(exclude_none=True) if request.integration_data is not None else {}
     integration_data = {"application_id": str(caller.application_id), **sent}
     return Order(
@@ -97,7 +101,7 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         order_id=f"ORD{ids.ulid(now_ms)}",
         application_id=caller.application_id,
         live=int(caller.live),
-        terminal_id=request.config.point.terminal_id,
+        terminal_id=config.point.terminal_id,
         status=status.CREATED.status,
         status_detail=status.CREATED.detail,
         payment_status_detail=status.CREATED.payment_detail,
@@ -109,11 +113,12 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         external_reference=request.external_reference,
         description=request.description,
         expiration_time=expiration_time,
-        config=request.config.model_dump_json(exclude_none=True),
+        config=config.model_dump_json(exclude_none=True),
         integration_data=msgspec.json.encode(integration_data).decode(),
         created_ms=now_ms,
         updated_ms=now_ms,
         expires_ms=now_ms + seconds * 1000,
+        payer_email=payer.email if payer is not None else None,
     )
 
 

@@ -83,6 +83,12 @@ class NotifiedTransactions(Response, frozen=True):
     refunds: Annotated[list[RefundDocument], Meta(min_length=1)] | None = None
 
 
+class Payer(Response, frozen=True):
+    """The buyer."""
+
+    email: str
+
+
 class OrderDocument(Response, frozen=True, kw_only=True):
     """An order as create, get, search and cancel respond with it."""
 
@@ -104,6 +110,9 @@ class OrderDocument(Response, frozen=True, kw_only=True):
     last_updated_date: Time
     integration_data: Annotated[JsonObject, Meta(description="As sent, with the application's id added.")]
     config: Annotated[JsonObject, Meta(description="As sent, with defaults filled in.")]
+    payer: Annotated[Payer, Meta(description="As sent. It is deleted 120 days after the order was created.")] | None = (
+        None
+    )
     transactions: Transactions
 
 
@@ -158,6 +167,7 @@ def order_document(order: Order, labels: Labels) -> OrderDocument:
         last_updated_date=rfc3339(order.updated_ms),
         integration_data=msgspec.Raw(order.integration_data.encode()),
         config=msgspec.Raw(order.config.encode()),
+        payer=Payer(order.payer_email) if order.payer_email is not None else None,
         transactions=_transactions(order, _payment(order, status)),
     )
 
@@ -248,6 +258,7 @@ EXAMPLE_ORDER = Order(
     created_ms=1_769_869_602_109,
     updated_ms=1_769_869_602_109,
     expires_ms=1_769_870_562_109,
+    payer_email=None,
 )
 
 

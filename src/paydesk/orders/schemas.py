@@ -9,12 +9,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
 
 from paydesk.core import card_numbers, durations
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
-from paydesk.core.model import IDENTIFIER, Model, property_fault
+from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 
 # Keys of the validation context: the seller's currency, and the smallest amount in minor units.
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
 
+EMAIL_CHARACTERS_MAX = 254
 EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 _REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
 _AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
@@ -85,6 +86,18 @@ def _installments(count: int, info: ValidationInfo) -> int:
     return count
 
 
+def _single_installments(count: int, info: ValidationInfo) -> int:
+    # Existing clients send 1 with every type.
+    if count > 1 and info.data.get("type", "credit_card") not in ("credit_card", None):
+        raise property_fault("must be 1, as the type is not credit_card")
+    return count
+
+
+def _is_email(text: str) -> bool:
+    local, _, domain = text.partition("@")
+    return bool(local and domain) and "@" not in domain
+
+
 def _external_reference(text: str) -> str:
     if not _REFERENCE.fullmatch(text):
         raise property_fault("must have 1 to 64 letters, digits, _ and -")
@@ -110,12 +123,41 @@ ExternalReference = Annotated[
     str, AfterValidator(_external_reference), IDENTIFIER, text_schema(EXTERNAL_REFERENCE_PATTERN)
 ]
 Short = Annotated[str, Field(max_length=64), IDENTIFIER]
+Installments = Annotated[int, Field(ge=1, le=48)]
+PaymentType = Literal["credit_card", "debit_card", "qr"]
+Email = Annotated[
+    str,
+    Field(
+        max_length=EMAIL_CHARACTERS_MAX,
+        examples=["buyer@shop.example"],
+        json_schema_extra={"pattern": "^[^@]+@[^@]+$"},
+    ),
+    rule("must be an e-mail address, with one @", _is_email),
+    NO_CARD_NUMBER,
+]
+OrderType = Annotated[Literal["point"], choice_rule("must be 'point': orders here are for terminals")]
+
+
+class PaymentMethodOfPayment(Model):
+    """How the buyer is asked to pay, where existing clients say it. `config.payment_method` takes precedence."""
+
+    id: Annotated[str, Field(max_length=64, description="Ignored.")] | None = None
+    type: Annotated[PaymentType, Field(description="Used if `default_type` is absent.")] | None = None
+    installments: (
+        Annotated[
+            Installments,
+            AfterValidator(_single_installments),
+            Field(description="Used for `credit_card`, if `default_installments` is absent."),
+        ]
+        | None
+    ) = None
 
 
 class PaymentRequest(Model):
     """The amount due."""
 
     amount: Annotated[str, AfterValidator(_amount), text_schema(AMOUNT_PATTERN, "24.90")]
+    payment_method: PaymentMethodOfPayment | None = None
 
 
 class TransactionsRequest(Model):
@@ -136,8 +178,8 @@ class PointRequest(Model):
 class PaymentMethodRequest(Model):
     """How the buyer is asked to pay."""
 
-    default_type: Literal["credit_card", "debit_card", "qr"] | None = None
-    default_installments: Annotated[int, Field(ge=1, le=48), AfterValidator(_installments)] | None = None
+    default_type: PaymentType | None = None
+    default_installments: Annotated[Installments, AfterValidator(_installments)] | None = None
     installments_cost: Literal["seller", "buyer"] | None = None
 
 
@@ -146,6 +188,23 @@ class ConfigRequest(Model):
 
     point: PointRequest
     payment_method: PaymentMethodRequest | None = None
+
+    def completed(self, sent: PaymentMethodOfPayment) -> ConfigRequest:
+        """Return the options with what the payment says about its payment method and they do not."""
+        own = self.payment_method or PaymentMethodRequest()
+        chosen, installments = own.default_type or sent.type, own.default_installments
+        if installments is None and chosen == "credit_card":
+            installments = sent.installments
+        if chosen is None:
+            return self
+        method = own.model_copy(update={"default_type": chosen, "default_installments": installments})
+        return self.model_copy(update={"payment_method": method})
+
+
+class PayerRequest(Model):
+    """The buyer."""
+
+    email: Email | None = None
 
 
 class SponsorRequest(Model):
@@ -166,7 +225,7 @@ class IntegrationDataRequest(Model):
 class OrderRequest(Model):
     """`POST /v1/orders`."""
 
-    type: Literal["point"]
+    type: OrderType
     external_reference: ExternalReference | None = None
     description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
     expiration_time: ExpirationTime | None = None
@@ -175,6 +234,7 @@ class OrderRequest(Model):
     integration_data: IntegrationDataRequest | None = None
     total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(AMOUNT_PATTERN)] | None = None
     currency: SellersCurrency | None = None
+    payer: PayerRequest | None = None
     processing_mode: Literal["automatic"] | None = None
     capture_mode: Literal["automatic", "automatic_async"] | None = None
 
