@@ -155,6 +155,7 @@ def on_each_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
 
     own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("loop", "tmp_path")]
     others = [one.replace(kind=one.KEYWORD_ONLY) for one in list(inspect.signature(test).parameters.values())[1:]]
-    run.__signature__ = inspect.Signature([*own, *others])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*own, *others])
     run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
+    made: Callable[..., None] = run
+    return made

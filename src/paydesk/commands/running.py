@@ -19,6 +19,7 @@ DEV_EPILOG = examples(
     "paydesk dev",
     "paydesk dev --fresh",
     "paydesk dev --tls",
+    "paydesk dev --proxy",
     "paydesk dev --port 0 --data /var/tmp/paydesk --credentials credentials.json",
     "PAYDESK_DATABASE_URL=postgresql://me@localhost/paydesk paydesk dev",
 )
@@ -30,9 +31,10 @@ SERVE_EPILOG = examples(
 )
 
 PORT_MAX = 65535
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-def dev(
+def dev(  # noqa: PLR0913 - one parameter for each option
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, help="The port to listen on; 0 for a free one.")] = 8377,
     data: Annotated[Path, typer.Option(file_okay=False, help="The folder for all data, kept between runs.")] = Path(
@@ -68,6 +70,23 @@ def dev(
             show_default="--port + 1",
         ),
     ] = None,
+    proxy: Annotated[
+        bool,
+        typer.Option(
+            "--proxy",
+            help="Run a proxy for programs that call api.mercadopago.com: with HTTPS_PROXY set, they call Paydesk."
+            " Includes --tls.",
+        ),
+    ] = False,
+    proxy_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=PORT_MAX,
+            help="The port of the proxy; 0 for a free one. Needs --proxy.",
+            show_default="--port + 2",
+        ),
+    ] = None,
 ) -> None:
     """Run everything on this machine: service, database, workers, four virtual terminals, a webhook inbox.
 
@@ -77,15 +96,29 @@ def dev(
 
     With --tls, clients must trust the certificate of an authority that is created once for this user; its path is
     printed, and in the credentials file.
+
+    With --proxy, programs whose addresses cannot be changed need only the printed environment variables. The proxy
+    answers for api.mercadopago.com and auth.mercadopago.com, and opens no connection but to Paydesk.
     """
-    https_port = _tls_port(port, tls_port) if tls else None
+    tls = tls or proxy
     if tls_port is not None and not tls:
         raise WrongUsage("--tls-port needs --tls.")
+    if proxy_port is not None and not proxy:
+        raise WrongUsage("--proxy-port needs --proxy.")
+    if proxy and host not in LOOPBACK_HOSTS:
+        raise WrongUsage(
+            f"--proxy does not work with --host {host}: only programs on this machine may use the proxy. Leave --host"
+            " out."
+        )
+    https_port = _port_after(port, 1, tls_port, "--tls-port") if tls else None
+    proxied_port = _port_after(port, 2, proxy_port, "--proxy-port") if proxy else None
     base = load_settings()
     _import_structlog()
     from paydesk.dev import service as development
 
-    options = development.Options(host, port, data, credentials or data / "credentials.json", fresh, https_port)
+    options = development.Options(
+        host, port, data, credentials or data / "credentials.json", fresh, https_port, proxied_port
+    )
     settings = load_settings(**development.overrides(base, options))
     run(development.run(options, settings), _fast_loop())
 
@@ -129,13 +162,13 @@ def serve(
     run(production.run(loaded, beside=beside, inherited=inherited), _fast_loop())
 
 
-def _tls_port(port: int, tls_port: int | None) -> int:
-    """Return the port for https: by default the one after `port`, or a free one if `port` is a free one."""
-    if tls_port is not None:
-        return tls_port
-    if port == PORT_MAX:
-        raise WrongUsage(f"There is no port after {PORT_MAX}. Choose one with --tls-port.")
-    return port + 1 if port else 0
+def _port_after(port: int, distance: int, chosen: int | None, option: str) -> int:
+    """Return the chosen port, otherwise the one so far after `port`, or a free one if `port` is a free one."""
+    if chosen is not None:
+        return chosen
+    if port + distance > PORT_MAX:
+        raise WrongUsage(f"There is no port {port + distance}. Choose one with {option}.")
+    return port + distance if port else 0
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

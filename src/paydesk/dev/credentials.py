@@ -21,6 +21,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
 from paydesk.dev.https import Https
+from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.node import StartRefused
 from paydesk.oauth import authorizations, bearer, tokens
 from paydesk.oauth.clients import applications, authentication
@@ -34,8 +35,8 @@ from paydesk.webhooks import subscriptions
 
 Document = dict[str, Any]
 
-HTTPS_FIELDS = ("tls_base_url", "ca_file")
-"""In the file only while the service has a TLS listener."""
+HTTPS_FIELDS = ("tls_base_url", "ca_file", "ca_bundle_file", "proxy_url")
+"""In the file only while the service has a TLS listener, the last one only with a proxy."""
 
 log = structlog.get_logger("dev")
 
@@ -70,6 +71,7 @@ class CredentialsFile:
     now_ms: int
     spare_password: Awaitable[NewPassword | None]
     secure: Https | None = None
+    proxy: ProxyAccess | None = None
 
     async def refresh(self, file: Path) -> None:
         """Update the file. Raises `StartRefused` if it cannot be written."""
@@ -118,7 +120,12 @@ class CredentialsFile:
     def _https(self) -> Document:
         if self.secure is None:
             return {}
-        return {"tls_base_url": self.secure.base_url, "ca_file": str(self.secure.ca_file)}
+        return {
+            "tls_base_url": self.secure.base_url,
+            "ca_file": str(self.secure.ca_file),
+            "ca_bundle_file": str(self.secure.ca_bundle_file),
+            **({"proxy_url": self.proxy.url} if self.proxy is not None else {}),
+        }
 
     async def renew_tokens(self, file: Path) -> bool:
         """Replace the tokens in the file that are no longer valid; return whether there were any.

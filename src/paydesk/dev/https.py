@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paydesk import node
+from paydesk.dev import ca_bundle
 from paydesk.http import server
 from paydesk.http.tls import Tls
 from paydesk.node import StartRefused
@@ -33,14 +34,22 @@ class Https:
     """Where the listener accepts connections on this machine: an IP address and a port."""
     base_url: str
     ca_file: Path
+    ca_bundle_file: Path
+    """The same certificate and those of public authorities, for variables that replace what a program trusts."""
 
-    def hints(self) -> list[str]:
-        """Return the lines with the address, and the variables that make clients trust the certificate."""
-        file = shlex.quote(str(self.ca_file))
-        variables = " ".join(
-            f"{name}={file}" for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-        )
-        return [f"https {self.base_url}, CA certificate {self.ca_file}", f"export {variables}"]
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables with which programs trust the certificate."""
+        bundle = str(self.ca_bundle_file)
+        return {"SSL_CERT_FILE": bundle, "REQUESTS_CA_BUNDLE": bundle, "NODE_EXTRA_CA_CERTS": str(self.ca_file)}
+
+    def hint(self) -> str:
+        """Return the line with the address and the certificate."""
+        return f"https {self.base_url}, CA certificate {self.ca_file}"
+
+
+def export(variables: dict[str, str]) -> str:
+    """Return the line of a shell that sets the variables."""
+    return "export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 @contextlib.contextmanager
@@ -65,7 +74,8 @@ def listen(host: str, port: int, folder: Path) -> Iterator[Https]:
         context = authority.server_context(folder)
         bound: int = sockets[0].getsockname()[1]
         loopback = IPV6_LOOPBACK if host in IPV6_HOSTS else "127.0.0.1"
-        yield Https(Tls(sockets, context), (loopback, bound), f"https://localhost:{bound}", authority.file)
+        bundle = ca_bundle.write(folder, authority.file)
+        yield Https(Tls(sockets, context), (loopback, bound), f"https://localhost:{bound}", authority.file, bundle)
 
 
 def vendor_hosts() -> frozenset[str]:

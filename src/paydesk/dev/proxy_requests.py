@@ -9,12 +9,11 @@ from urllib.parse import urlsplit
 
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, METHOD_NOT_ALLOWED, Refusal
 from paydesk.dev.certificates import VENDOR_HOSTS
+from paydesk.dev.proxy_access import OWN_HOSTS
 
 HTTPS = 443
 HTTP_PORTS = {"http": 80, "https": HTTPS}
 SHOWN_MAX = 100
-OWN_HOSTS = "localhost,127.0.0.1"
-"""What NO_PROXY needs for programs on this machine."""
 
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([\x21-\x7e]+) HTTP/1\.[01]")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)")
