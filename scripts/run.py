@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ NEXT_STEPS = """
 That was a complete payment: an order, a terminal that accepted it, and the webhooks.
 Paydesk runs until Ctrl-C. Where to go next:
 
-{playable}  {base_url}/docs            the API reference
+{playable}{https}  {base_url}/docs            the API reference
   {base_url}/demo/inbox      the received webhooks
   {credentials}   tokens, terminals and secrets
   .venv/bin/paydesk pay 12.50           another payment; --help lists all commands
@@ -40,6 +41,12 @@ PLAYABLE = """\
   .venv/bin/paydesk pay 24.90 --terminal {id}
 
   {page_url}
+
+"""
+HTTPS = """\
+  {address} is the same service with https, for clients that refuse http. They must trust its CA:
+
+  export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file} NODE_EXTRA_CA_CERTS={file}
 
 """
 SELLER = """
@@ -107,10 +114,10 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: T
             _pay(credentials)
             base_url = line.removeprefix(READY).strip()
             seller = _seller(credentials)
-            playable = _playable(credentials)
+            playable, https = _playable(credentials), _https(credentials)
             print(
                 NEXT_STEPS.format(
-                    base_url=base_url, credentials=credentials, log=log, seller=seller, playable=playable
+                    base_url=base_url, credentials=credentials, log=log, seller=seller, playable=playable, https=https
                 ),
                 flush=True,
             )
@@ -129,6 +136,14 @@ def _playable(credentials: Path) -> str:
     terminals = json.loads(credentials.read_text())["terminals"]
     found = next((terminal for terminal in terminals if terminal["script"] == "manual"), None)
     return PLAYABLE.format(**found) if found is not None else ""
+
+
+def _https(credentials: Path) -> str:
+    """Return the https address and what makes clients trust its certificate, or an empty string without `--tls`."""
+    found = json.loads(credentials.read_text())
+    if "tls_base_url" not in found:
+        return ""
+    return HTTPS.format(address=found["tls_base_url"], file=shlex.quote(found["ca_file"]))
 
 
 def _seller(credentials: Path) -> str:

@@ -69,3 +69,5 @@ class Shared:
     """The virtual terminals of `paydesk dev`."""
     credentials: CredentialsFile | None = None
     """The credentials file of `paydesk dev`."""
+    https_host_names: frozenset[str] = frozenset()
+    """Further values of `Host` that are accepted only on the TLS listener of `paydesk dev`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ Answer = Mapping[str, Any]
 DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
 PORTS = {"http": 80, "https": 443}
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 HOW_TO_START = (
     "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
     " PAYDESK_OPERATOR_TOKEN."
@@ -37,9 +39,21 @@ class Credentials:
     document: Mapping[str, Any]
     other_service: str = ""
     """The address in the credentials file, if it is for another service; its token is not sent to this one."""
+    ca_file: str = ""
+    """The CA certificate to trust, if the address is that of `paydesk dev --tls`."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.base_url})"
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return a TLS context that trusts only `ca_file`, or None without one. Raises `WrongUsage` if unreadable."""
+        try:
+            return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
+        except OSError as error:  # ssl.SSLError too.
+            raise WrongUsage(
+                f"The CA certificate {self.ca_file} of the credentials file cannot be read: {error.strerror}.",
+                "Restart `paydesk dev --tls`: it writes the file again.",
+            ) from None
 
 
 def find_credentials(file: Path | None) -> Credentials:
@@ -70,10 +84,21 @@ def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Cr
             HOW_TO_START,
         )
     origin = _origin(base_url)
-    is_another = bool(documented) and origin != _origin(documented)
+    is_https = origin[0] == "https" and _is_https_address(origin, document)
+    is_another = bool(documented) and not is_https and origin != _origin(documented)
     used: Mapping[str, Any] = {} if is_another else document
     token = environment.get("PAYDESK_OPERATOR_TOKEN") or used.get("operator", {}).get("token", "")
-    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "")
+    ca_file = str(document.get("ca_file", "")) if is_https else ""
+    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "", ca_file)
+
+
+def _is_https_address(origin: tuple[str, str, int], document: Mapping[str, Any]) -> bool:
+    """Return whether the origin is the https address of the file's service, under any of this machine's names."""
+    secure = document.get("tls_base_url")
+    if not isinstance(secure, str):
+        return False
+    own = _origin(secure)
+    return origin == own or (origin[2] == own[2] and origin[1] in LOOPBACK_NAMES and own[1] in LOOPBACK_NAMES)
 
 
 def _origin(base_url: str) -> tuple[str, str, int]:
@@ -129,8 +154,7 @@ class Service:
 
     def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Answer, str]:
         address = urllib.parse.urlsplit(self._base_url)
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_SECONDS)
+        connection = self._connection(address.scheme, address.hostname or "", address.port)
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
@@ -152,6 +176,11 @@ class Service:
         finally:
             connection.close()
         return answer.status, _document(raw), answer.headers.get("Retry-After", "")
+
+    def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+        if scheme != "https":
+            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+        return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self.credentials.tls_context())
 
 
 def segment(text: str) -> str:

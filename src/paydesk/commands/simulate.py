@@ -133,7 +133,8 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
     )
     stop = asyncio.Event()
     node.stop_on_signals(stop)
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
+    connector = aiohttp.TCPConnector(ssl=credentials.tls_context() or True)
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as http:
         watcher = Watcher()
         service = pairing.Service(
             http,

@@ -7,9 +7,10 @@ may have another address and other tokens.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import urllib.parse
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,8 @@ class Access:
 
     base_url: str
     token: str
+    tls: ssl.SSLContext | None = field(default=None, compare=False)
+    """None for the default one."""
 
 
 def find_access(credentials: Path | None, *, live: bool) -> Access:
@@ -85,7 +88,7 @@ def find_access(credentials: Path | None, *, live: bool) -> Access:
     token = tokens.get("access_token") if isinstance(tokens, dict) else None
     if not isinstance(token, str) or not token:
         raise WrongUsage(f"The credentials have no {mode} token. Use the file that `paydesk dev` writes.")
-    return Access(found.base_url, token)
+    return Access(found.base_url, token, found.tls_context())
 
 
 class EventFeed:
@@ -169,8 +172,11 @@ class EventFeed:
         address = f"{self.access.base_url}/v1/events?{urllib.parse.urlencode(query)}"
         headers = {"Authorization": f"Bearer {self.access.token}"}
         timeout = ClientTimeout(total=ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
+        tls = self.access.tls or True
         try:
-            async with self._http.get(address, headers=headers, timeout=timeout, allow_redirects=False) as answer:
+            async with self._http.get(
+                address, headers=headers, timeout=timeout, allow_redirects=False, ssl=tls
+            ) as answer:
                 raw = bytearray()
                 async for chunk in answer.content.iter_any():
                     raw += chunk

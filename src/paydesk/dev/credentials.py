@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
+from paydesk.dev.https import Https
+from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.node import StartRefused
 from paydesk.oauth import authorizations, bearer, tokens
 from paydesk.oauth.clients import applications, authentication
@@ -33,6 +35,9 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import subscriptions
 
 Document = dict[str, Any]
+
+HTTPS_FIELDS = ("tls_base_url", "ca_file", "ca_bundle_file", "proxy_url")
+"""In the file only while the service has a TLS listener, the last one only with a proxy."""
 
 log = structlog.get_logger("dev")
 
@@ -66,6 +71,8 @@ class CredentialsFile:
     base_url: str
     now_ms: int
     spare_password: Awaitable[NewPassword | None]
+    secure: Https | None = None
+    proxy: ProxyAccess | None = None
 
     async def refresh(self, file: Path) -> None:
         """Update the file. Raises `StartRefused` if it cannot be written."""
@@ -82,6 +89,7 @@ class CredentialsFile:
         )
         document = {
             "base_url": self.base_url,
+            **self._https(),
             "client_id": str(self.demo.application.application_id),
             "client_secret": secret,
             "redirect_uri": self.base_url + CALLBACK,
@@ -115,7 +123,17 @@ class CredentialsFile:
             },
         }
         # Read again: a command may have written fields of its own since.
-        _write_changed(file, _read(file), document)
+        _write_changed(file, _read(file), document, removed=HTTPS_FIELDS)
+
+    def _https(self) -> Document:
+        if self.secure is None:
+            return {}
+        return {
+            "tls_base_url": self.secure.base_url,
+            "ca_file": str(self.secure.ca_file),
+            "ca_bundle_file": str(self.secure.ca_bundle_file),
+            **({"proxy_url": self.proxy.url} if self.proxy is not None else {}),
+        }
 
     async def renew_tokens(self, file: Path) -> bool:
         """Replace the tokens in the file that are no longer valid; return whether there were any.
@@ -239,9 +257,12 @@ def _merged(previous: Any, written: Any) -> Any:
     return {**previous, **{name: _merged(previous.get(name), value) for name, value in written.items()}}
 
 
-def _write_changed(file: Path, previous: Mapping[str, Any], document: Document) -> bool:
-    """Write the document with the other fields of the file, if that changes it; return whether it does."""
-    merged = _merged(dict(previous), document)
+def _write_changed(
+    file: Path, previous: Mapping[str, Any], document: Document, *, removed: Collection[str] = ()
+) -> bool:
+    """Write the document with the other fields of the file but `removed`; return whether that changes it."""
+    kept = {name: value for name, value in previous.items() if name not in removed}
+    merged = _merged(kept, document)
     if merged == previous:
         return False
     _write(file, merged)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +18,11 @@ from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
-from paydesk.dev import fresh
+from paydesk.dev import fresh, https, proxy_access
 from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
 from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
+from paydesk.dev.https import Https
+from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
@@ -45,6 +49,11 @@ class Options:
     data: Path
     credentials: Path
     fresh: bool = False
+    tls_port: int | None = None
+    """The port of the TLS listener, 0 for a free one; None for no TLS."""
+    proxy_port: int | None = None
+    """The port of the proxy, 0 for a free one; None for no proxy. It needs the TLS listener, which then accepts the
+    vendor's host names too."""
 
 
 def overrides(configured: Settings, options: Options) -> dict[str, Any]:
@@ -70,7 +79,11 @@ async def run(options: Options, settings: Settings) -> None:
     """
     logs.configure(settings.log_format, level=settings.log_level)
     make_folder(options.data)
-    with node.listen(options.host, options.port) as listener:
+    with (
+        node.listen(options.host, options.port) as listener,
+        _listen_with_tls(options) as secure,
+        _listen_for_proxy(options, secure) as proxy,
+    ):
         base_url = _base_url(options.host, listener.getsockname()[1])
         if settings.public_url is None:
             settings = settings.model_copy(update={"public_url": base_url})
@@ -83,7 +96,9 @@ async def run(options: Options, settings: Settings) -> None:
             clock = await restore_clock(database)
             now_ms = clock.now_ms()
             demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
-            credentials = CredentialsFile(database, server_keys, settings, demo, base_url, now_ms, password)
+            credentials = CredentialsFile(
+                database, server_keys, settings, demo, base_url, now_ms, password, secure, proxy
+            )
             await credentials.refresh(options.credentials)
             # One folder per seller: the journals of another database's terminals are not for this one.
             fleet = Fleet(base_url, options.data / fresh.JOURNALS / str(demo.seller.seller_id))
@@ -91,7 +106,10 @@ async def run(options: Options, settings: Settings) -> None:
             node.stop_on_signals(stop)
             shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
-            app = build_app(replace(shared, reporter=reporter, fleet=fleet, credentials=live))
+            vendor_hosts = https.vendor_hosts() if proxy is not None else frozenset()
+            app = build_app(
+                replace(shared, reporter=reporter, fleet=fleet, credentials=live, https_host_names=vendor_hosts)
+            )
             context = WorkerContext(
                 database,
                 settings,
@@ -102,13 +120,32 @@ async def run(options: Options, settings: Settings) -> None:
                 acquirers=shared.acquirers,
                 gateway=shared.gateway,
             )
-            output = greeting(options, base_url, find_playable(demo, settings, server_keys))
+            output = greeting(options, base_url, find_playable(demo, settings, server_keys), secure, proxy)
             await node.run_together(
                 stop,
-                server.serve(app, listener, settings, ready.set, stop),
+                server.serve(app, listener, settings, ready.set, stop, secure.tls if secure is not None else None),
+                *_serve_proxy(proxy, base_url, stop),
                 run_all(context, stop),
                 _run_terminals(fleet, context, output, ready, stop),
             )
+
+
+def _listen_with_tls(options: Options) -> AbstractContextManager[Https | None]:
+    return nullcontext() if options.tls_port is None else https.listen(options.host, options.tls_port, options.data)
+
+
+def _listen_for_proxy(options: Options, secure: Https | None) -> AbstractContextManager[ProxyAccess | None]:
+    if secure is None or options.proxy_port is None:
+        return nullcontext()
+    return proxy_access.listen(secure, options.proxy_port)
+
+
+def _serve_proxy(access: ProxyAccess | None, base_url: str, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
+    if access is None:
+        return []
+    from paydesk.dev.proxy import Proxy
+
+    return [Proxy(access.secure.address, base_url).serve(access.listening, stop)]
 
 
 async def prepare(database: Database, now_ms: int) -> None:
@@ -150,9 +187,20 @@ def find_playable(demo: Demo, settings: Settings, keys: Keys) -> Playable | None
     return None
 
 
-def greeting(options: Options, base_url: str, playable: Playable | None) -> str:
-    """Return the line that programs wait for, the address of a virtual terminal, and on a terminal what to try."""
+def greeting(
+    options: Options,
+    base_url: str,
+    playable: Playable | None,
+    secure: Https | None = None,
+    proxy: ProxyAccess | None = None,
+) -> str:
+    """Return the line that programs wait for, further addresses, and on a terminal what to try."""
     lines = [f"paydesk ready {base_url}"]
+    if secure is not None:
+        lines.append(secure.hint())
+        if proxy is not None:
+            lines.append(proxy.hint())
+        lines.append(https.export((proxy or secure).variables()))
     if playable is not None:
         lines.append(f"virtual terminal {playable.page_url}")
     if sys.stdout.isatty():

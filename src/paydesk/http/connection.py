@@ -268,7 +268,8 @@ class BoundedProtocol(EvictableProtocol):
             self.cycle.message_event.set()
         # Closing at once would reset the connection if the client still sends, and it would lose the answer.
         self._refused, self.deadline = True, self.loop.time() + LINGER_SECONDS
-        self.transport.write_eof()
+        if self.transport.can_write_eof():  # TLS has no end of one direction.
+            self.transport.write_eof()
 
     def _refusal_bytes(self, kind: ErrorKind) -> bytes:
         url = getattr(self, "url", b"")

@@ -139,7 +139,7 @@ class Endpoint:
         bytes_max = operation.body_bytes_max
         has_body: object = raw if bytes_max is None else request.announces_body(bytes_max)
         if not operation.is_health_check:
-            request.check_host(shared.host_names)
+            request.check_host(shared.host_names, shared.https_host_names)
         document = self._read_first(request, raw, address, shared) if self._read_first is not None else None
         request.check_headers(policy.read_once, policy.malformed)
         if has_body and document is None:

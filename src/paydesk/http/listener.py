@@ -48,6 +48,10 @@ class Listener:
             self._resuming.cancel()
         self._loop.remove_reader(self._listening)
         self._listening.close()
+        await self._wait_for_connecting()
+
+    async def _wait_for_connecting(self) -> None:
+        """Wait until each accepted connection has its protocol."""
         await asyncio.gather(*self._connecting, return_exceptions=True)
 
     def _accept(self) -> int:

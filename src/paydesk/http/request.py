@@ -115,12 +115,16 @@ class Request:
         if length.isdigit() and (len(length) > 9 or int(length) > bytes_max):
             raise body.too_large(bytes_max)
 
-    def check_host(self, names: Collection[str]) -> None:
-        """Refuse a request without exactly one `Host`, or with one that is not configured."""
+    def check_host(self, names: Collection[str], https_names: Collection[str]) -> None:
+        """Refuse a request without exactly one `Host`, or with one that is not configured.
+
+        `https_names` are accepted only on a TLS listener.
+        """
         hosts = self.all("host")
         if len(hosts) != 1:
             raise BAD_REQUEST.with_reason("not exactly one Host header", "send exactly one Host header")
-        if host_name(hosts[0]) not in names:
+        name = host_name(hosts[0])
+        if name not in names and not (name in https_names and self.scope["scheme"] == "https"):
             raise MISDIRECTED_REQUEST.with_reason("host is not configured")
 
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:

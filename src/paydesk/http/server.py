@@ -15,6 +15,7 @@ import uvicorn
 from paydesk.http.connection import BoundedProtocol
 from paydesk.http.connection_limits import ConnectionLimits
 from paydesk.http.listener import Listener
+from paydesk.http.tls import Tls, TlsListener, TlsProtocol
 from paydesk.settings import Settings
 
 SWEEP_SECONDS = 0.25
@@ -39,9 +40,9 @@ log = structlog.get_logger("server")
 class _Server(uvicorn.Server):
     """uvicorn's server, without its handling of signals."""
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits) -> None:
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, tls: Tls | None = None) -> None:
         super().__init__(config)
-        self.limits, self.accepting = limits, asyncio.Event()
+        self.limits, self.tls, self.accepting = limits, tls, asyncio.Event()
         self._next_tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
@@ -83,16 +84,20 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept connections with `Listener`, not with `create_server` as uvicorn does."""
-        protocol_class: Any = self.config.http_protocol_class
-        make_protocol = partial(
-            protocol_class,
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-        )
-        self.listeners = [Listener(one, make_protocol, self.limits.accepts_per_turn) for one in sockets or []]
+        accepts_per_turn = self.limits.accepts_per_turn
+        make_protocol = self._protocol_maker(self.config.http_protocol_class)
+        self.listeners = [Listener(one, make_protocol, accepts_per_turn) for one in sockets or []]
+        if self.tls is not None:
+            make_protocol = self._protocol_maker(type("Protocol", (TlsProtocol,), {"limits": self.limits}))
+            context = self.tls.context
+            self.listeners += [TlsListener(one, make_protocol, accepts_per_turn, context) for one in self.tls.sockets]
         self.started = True
         self.accepting.set()
+
+    def _protocol_maker(self, protocol_class: Any) -> Callable[[], Any]:
+        return partial(
+            protocol_class, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept the backlog, stop accepting, and wait at most `DRAIN_SECONDS` for running requests."""
@@ -150,9 +155,18 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 async def serve(
-    app: Any, listener: socket.socket, settings: Settings, ready: Callable[[], None], stop: asyncio.Event
+    app: Any,
+    listener: socket.socket,
+    settings: Settings,
+    ready: Callable[[], None],
+    stop: asyncio.Event,
+    tls: Tls | None = None,
 ) -> None:
-    """Serve `app` on a listening socket until `stop`; running requests then have `DRAIN_SECONDS` to finish."""
+    """Serve `app` on a listening socket until `stop`; running requests then have `DRAIN_SECONDS` to finish.
+
+    With `tls`, for development only, also on its sockets, with the same limits. Then no answer has
+    `Strict-Transport-Security`: a browser would refuse the http address of this host for a year.
+    """
     limits = ConnectionLimits(settings)
     config = uvicorn.Config(
         app,
@@ -164,9 +178,9 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        headers=[HSTS] if (settings.public_url or "").startswith("https:") else [],
+        headers=[HSTS] if tls is None and (settings.public_url or "").startswith("https:") else [],
     )
-    server = _Server(config, limits)
+    server = _Server(config, limits, tls)
     watching = asyncio.create_task(_watch(server, ready, stop))
     try:
         await server.serve(sockets=[listener])

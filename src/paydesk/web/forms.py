@@ -29,6 +29,7 @@ class BrowserRequest:
         self._headers = call.headers
         self._keys = call.keys
         self._public_url = call.settings.public_url or ""
+        self._has_both_schemes = call.shared.development
         self._cookies = _cookies(call.headers.get("cookie", ""))
 
     # Forms. ----------------------------------------------------------------------------------------------------------
@@ -50,9 +51,10 @@ class BrowserRequest:
         if self._headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise FORBIDDEN.with_reason("a form of another site")
         public_url = self._public_url.lower()
-        scheme = urllib.parse.urlsplit(public_url).scheme or "http"
-        # The server has checked Host against the accepted names.
-        own = "null", public_url or "null", f"{scheme}://{self._headers.get('host', '').lower()}"
+        # The server has checked Host against the accepted names. `paydesk dev` may listen for http and https.
+        schemes = ("http", "https") if self._has_both_schemes else (urllib.parse.urlsplit(public_url).scheme or "http",)
+        host = self._headers.get("host", "").lower()
+        own = "null", public_url or "null", *(f"{scheme}://{host}" for scheme in schemes)
         if self._headers.get("origin", "null").lower() not in own:
             raise FORBIDDEN.with_reason("a form of another origin")
 
