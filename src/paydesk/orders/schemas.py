@@ -110,6 +110,7 @@ ExternalReference = Annotated[
     str, AfterValidator(_external_reference), IDENTIFIER, text_schema(EXTERNAL_REFERENCE_PATTERN)
 ]
 Short = Annotated[str, Field(max_length=64), IDENTIFIER]
+PaymentMethodType = Literal["credit_card", "debit_card", "qr"]
 
 
 class PaymentRequest(Model):
@@ -136,7 +137,7 @@ class PointRequest(Model):
 class PaymentMethodRequest(Model):
     """How the buyer is asked to pay."""
 
-    default_type: Literal["credit_card", "debit_card", "qr"] | None = None
+    default_type: PaymentMethodType | None = None
     default_installments: Annotated[int, Field(ge=1, le=48), AfterValidator(_installments)] | None = None
     installments_cost: Literal["seller", "buyer"] | None = None
 
