@@ -16,6 +16,8 @@ from paydesk.commands import (
     development,
     maintenance,
     operators,
+    order_changes,
+    order_payment,
     orders,
     pay,
     running,
@@ -30,6 +32,7 @@ from paydesk.commands import (
     webhook_verify,
     webhooks,
 )
+from paydesk.commands.checked import TakesAmount
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import harmless
@@ -45,7 +48,7 @@ app = typer.Typer(
 )
 
 app.command("dev", epilog=running.DEV_EPILOG)(running.dev)
-app.command("pay", epilog=pay.EPILOG)(pay.pay)
+app.command("pay", cls=TakesAmount, epilog=pay.EPILOG)(pay.pay)
 app.command("authorize-url", epilog=authorize.EPILOG)(authorize.authorize_url)
 command(app, "code", *development.CODE_EXAMPLES)(development.code)
 command(app, "reset", *development.RESET_EXAMPLES)(development.reset)
@@ -66,6 +69,11 @@ app.add_typer(stores.pos, name="pos")
 terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 app.add_typer(terminals.app, name="terminals")
 app.add_typer(subscriptions.app, name="subscriptions")
+orders.app.command("create", cls=TakesAmount, epilog=order_payment.CREATE_EPILOG)(order_payment.create)
+orders.app.command("watch", epilog=order_payment.WATCH_EPILOG)(order_payment.watch)
+orders.app.command("cancel", epilog=order_changes.CANCEL_EPILOG)(order_changes.cancel)
+orders.app.command("refund", cls=TakesAmount, epilog=order_changes.REFUND_EPILOG)(order_changes.refund)
+orders.app.command("simulate", epilog=order_changes.SIMULATE_EPILOG)(order_changes.simulate)
 app.add_typer(orders.app, name="orders")
 app.add_typer(deliveries.app, name="deliveries")
 webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from command_line import command
-from paydesk.commands import pay
+from paydesk.commands.progress import INBOX_SECONDS_MAX
+from paydesk.orders.status import FAILED_DETAILS
+from paydesk.sandbox.terminals.scripts import AVAILABLE
 from paydesk_process import credentials, dev, request
 
 PAYMENTS = 3
@@ -101,7 +103,7 @@ def test_without_a_webhook_in_the_credentials_none_is_awaited(folder: Path, tmp_
     subscribe(folder, "http://127.0.0.1:9/hook")
     started = time.monotonic()
     ended = paid(folder, "--credentials", str(file), "--script", "approve:0.1s")
-    assert time.monotonic() - started < pay.INBOX_SECONDS_MAX
+    assert time.monotonic() - started < INBOX_SECONDS_MAX
     assert ended.stderr == ""
 
 
@@ -114,7 +116,7 @@ def test_wait_for_the_inbox_is_bounded(folder: Path, tmp_path: Path) -> None:
     subscribe(folder, "http://127.0.0.1:9/inbox")
     started = time.monotonic()
     ended = paid(folder, "--credentials", str(file))
-    assert pay.INBOX_SECONDS_MAX < time.monotonic() - started < 4 * pay.INBOX_SECONDS_MAX
+    assert INBOX_SECONDS_MAX < time.monotonic() - started < 4 * INBOX_SECONDS_MAX
     assert "The demo inbox has not received 3 of the webhooks within 5 s" in ended.stderr
     assert "paydesk deliveries list --order ORD" in ended.stderr
 
@@ -141,6 +143,25 @@ def test_declined_payment_is_on_a_terminal_of_its_own(folder: Path) -> None:
     assert [one["id"] for one in json.loads(after)] == [one["id"] for one in json.loads(before)]
 
 
+def test_json_script_and_reference_together(folder: Path) -> None:
+    """And a decline by a script: the final order alone is on standard output."""
+    order = json.loads(paid(folder, "--json", "--script", "approve:0.1s", "--reference", "sale-0044").stdout)
+    assert (order["status"], order["external_reference"]) == ("processed", "sale-0044")
+    declined = command("pay", "5", "--json", "--decline", "high_risk:0.1s", "--reference", "sale-0045", folder=folder)
+    assert declined.returncode == 1
+    order = json.loads(declined.stdout)
+    assert (order["status"], order["external_reference"]) == ("failed", "sale-0045")
+
+
+def test_quiet_prints_the_id_and_the_status(folder: Path) -> None:
+    """On one line, also of a payment that was declined."""
+    ended = paid(folder, "--quiet", "--script", "approve:0.1s")
+    assert re.fullmatch(r"ORD[0-9A-Z]{26} processed\n", ended.stdout)
+    declined = command("pay", "5", "--quiet", "--decline", "high_risk:0.1s", folder=folder)
+    assert re.fullmatch(r"ORD[0-9A-Z]{26} failed\n", declined.stdout)
+    assert (declined.returncode, declined.stderr) == (1, "The order ended as failed: high_risk.\n")
+
+
 def test_payment_by_a_script(folder: Path) -> None:
     """Any of the virtual terminal."""
     paid(folder, "--script", "approve:0.1s")
@@ -149,10 +170,13 @@ def test_payment_by_a_script(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--decline", "nothing_like_it"), 1, "decline:<detail>"),
-        (("--script", "dance"), 1, "must be one of approve"),
+        (("--decline", "nothing_like_it"), 2, f"valid details: {', '.join(FAILED_DETAILS)}"),
+        (("--script", "dance"), 2, f"valid scripts: {AVAILABLE}"),
         (("--script", "approve", "--decline", "high_risk"), 2, "Give only one of --terminal, --script and --decline."),
         (("--terminal", "T", "--script", "approve"), 2, "Give only one of --terminal, --script and --decline."),
+        (("--decline", ""), 2, "valid details: "),
+        (("--terminal", ""), 2, "must not be empty"),
+        (("--quiet", "--json"), 2, "Give only one of --quiet and --json."),
         (("--reference", "x" * 200), 1, "external_reference"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shlex
 import ssl
 import urllib.parse
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from paydesk import __version__
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.options import note
 
 Answer = Mapping[str, Any]
 
@@ -28,6 +30,14 @@ HOW_TO_START = (
 HOW_TO_AUTHENTICATE = (
     "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` creates a token."
 )
+OPERATOR_HINTS = {
+    "unauthorized": HOW_TO_AUTHENTICATE,
+    "not_found": "Check the address: it must be the one for operators (`operator_listen`).",
+}
+"""What to do about an error, by its code."""
+HOW_TO_REPEAT = "Check whether it was applied before you repeat it."
+OUTCOME_UNKNOWN = (423, 500, 502, 503, 504)
+"""Statuses of a response after which the request may or may not have been applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +139,14 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 class Service:
-    """An HTTP client of the service of the credentials, with one bearer token."""
+    """An HTTP client of the service of the credentials, with one bearer token.
 
-    def __init__(self, credentials: Credentials, token: str) -> None:
+    `hints` has what to do about errors of the service, by their codes.
+    """
+
+    def __init__(self, credentials: Credentials, token: str, hints: Mapping[str, str] = OPERATOR_HINTS) -> None:
         self.credentials, self._base_url, self._token = credentials, credentials.base_url, token
+        self._hints = hints
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Answer:
         """Send a GET and return the response's document. Raises `Failure`, `Unreachable`."""
@@ -145,14 +159,43 @@ class Service:
         """Send a POST without the fields that are None; return the document. Raises `Failure`, `Unreachable`."""
         return self.request("POST", path, given(body or {}), headers)
 
-    def request(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`."""
-        status, document, retry_after = self._exchange(method, path, body, headers or {})
+    def post_with_key(
+        self, path: str, body: Mapping[str, Any], key: str, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send a POST under an idempotency key. If its outcome is unknown, the failure says how to repeat it safely."""
+        repeat = (
+            f"Repeat it with --key {shlex.quote(key)}: if it was applied, you get the same response, and nothing"
+            " happens twice."
+        )
+        try:
+            return self.request("POST", path, given(body), {**(headers or {}), "X-Idempotency-Key": key}, repeat)
+        except KeyboardInterrupt:
+            note(f"The request may or may not have been applied. {repeat}")
+            raise
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        repeat: str = "",
+    ) -> Answer:
+        """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`.
+
+        `repeat` says how to repeat a request whose outcome is unknown.
+        """
+        status, document, retry_after = self._exchange(method, path, body, headers or {}, repeat or HOW_TO_REPEAT)
+        repeats = [repeat] if repeat and status in OUTCOME_UNKNOWN else []
+        if document is None:
+            raise Failure("The response is not from Paydesk. Check the address of the service.", *repeats)
         if status >= 400:
-            raise _refused(status, document, retry_after)
+            raise _refused(status, document, retry_after, self._hints, repeats)
         return document
 
-    def _exchange(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> tuple[int, Answer, str]:
+    def _exchange(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str], repeat: str
+    ) -> tuple[int, Answer | None, str]:
         address = urllib.parse.urlsplit(self._base_url)
         connection = self._connection(address.scheme, address.hostname or "", address.port)
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
@@ -164,7 +207,7 @@ class Service:
             failure = f"No response from {self._base_url}"
             if method != "GET":
                 failure += "; the request may or may not have been applied"
-                hint = "Check whether it was applied before you repeat it."
+                hint = repeat
             else:
                 hint = "Try again."
             connection.request(method, path, None if body is None else json.dumps(body), sent)
@@ -225,25 +268,22 @@ def refuse_other_service(credentials: Credentials) -> None:
         )
 
 
-def _document(raw: bytes) -> Answer:
+def _document(raw: bytes) -> Answer | None:
+    """Return the response's JSON object, empty without a body; None if it is something else."""
     try:
         document = json.loads(raw) if raw else {}
     except ValueError:
-        document = None
-    if isinstance(document, dict):
-        return document
-    return {"message": "The response is not from Paydesk. Check the address of the service."}
+        return None
+    return document if isinstance(document, dict) else None
 
 
-def _refused(status: int, document: Answer, retry_after: str) -> Failure:
+def _refused(status: int, document: Answer, retry_after: str, hints: Mapping[str, str], repeats: list[str]) -> Failure:
     errors = document.get("errors")
     if not errors:
-        return Failure(document.get("message") or f"The service responded with status {status}.")
+        return Failure(document.get("message") or f"The service responded with status {status}.", *repeats)
     details = [detail for error in errors for detail in error.get("details", ())]
-    if status == 401:
-        details.append(HOW_TO_AUTHENTICATE)
-    if errors[0]["code"] == "not_found":
-        details.append("Check the address: it must be the one for operators (`operator_listen`).")
+    if errors[0]["code"] in hints:
+        details.append(hints[errors[0]["code"]])
     if retry_after:
         details.append(f"Wait {retry_after} s.")
-    return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details)
+    return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details, *repeats)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.options import After, Limit, OfSeller, show_list
@@ -142,7 +143,10 @@ LISTS = {
             "paydesk deliveries list --status exhausted --since 2026-01-31",
         ),
         {
-            "order": Annotated[str | None, typer.Option(metavar="ORDER_ID", help="Only deliveries of this order.")],
+            "order": Annotated[
+                str | None,
+                typer.Option(metavar="ORDER_ID", help="Only deliveries of this order.", callback=checked.order_id),
+            ],
             "status": _status("pending, delivered, exhausted, superseded or withdrawn."),
             "since": Annotated[
                 str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands.checked import OrderId
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
@@ -21,8 +22,15 @@ refunds = add_list(group("Full and partial refunds."), "refunds")
 DETAILS = (*LISTS["orders"].columns, "seller", "description", "expiration_time", "version", "last_updated_date")
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
 
-OrderId = Annotated[str, typer.Argument(help="The order's id.")]
 Reason = Annotated[str, typer.Option(help="How you know the outcome; recorded in the audit trail.")]
+
+
+def show_order(order: Answer) -> None:
+    """Print an order's fields and those of its payment."""
+    payment = order["transactions"]["payments"][0]
+    details = {name: value for name, value in flat_order(order).items() if name in DETAILS}
+    details |= order.get("times", {})
+    show(details | {f"payment {name}": value for name, value in payment.items() if name != "amount"}, as_json=False)
 
 
 @command(app, "search", "paydesk orders search ext_ref_1234")
@@ -48,10 +56,7 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     if as_json:
         show(order, as_json=True)
         return
-    payment = order["transactions"]["payments"][0]
-    details = {name: value for name, value in flat_order(order).items() if name in DETAILS}
-    details |= order["times"]
-    show(details | {f"payment {name}": value for name, value in payment.items() if name != "amount"}, as_json=False)
+    show_order(order)
     sys.stdout.write("\n")
     show_list({"data": order["events"]}, MOVE_COLUMNS, as_json=False)
     if order["deliveries"]:

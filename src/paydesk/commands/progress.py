@@ -1,10 +1,12 @@
-"""What `paydesk pay` prints about an order: its status changes, its webhooks, and why they were not delivered."""
+"""What `paydesk pay` and `orders watch` print about an order: its status changes, its webhooks, and how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from paydesk.commands.failure import Failure
 from paydesk.commands.options import harmless
 
 if TYPE_CHECKING:
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 Order = Mapping[str, Any]
 
 OPEN = ("created", "at_terminal", "action_required")
+POLL_INTERVAL_SECONDS, LATER_INTERVAL_SECONDS = 0.1, 0.5
+"""Between two requests: at first, and once the order has not changed for `LATER_SECONDS`."""
+LATER_SECONDS = 30
+INBOX_SECONDS_MAX = 5
+"""How long it takes at most, after the end of the order, to wait for the webhooks to the demo inbox."""
 STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
 MEANINGS = {
     ("created", "created"): "waiting for the terminal",
@@ -44,6 +51,20 @@ class Progress:
                 self._printed.add(key)
                 self._console.print(harmless(f"[dim]{when[11:23]}[/]  {line}"))
 
+    def follow(self, read: Callable[[], Order]) -> Order:
+        """Print new lines until the order is final and the demo inbox has its webhooks, at most 5 s more; return it."""
+        ended, version, changed = 0.0, 0, time.monotonic()
+        while True:
+            order, now = read(), time.monotonic()
+            self.print_new(order)
+            if order["version"] != version:
+                version, changed = order["version"], now
+            if order["status"] not in OPEN:
+                ended = ended or now
+                if now > ended + INBOX_SECONDS_MAX or not self.awaited(order):
+                    return order
+            time.sleep(POLL_INTERVAL_SECONDS if now < changed + LATER_SECONDS else LATER_INTERVAL_SECONDS)
+
     def awaited(self, order: Order) -> int:
         """Return how many webhooks to the inbox are still to be delivered."""
         return sum(
@@ -71,6 +92,26 @@ class Progress:
             if delivery["status"] != "pending":
                 line = f"{webhook} {delivery['status']}"
                 yield delivery["ended_date"], key, f"{'':<12} [dim]{escape(line)}[/]"
+
+
+def with_current_state(order: Order) -> Order:
+    """Return an order as an application reads it with its current state as its only event, and no deliveries."""
+    event = {
+        "version": order["version"],
+        "created_date": order["last_updated_date"],
+        "status": order["status"],
+        "status_detail": order["status_detail"],
+        "payment_status_detail": order["transactions"]["payments"][0]["status_detail"],
+        "action": "",
+    }
+    return {**order, "events": [event], "deliveries": []}
+
+
+def refuse_unpaid(order: Order) -> None:
+    """Raise `Failure` unless the order was paid and not refunded since."""
+    if order["status"] != "processed":
+        detail = order["transactions"]["payments"][0]["status_detail"]
+        raise Failure(f"The order ended as {order['status']}: {detail}.")
 
 
 def _moves(order: Order) -> Iterator[tuple[str, str, str]]:

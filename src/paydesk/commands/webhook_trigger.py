@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from paydesk.commands import checked
 from paydesk.commands.client import credentials_path, read_document
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
@@ -36,7 +37,10 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
     action: Annotated[str | None, typer.Argument(help="The action, such as order.failed.", show_default=False)] = None,
     *,
     to: Annotated[str | None, typer.Option(metavar="URL", help="Where to send it.", show_default=False)] = None,
-    amount: Annotated[str | None, typer.Option(help="The order's amount. [default: 24.90]", show_default=False)] = None,
+    amount: Annotated[
+        str | None,
+        typer.Option(help="The order's amount. [default: 24.90]", callback=checked.amount, show_default=False),
+    ] = None,
     currency: Annotated[str, typer.Option(help="The order's currency.")] = "BRL",
     reference: Annotated[str, typer.Option(help="The order's external_reference.")] = "ext_ref_1234",
     status_detail: Annotated[

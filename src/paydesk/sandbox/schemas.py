@@ -13,6 +13,7 @@ from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time, one_of
 from paydesk.device.reports import Card, PaymentMethod
+from paydesk.orders.schemas import PaymentType
 from paydesk.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
@@ -94,9 +95,7 @@ class SimulatedRequest(Model):
     """`POST /v1/orders/{order_id}/events`: the status to bring a test order to, and the payment method."""
 
     status: Literal["processed", "failed", "canceled", "refunded", "expired", "action_required"]
-    payment_method_type: (
-        Annotated[Literal["credit_card", "debit_card", "qr"], AfterValidator(_only_of_payments)] | None
-    ) = None
+    payment_method_type: Annotated[PaymentType, AfterValidator(_only_of_payments)] | None = None
     payment_method_id: (
         Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", examples=["visa"]), AfterValidator(_only_of_payments)]
         | None

@@ -1,0 +1,71 @@
+"""The application of the credentials file as a client: its token, its first terminal, and the body of an order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paydesk.commands.client import Credentials, Service, given, refuse_other_service
+from paydesk.commands.failure import WrongUsage
+
+HOW_TO_REPLACE = (
+    "The access token in the credentials file is invalid, expired or revoked. Start `paydesk dev` again: it replaces an"
+    " invalid token in the file. Elsewhere, refresh the token at POST /oauth/token and write the new one into the file."
+)
+HINTS = {
+    "unauthorized": HOW_TO_REPLACE,
+    "not_found": "Check the address: it must be the one for applications (`listen`).",
+}
+NOT_FOUND_AS_TEST = "If it is a live order, add --live."
+
+
+def as_application(credentials: Credentials, *, live: bool = False, hints: Mapping[str, str] | None = None) -> Service:
+    """Return a client with the application's test or live token. Raises `WrongUsage` if there is none.
+
+    `hints` are further ones, by the codes of the service's errors.
+    """
+    mode = "live" if live else "test"
+    tokens = credentials.document.get(mode)
+    token = tokens.get("access_token") if isinstance(tokens, dict) else None
+    if not isinstance(token, str) or not token:
+        refuse_other_service(credentials)
+        raise WrongUsage(f"The credentials have no {mode} token. Use the file that `paydesk dev` writes.")
+    return Service(credentials, token, {**HINTS, **(hints or {})})
+
+
+def order_client(credentials: Credentials, *, live: bool) -> Service:
+    """Return the client for a command about one order that has the option --live."""
+    return as_application(credentials, live=live, hints={} if live else {"order_not_found": NOT_FOUND_AS_TEST})
+
+
+def terminal_of(credentials: Credentials, terminal: str | None) -> str:
+    """Return the terminal that was given, else the first of the credentials that needs no person."""
+    if terminal is not None:
+        if not terminal:
+            raise WrongUsage("An id must not be empty.")
+        return terminal
+    terminals = credentials.document.get("terminals") or []
+    if not terminals:
+        raise WrongUsage("The credentials name no terminal. Add --terminal.")
+    by_itself = [one for one in terminals if one.get("script") != "manual"]
+    return str((by_itself or terminals)[0]["id"])
+
+
+def order_request(
+    amount: str,
+    terminal_id: str,
+    *,
+    ticket_number: str | None = None,
+    payment_method: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Return the body that creates an order. `fields` are the order's own; what is None is left out."""
+    return {
+        "type": "point",
+        **given(fields),
+        "transactions": {"payments": [{"amount": amount}]},
+        "config": {
+            "point": {"terminal_id": terminal_id, **given({"ticket_number": ticket_number})},
+            **given({"payment_method": given(payment_method or {}) or None}),
+        },
+    }

@@ -1,0 +1,153 @@
+"""`paydesk orders cancel`, `refund` and `simulate`: what changes an order after its creation."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, get_args
+
+import typer
+
+from paydesk.commands import checked
+from paydesk.commands.application import as_application, order_client
+from paydesk.commands.checked import Key, Live, OrderId
+from paydesk.commands.client import Answer, Service, find_credentials
+from paydesk.commands.failure import Failure
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.orders import show_order
+
+ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
+CANCEL_EPILOG = examples(
+    f"paydesk orders cancel {ORDER}",
+    f"paydesk orders cancel {ORDER} --at-terminal",
+)
+REFUND_EPILOG = examples(
+    f"paydesk orders refund {ORDER}    # all that remains",
+    f"paydesk orders refund {ORDER} 5.00    # a part",
+    f"paydesk orders refund {ORDER} 5.00 --key refund-0042 --json",
+)
+SIMULATE_EPILOG = examples(
+    f"paydesk orders simulate {ORDER} processed",
+    f"paydesk orders simulate {ORDER} processed --method credit_card --installments 3",
+    f"paydesk orders simulate {ORDER} failed --detail insufficient_amount",
+    f"paydesk orders simulate {ORDER} action_required    # the outcome is unknown",
+)
+AT_TERMINAL_HEADER = "X-Allow-Cancelable-Status"
+CANNOT_SIMULATE = "Only test orders can be simulated."
+
+
+def cancel(
+    order_id: OrderId,
+    *,
+    at_terminal: Annotated[
+        bool,
+        typer.Option("--at-terminal", help="If the terminal has the order, request it to release the order."),
+    ] = False,
+    key: Key = None,
+    live: Live = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Cancel an order as the application of the credentials file, and print whether it is canceled or requested.
+
+    An order that its terminal has not fetched is canceled at once. One at its terminal needs `--at-terminal`, and ends
+    as canceled unless the payment is authorized already.
+    """
+    used_key = checked.idempotency_key(key)
+    service = order_client(find_credentials(credentials), live=live)
+    headers = {AT_TERMINAL_HEADER: "at_terminal"} if at_terminal else {}
+    try:
+        order = service.post_with_key(f"/v1/orders/{order_id}/cancel", {}, used_key, headers)
+    except Failure as failure:
+        if at_terminal or AT_TERMINAL_HEADER not in str(failure):
+            raise
+        raise Failure(str(failure), "The command sends it with --at-terminal.") from None
+    if as_json:
+        show(order, as_json=True)
+    elif order["status"] == "canceled":
+        sys.stdout.write(f"{order_id} is canceled.\n")
+    else:
+        sys.stdout.write(f"{order_id} is {order['status']}: its terminal is requested to release it.\n")
+        note(f"To follow it: paydesk orders watch {order_id}{' --live' if live else ''}")
+
+
+def refund(
+    order_id: OrderId,
+    amount: Annotated[
+        str | None,
+        typer.Argument(
+            help="The amount to refund. [default: all that remains]", callback=checked.amount, show_default=False
+        ),
+    ] = None,
+    *,
+    key: Key = None,
+    live: Live = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Refund a processed order, whole or in part, as the application of the credentials file, and print the refund.
+
+    If the response is lost, repeat the same command with the `--key` that it prints: nothing is refunded twice.
+    """
+    used_key = checked.idempotency_key(key)
+    service = order_client(find_credentials(credentials), live=live)
+    body = {} if amount is None else {"transactions": [{"id": _payment_id(service, order_id), "amount": amount}]}
+    answer = service.post_with_key(f"/v1/orders/{order_id}/refund", body, used_key)
+    if as_json:
+        show(answer, as_json=True)
+        return
+    refunded = answer["transactions"]["refunds"][0]
+    order = {"order": answer["id"], "order status": answer["status"], "order status_detail": answer["status_detail"]}
+    show({**refunded, **order}, as_json=False)
+    if refunded["status"] == "processing":
+        note("The acquirer has not decided yet. Do not repeat the refund; its status is in the order.")
+
+
+def simulate(
+    order_id: OrderId,
+    status: Annotated[str, typer.Argument(help="processed, failed, canceled, refunded, expired or action_required.")],
+    *,
+    detail: Annotated[
+        str | None, typer.Option(help="The payment's status_detail, such as insufficient_amount.", show_default=False)
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="How it is paid: credit_card, debit_card or qr.", show_default=False),
+    ] = None,
+    installments: Annotated[
+        int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Bring a test order to a status without its terminal, by all moves on the way, and print the order."""
+    body = _simulation(status, detail, method, installments)
+    service = as_application(find_credentials(credentials), hints={"order_not_found": CANNOT_SIMULATE})
+    service.post(f"/v1/orders/{order_id}/events", body)
+    order = service.get(f"/v1/orders/{order_id}")
+    if as_json:
+        show(order, as_json=True)
+    else:
+        show_order(order)
+
+
+def _payment_id(service: Service, order_id: str) -> str:
+    order: Answer = service.get(f"/v1/orders/{order_id}")
+    return str(order["transactions"]["payments"][0]["id"])
+
+
+def _simulation(status: str, detail: str | None, method: str | None, installments: int | None) -> dict[str, Any]:
+    """Return the body of the request. Raises `WrongUsage` for an unknown status, detail or method."""
+    from paydesk.orders.schemas import PaymentType
+    from paydesk.sandbox.schemas import SIMULATED_DETAILS
+
+    checked.one_of(status, SIMULATED_DETAILS, "a status to simulate")
+    if detail is not None:
+        checked.one_of(detail, SIMULATED_DETAILS[status], f"a status_detail of {status}")
+    if method is not None:
+        checked.one_of(method, get_args(PaymentType), "a payment method")
+    return {
+        "status": status,
+        "status_detail": detail,
+        "payment_method_type": method,
+        "installments": installments,
+    }

@@ -1,0 +1,132 @@
+"""`paydesk orders create` and `watch`: an application creates an order, and follows it to its end."""
+
+from __future__ import annotations
+
+from typing import Annotated, get_args
+
+import typer
+
+from paydesk.commands import checked
+from paydesk.commands.application import as_application, order_client, order_request, terminal_of
+from paydesk.commands.checked import Amount, Key, Live, OrderId
+from paydesk.commands.client import find_credentials
+from paydesk.commands.failure import WrongUsage
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.orders import show_order
+from paydesk.commands.progress import Order, Progress, refuse_unpaid, with_current_state
+
+CREATE_EPILOG = examples(
+    "paydesk orders create 24.90",
+    "paydesk orders create 24.90 --reference sale-0042 --expires 10m --json",
+    "paydesk orders create 120 --method credit_card --installments 3",
+    "paydesk orders create 24.90 --live --terminal NEWLAND_N950__N950NCB801293324 --key till-1-0042",
+)
+WATCH_EPILOG = examples(
+    "paydesk orders watch ORD01J67CQQH5904WDBVZEM4JMEP3",
+    "paydesk orders watch ORD01J67CQQH5904WDBVZEM4JMEP3 --live --json",
+)
+
+
+def create(  # noqa: PLR0913 - one parameter for each option
+    amount: Amount,
+    *,
+    terminal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The terminal. [default: the first in the credentials that needs no person]",
+            show_default=False,
+        ),
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="The order's external_reference.", show_default=False)] = None,
+    description: Annotated[str | None, typer.Option(help="What is paid for.", show_default=False)] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="When it expires if it is not paid: 10m, 90s or PT10M from now. [default: the service's, 15m]",
+            callback=checked.expiration,
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="How to pay: credit_card, debit_card or qr. [default: the buyer chooses]",
+            show_default=False,
+        ),
+    ] = None,
+    installments: Annotated[
+        int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
+    ] = None,
+    ticket_number: Annotated[
+        str | None, typer.Option(help="The number of the ticket, which is printed.", show_default=False)
+    ] = None,
+    key: Key = None,
+    live: Live = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Create an order for a terminal, as the application of the credentials file, and print it.
+
+    If the response is lost, repeat the same command with the `--key` that it prints: the same order is returned.
+    """
+    used_key = checked.idempotency_key(key)
+    payment_method = {"default_type": _method(method), "default_installments": installments}
+    if live and terminal is None:
+        raise WrongUsage("The terminals of the credentials take test orders. Add --terminal with a live one.")
+    found = find_credentials(credentials)
+    application = as_application(found, live=live)
+    request = order_request(
+        amount,
+        terminal_of(found, terminal),
+        external_reference=reference,
+        description=description,
+        expiration_time=expires,
+        ticket_number=ticket_number,
+        payment_method=payment_method,
+    )
+    order = application.post_with_key("/v1/orders", request, used_key)
+    if as_json:
+        show(order, as_json=True)
+        return
+    show_order(order)
+    note(f"To follow it: paydesk orders watch {order['id']}{' --live' if live else ''}")
+
+
+def watch(
+    order_id: OrderId,
+    *,
+    live: Live = False,
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Print each status change of an order until it ends; exits 0 if it is processed, else 1.
+
+    Reads the order as the application of the credentials file, ten times a second, and after 30 s without a change
+    twice a second. Ctrl-C ends the command, not the order.
+    """
+    from rich.console import Console
+
+    application = order_client(find_credentials(credentials), live=live)
+    progress = Progress(Console(soft_wrap=True, highlight=False, quiet=as_json), "")
+    order = application.get(f"/v1/orders/{order_id}")
+
+    def read() -> Order:
+        nonlocal order
+        order = application.get(f"/v1/orders/{order_id}")
+        return with_current_state(order)
+
+    progress.print_start(order)
+    progress.follow(read)
+    if as_json:
+        show(order, as_json=True)
+    refuse_unpaid(order)
+
+
+def _method(method: str | None) -> str | None:
+    """Return the type of the payment method. Raises `WrongUsage` for an unknown one."""
+    from paydesk.orders.schemas import PaymentType
+
+    return None if method is None else checked.one_of(method, get_args(PaymentType), "a payment method")

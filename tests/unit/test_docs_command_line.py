@@ -1,0 +1,54 @@
+"""The commands of docs/command-line.md, run unchanged in a folder in which `paydesk dev` runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from paydesk import cli
+from paydesk.sandbox.schemas import SIMULATED_DETAILS
+from paydesk_process import dev, environment
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+SECONDS_MAX = 120
+
+
+def test_commands(tmp_path: Path) -> None:
+    """A payment, its refund, a cancel, two simulations and a repeated request."""
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    program = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    with dev(tmp_path):
+        done = subprocess.run(
+            ["sh", "-eu"],
+            cwd=tmp_path,
+            env=environment(),
+            input=program,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ORD[0-9A-Z]{26}  24\.90 BRL$", done.stdout, re.MULTILINE)
+    assert re.search(r"processed    paid$", done.stdout, re.MULTILINE)
+    refunds = re.findall(r"^amount +(\d+\.\d\d)$", done.stdout, re.MULTILINE)
+    assert refunds == ["4.90", "20.00"]
+    assert re.search(r"^ORD[0-9A-Z]{26} is canceled\.$", done.stdout, re.MULTILINE)
+    details = re.findall(r"^payment status_detail +(\w+)$", done.stdout, re.MULTILINE)
+    assert details == ["accredited", "insufficient_amount"]
+    assert done.stdout.endswith("One order.\n")
+
+
+def test_every_command_and_status_is_described() -> None:
+    """All verbs of `orders` but the operators' `resolve`, and every status that can be simulated."""
+    text = PAGE.read_text()
+    group = typer.main.get_command(cli.app)
+    orders = group.commands["orders"].commands  # type: ignore[attr-defined]  # it is a group
+    for verb in set(orders) - {"resolve"}:
+        assert re.search(rf"`(paydesk orders )?{verb}\b", text), verb
+    assert all(f"`{status}`" in text for status in SIMULATED_DETAILS)
