@@ -1,4 +1,4 @@
-"""GET /operator/v1/events: the operator events and their bodies."""
+"""GET /operator/v1/events: the operator events, newest first, and their bodies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def test_event_has_fields_of_unreadable_result(service: Service) -> None:
         assert (await service.request("PUT", path, data=raw, token=device.terminal.token)).code == "result_conflict"
     events = (await person.did("GET", "events"))["data"]
     bodies = [event["body"] for event in events]
-    assert [body.get("bytes") for body in bodies] == [1, None, 12]
+    assert [body.get("bytes") for body in bodies] == [12, None, 1]
     assert bodies[1] == {
         "known": {},
         "unknown": ["pan"],

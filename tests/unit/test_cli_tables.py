@@ -155,6 +155,8 @@ def test_json_escapes_what_could_control_the_terminal(monkeypatch: pytest.Monkey
 DELIVERY: dict[str, Any] = {
     "id": "0b9d1c4e-3f6a-4c55-9d0e-8f2f6f1f0a11.5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",
     "status": "pending",
+    "action": "order.processed",
+    "url": "https://shop.example/a/long/path/webhooks",
     "attempts": 2,
     "version": 3,
     "order_id": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA",
@@ -177,12 +179,14 @@ SUBSCRIPTION: dict[str, Any] = {
 def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Folded ids leave the room for it."""
     out, _ = print_table(monkeypatch, [DELIVERY], width, LISTS["deliveries"].columns)
-    assert out.splitlines()[1].split()[:4] == ["id", "status", "attempts", "version"]
+    header = out.splitlines()[1].split()
+    assert header[:3] == ["id", "status", "action"]
+    assert width < 100 or header[3] == "url"
 
 
 def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they can be copied; a column without values is left out for it, without mention."""
-    out, err = print_table(monkeypatch, [DELIVERY], 205, LISTS["deliveries"].columns)
+    out, err = print_table(monkeypatch, [DELIVERY], 260, LISTS["deliveries"].columns)
     assert DELIVERY["id"] in out
     assert "client_id" not in out
     assert err == ""

@@ -60,7 +60,7 @@ _OPEN = Annotated[
 
 LISTS = {
     "applications": ListCommand(
-        "List the applications.",
+        "List the applications, by client_id.",
         (
             "client_id",
             "name",
@@ -74,12 +74,12 @@ LISTS = {
         ("paydesk apps list", "paydesk apps list --json"),
     ),
     "sellers": ListCommand(
-        "List the sellers.",
+        "List the sellers, by user_id.",
         ("user_id", "email", "name", "country", "currency", "created_date", "suspended_date"),
         ("paydesk sellers list",),
     ),
     "operators": ListCommand(
-        "List the operators, revoked ones included.",
+        "List the operators by id, revoked ones included.",
         ("operator_id", "name", "role", "created_date", "revoked_date"),
         ("paydesk operators list --json",),
     ),
@@ -90,19 +90,19 @@ LISTS = {
         _SELLER,
     ),
     "stores": ListCommand(
-        "List the stores.",
+        "List the stores, by seller and number.",
         ("store_id", "seller_id", "name", "created_date"),
         ("paydesk stores list --seller 1160535239",),
         _SELLER,
     ),
     "pos": ListCommand(
-        "List the points of sale.",
+        "List the points of sale, by seller and number.",
         ("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
         ("paydesk pos list --seller 1160535239 --json",),
         _SELLER,
     ),
     "terminals": ListCommand(
-        "List the terminals.",
+        "List the terminals, by seller and id.",
         (
             *("id", "status", "order", "operating_mode", "last_seen_date"),
             *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
@@ -112,7 +112,7 @@ LISTS = {
         flatten=_flat_terminal,
     ),
     "subscriptions": ListCommand(
-        "List the subscriptions.",
+        "List the subscriptions, by id.",
         ("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),
         ("paydesk subscriptions list", "paydesk subscriptions list --client-id 3676047501096810 --json"),
         {
@@ -122,7 +122,7 @@ LISTS = {
         },
     ),
     "orders": ListCommand(
-        "List the orders by seller, newest first.",
+        "List the orders, newest first.",
         ("id", "created_date", "kind", "status", "status_detail", "amount", "terminal", "external_reference"),
         ("paydesk orders list --status at_terminal", "paydesk orders list --json"),
         {
@@ -136,8 +136,11 @@ LISTS = {
         flat_order,
     ),
     "deliveries": ListCommand(
-        "List the deliveries of notifications: those of an order by version, all others by seller and id, not by time.",
-        ("id", "status", "attempts", "version", "order_id", "next_date", "created_date", "topic", "client_id"),
+        "List the deliveries of notifications, newest first: what was sent where, and with which outcome.",
+        (
+            *("id", "status", "action", "url", "attempts", "created_date"),
+            *("order_id", "version", "next_date", "client_id"),
+        ),
         (
             "paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",
             "paydesk deliveries list --status exhausted --since 2026-01-31",
@@ -158,25 +161,25 @@ LISTS = {
         },
     ),
     "inquiries": ListCommand(
-        "List the orders whose outcome is unknown, with the time of the next inquiry at the acquirer.",
+        "List the orders whose outcome is unknown, newest first, with the time of the next inquiry at the acquirer.",
         ("order_id", "status", "outcome", "reason", "attempts", "next_date"),
         ("paydesk inquiries list", "paydesk inquiries list --all --json"),
         {"open": _OPEN, **_SELLER},
     ),
     "reversals": ListCommand(
-        "List the reversals of late approvals.",
+        "List the reversals of late approvals, newest first.",
         ("id", "order_id", "status", "confirmed", "amount_minor", "reference_id", "attempts", "next_date"),
         ("paydesk reversals list", "paydesk reversals list --status pending"),
         {"status": _status("pending, reversed or not_found."), **_SELLER},
     ),
     "refunds": ListCommand(
-        "List the refunds, with the time of the next attempt at the acquirer.",
+        "List the refunds, newest first, with the time of the next attempt at the acquirer.",
         ("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
         ("paydesk refunds list --status processing",),
         {"status": _status("processing, processed or failed."), **_SELLER},
     ),
     "events": ListCommand(
-        "List the operator events, oldest first.",
+        "List the operator events, newest first.",
         ("created_date", "kind", "subject", "message"),
         ("paydesk events list --json",),
     ),

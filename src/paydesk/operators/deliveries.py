@@ -16,6 +16,7 @@ from paydesk.core.response import Closed, JsonObject, Time, one_of
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
+from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
 from paydesk.operators.orders import owner_of
 from paydesk.operators.retried import Retried, times
 from paydesk.orders.searching import DATE, instant_of
@@ -34,9 +35,18 @@ SELECT seller_id FROM (
          FROM sellers s) AS owners
 WHERE is_owner = 1"""
 
+_ACTION = """CASE WHEN order_id LIKE 'ORD%' THEN
+       (SELECT e.action FROM order_events e
+         WHERE e.seller_id = deliveries.seller_id AND e.order_id = deliveries.order_id
+           AND e.version = deliveries.version)
+  ELSE (SELECT e.action FROM application_events e
+         WHERE e.seller_id = deliveries.seller_id AND e.application_id = CAST(deliveries.order_id AS bigint)
+           AND e.version = deliveries.version) END"""
+
 # An attempt in progress is not counted: it has not failed yet.
 _DELIVERY = f"""
-seller_id, delivery_id, subscription_id, order_id, version, status, resend_ms,
+seller_id, delivery_id, subscription_id, order_id, version, {_ACTION},
+(SELECT s.url FROM subscriptions s WHERE s.subscription_id = deliveries.subscription_id), status, resend_ms,
 attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
@@ -48,11 +58,14 @@ WHERE seller_id = $1 AND order_id = $2 AND ($3 = '' OR status = $3) AND ($4 = ''
   AND created_ms >= $5
 ORDER BY version, subscription_id"""
 
-DELIVERIES = f"""
-SELECT {_DELIVERY} FROM deliveries
-WHERE (seller_id, delivery_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
-  AND ($6 = '' OR subscription_id = $6) AND created_ms >= $7
-ORDER BY seller_id, delivery_id LIMIT $3"""
+DELIVERIES = newest(
+    "deliveries",
+    _DELIVERY,
+    "created_ms",
+    "delivery_id",
+    "($6 = '' OR status = $6) AND ($7 = '' OR subscription_id = $7)",
+    indexed="deliveries.created_ms >= $8",
+)
 
 NOTIFICATION = {
     topic: f"SELECT {body} FROM deliveries WHERE seller_id = $1 AND delivery_id = $2"
@@ -72,6 +85,8 @@ class DeliveryDocument(Retried, frozen=True):
     subscription_id: str
     topic: Annotated[str, one_of(ACTIONS_OF)]
     version: int
+    action: Annotated[str, Meta(description="The notification's `action`.")]
+    url: Annotated[str, Meta(description="The subscription's, with the values of secret parameters masked.")]
     status: Annotated[str, one_of(schedule.DELIVERIES.names)]
     order_id: str | None = None
     client_id: str | None = None
@@ -115,7 +130,7 @@ class InspectedDelivery(DeliveryDocument, frozen=True, kw_only=True):
 
 
 async def find_deliveries(call: Call) -> Answer:
-    """List the deliveries of one order, or a page of all of them."""
+    """List the deliveries of one order, or a page of all of them, newest first."""
     status, subscription_id, since_ms = (
         lists.choice(call.query, _OF_STATUS),
         _subscription_id(call),
@@ -125,9 +140,9 @@ async def find_deliveries(call: Call) -> Answer:
     if order_id is not None:
         order_id = order_id.upper()
         seller_id = await owner_of(call.tx, order_id)
-        return Answer(200, lists.Page(await of_order(call.tx, seller_id, order_id, status, subscription_id, since_ms)))
-    first, last = lists.sellers(call.query)
-    return await lists.page(call, DELIVERIES, (first, ""), _present, last, status, subscription_id, since_ms)
+        found = await of_order(call.tx, seller_id, order_id, status, subscription_id, since_ms)
+        return Answer(200, lists.Page(found[::-1]))
+    return await page(call, DELIVERIES, BY_TIME, _present, status, subscription_id, since_ms)
 
 
 async def of_order(
@@ -178,7 +193,8 @@ async def _find(call: Call) -> DeliveryDocument:
 
 
 def _present(row: Row) -> DeliveryDocument:
-    seller_id, delivery_id, subscription_id, subject, version, status, resend_ms, attempts, next_ms, *rest = row
+    seller_id, delivery_id, subscription_id, subject, version, action, url, *more = row
+    status, resend_ms, attempts, next_ms, *rest = more
     # Digits are the application of an authorization.
     topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
     fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, *rest)}
@@ -186,7 +202,8 @@ def _present(row: Row) -> DeliveryDocument:
         fields["paused"] = True
     if resend_ms is not None:
         fields["resend_date"] = rfc3339(resend_ms)
-    return DeliveryDocument(delivery_id, seller_id, subscription_id, topic, version, status, **fields)
+    sent = topic, version, action, redacted_url(url)
+    return DeliveryDocument(delivery_id, seller_id, subscription_id, *sent, status, **fields)
 
 
 def _attempt(row: Row) -> AttemptDocument:
@@ -232,6 +249,7 @@ PAGES = lists.Pages(
         Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date."),
         Query("subscription", {"type": "string", "pattern": UUID_PATTERN}, "Only deliveries to this subscription."),
         lists.OF_SELLER,
-        *lists.paging(lists.BY_SELLER),
+        *lists.paging(BY_TIME),
     ),
+    DESCRIPTION,
 )

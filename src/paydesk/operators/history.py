@@ -16,6 +16,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
 from paydesk.operators import order_deliveries
 from paydesk.operators.lists import pages
+from paydesk.operators.newest import BY_ID
 from paydesk.operators.order_deliveries import OrderDelivery
 from paydesk.operators.orders import owner_of
 from paydesk.orders import status
@@ -31,7 +32,7 @@ FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
 
 EVENTS = """
 SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrences
-FROM operator_events WHERE event_id > $1 ORDER BY event_id LIMIT $2"""
+FROM operator_events WHERE event_id < $1 ORDER BY event_id DESC LIMIT $2"""
 
 
 class MoveDocument(Closed, frozen=True):
@@ -131,4 +132,4 @@ def _body(body: str) -> msgspec.Raw | str:
     return msgspec.Raw(body.encode())
 
 
-EVENT_PAGES = pages(EventDocument, EVENTS, _event, ("",))
+EVENT_PAGES = pages(EventDocument, EVENTS, _event, BY_ID[:1], description="Newest first.")

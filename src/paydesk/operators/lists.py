@@ -46,18 +46,26 @@ def paging(key: Key) -> tuple[Query, Query]:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A paged list: the type of its pages, the handler that returns one, and its query parameters."""
+    """A paged list: the type of its pages, the handler that returns one, its query parameters, and its order."""
 
     answer: Any
     handler: Handler
     query: tuple[Query, ...]
+    description: str = ""
 
 
-def pages(item: type[Item], sql: str, document: Callable[[Row], Item], key: Key = BY_SELLER, *filters: Query) -> Pages:
-    """Return the list of the rows of `sql` by ascending key.
+def pages(
+    item: type[Item],
+    sql: str,
+    document: Callable[[Row], Item],
+    key: Key = BY_SELLER,
+    *,
+    description: str = "",
+) -> Pages:
+    """Return the list of the rows of `sql` in its order.
 
     `key` sorts before all others; one of two parts begins with the seller's id. `sql` takes the key to start after and
-    the limit, in lists by seller also the last seller and the filters: enumerated texts, empty where they are absent.
+    the limit, in lists by seller also the last seller.
     """
     is_by_seller = len(key) > 1
 
@@ -65,11 +73,11 @@ def pages(item: type[Item], sql: str, document: Callable[[Row], Item], key: Key 
         if not is_by_seller:
             return await page(call, sql, key, document)
         first, last = sellers(call.query)
-        chosen = [choice(call.query, one) for one in filters]
-        return await page(call, sql, (first, *key[1:]), document, last, *chosen)
+        return await page(call, sql, (first, *key[1:]), document, last)
 
-    selection = (*filters, OF_SELLER) if is_by_seller else ()
-    return Pages(Page[item], handler, (*selection, *paging(key)))  # type: ignore[valid-type]
+    selection = (OF_SELLER,) if is_by_seller else ()
+    order = description or ("By seller and id." if is_by_seller else "By id.")
+    return Pages(Page[item], handler, (*selection, *paging(key)), order)  # type: ignore[valid-type]
 
 
 async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any], *args: Any) -> Answer:
@@ -78,7 +86,7 @@ async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any],
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
     limit = LIMIT.number(call.query) or LIMIT_DEFAULT
-    rows = await call.tx.all(sql, *_after(call.query, first), limit + 1, *args)
+    rows = await call.tx.all(sql, *after(call.query, first), limit + 1, *args)
     cursor = ".".join(str(part) for part in rows[limit - 1][: len(first)]) if len(rows) > limit else None
     return Answer(200, Page([document(row) for row in rows[:limit]], cursor))
 
@@ -112,7 +120,8 @@ def choice(query: Mapping[str, str], one: Query) -> str:
     return text
 
 
-def _after(query: Mapping[str, str], first: Key) -> Key:
+def after(query: Mapping[str, str], first: Key) -> Key:
+    """Return the key of the cursor, by default `first`. Raises `PROPERTY_VALUE` for an invalid cursor."""
     cursor = query.get("after")
     if cursor is None:
         return first

@@ -1,4 +1,4 @@
-"""The deliveries of an order's notifications, as the order shows them: with the URL and the last attempt."""
+"""The deliveries of an order's notifications, as the order shows them: with the last attempt."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Time
 from paydesk.operators import deliveries
 from paydesk.operators.deliveries import DeliveryDocument
@@ -15,9 +14,8 @@ from paydesk.storage.database import Transaction
 
 # The last row of a delivery is its last attempt.
 ATTEMPTS_OF_ORDER = """
-SELECT d.delivery_id, s.url, a.attempt, a.started_ms, a.duration_ms, a.answer_status, a.error
+SELECT d.delivery_id, a.attempt, a.started_ms, a.duration_ms, a.answer_status, a.error
   FROM deliveries d
-  JOIN subscriptions s ON s.subscription_id = d.subscription_id
   LEFT JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
  WHERE d.seller_id = $1 AND d.order_id = $2
  ORDER BY d.delivery_id, a.attempt"""
@@ -36,7 +34,6 @@ class LastAttempt(Closed, frozen=True, kw_only=True):
 class OrderDelivery(DeliveryDocument, frozen=True, kw_only=True):
     """A delivery of one of the order's notifications."""
 
-    url: Annotated[str, Meta(description="The subscription's, with the values of secret parameters masked.")]
     last_attempt: LastAttempt | None = None
 
 
@@ -48,7 +45,6 @@ async def of_order(tx: Transaction, seller_id: int, order_id: str) -> list[Order
 
 def _with_attempt(  # one parameter per column
     delivery: DeliveryDocument,
-    url: str,
     number: int | None,
     started_ms: int,
     duration_ms: int,
@@ -58,4 +54,4 @@ def _with_attempt(  # one parameter per column
     last = None
     if number is not None:
         last = LastAttempt(number=number, date=rfc3339(started_ms), duration_ms=duration_ms, status=status, error=error)
-    return OrderDelivery.of(delivery, url=redacted_url(url), last_attempt=last)
+    return OrderDelivery.of(delivery, last_attempt=last)

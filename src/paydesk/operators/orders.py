@@ -9,6 +9,7 @@ from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
+from paydesk.operators.newest import BY_ID, DESCRIPTION, newest, page
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
@@ -34,33 +35,25 @@ _QUERY = (
         "Only orders with this reference.",
     ),
     lists.OF_SELLER,
-    *lists.paging(lists.BY_SELLER),
+    *lists.paging(BY_ID),
 )
 
-_COLUMNS = ", ".join(f"o.{column}" for column in COLUMNS.split(", "))
-_CONDITIONS = """
-(o.seller_id, o.order_id) < ($1, $2) AND o.seller_id >= $4 AND ($5 = '' OR o.terminal_id = $5)
-  AND ($6 = '' OR o.status = $6) AND ($7 = '' OR o.status_detail = $7) AND o.status_detail NOT IN ($8, $9)
-ORDER BY o.seller_id DESC, o.order_id DESC LIMIT $3"""
+_FILTERS = """
+($6 = '' OR terminal_id = $6) AND ($7 = '' OR orders.status = $7) AND ($8 = '' OR status_detail = $8)
+       AND status_detail NOT IN ($9, $10)"""
 
-LIST = f"SELECT {_COLUMNS} FROM orders o WHERE {_CONDITIONS}"
-
-# One index lookup per seller instead of a scan of all orders.
-REFERENCED = f"""
-SELECT {_COLUMNS} FROM sellers s JOIN orders o ON o.seller_id = s.seller_id AND o.external_reference = $10
-WHERE {_CONDITIONS}"""
+LIST = newest("orders", COLUMNS, "order_id", "order_id", _FILTERS)
+REFERENCED = newest("orders", COLUMNS, "order_id", "order_id", _FILTERS, "external_reference = $11")
 
 
 async def find_all(call: Call) -> Answer:
-    """List the orders by seller, newest first."""
-    first, last = lists.sellers(call.query)
+    """List the orders, newest first."""
     terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
     labels = call.shared.labels
-    args: list[Any] = [first, terminal_id, *_status_filter(call.query.get("status", ""), labels)]
+    args: list[Any] = [terminal_id, *_status_filter(call.query.get("status", ""), labels)]
     if reference:
         args.append(reference)
-    before = (min(last + 1, lists.NUMBER_MAX), "")
-    return await lists.page(call, REFERENCED if reference else LIST, before, partial(_present, labels), *args)
+    return await page(call, REFERENCED if reference else LIST, BY_ID, partial(_present, labels), *args)
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:
@@ -96,4 +89,4 @@ def _present(labels: Labels, row: Row) -> OrderDocument:
     return order_document(Order(*row), labels)
 
 
-PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY)
+PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY, DESCRIPTION)

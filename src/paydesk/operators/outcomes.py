@@ -10,7 +10,8 @@ from msgspec import Meta
 from paydesk import audit
 from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators.lists import BY_SELLER, of_status, pages
+from paydesk.operators.lists import of_status
+from paydesk.operators.newest import BY_ID, newest, pages
 from paydesk.operators.orders import owner_of
 from paydesk.operators.retried import Retried, times
 from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
@@ -34,10 +35,12 @@ seller_id, order_id, live, reason, reversing_ms, outcome,
 attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-LIST_REVERSALS = f"""
-SELECT {_REVERSAL} FROM reversals
-WHERE (seller_id, reversal_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
-ORDER BY seller_id, reversal_id LIMIT $3"""
+_REFUND = f"""
+seller_id, refund_id, order_id, live, amount, status,
+attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
+next_ms, created_ms, ended_ms"""
+
+LIST_REVERSALS = newest("reversals", _REVERSAL, "reversal_id", "reversal_id", "$6 = '' OR status = $6")
 
 REVERSAL = f"SELECT {_REVERSAL} FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
 
@@ -45,17 +48,9 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-LIST_INQUIRIES = f"""
-SELECT {_INQUIRY} FROM inquiries
-WHERE (seller_id, order_id) > ($1, $2) AND seller_id <= $4 AND ($5 <> 'true' OR {lifecycles.INQUIRIES.open})
-ORDER BY seller_id, order_id LIMIT $3"""
+LIST_INQUIRIES = newest("inquiries", _INQUIRY, "order_id", "order_id", f"$6 <> 'true' OR {lifecycles.INQUIRIES.open}")
 
-LIST_REFUNDS = f"""
-SELECT seller_id, refund_id, order_id, live, amount, status,
-attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
-next_ms, created_ms, ended_ms FROM refunds
-WHERE (seller_id, refund_id) > ($1, $2) AND seller_id <= $4 AND ($5 = '' OR status = $5)
-ORDER BY seller_id, refund_id LIMIT $3"""
+LIST_REFUNDS = newest("refunds", _REFUND, "refund_id", "refund_id", "$6 = '' OR status = $6")
 
 
 class ReversalDocument(Retried, frozen=True):
@@ -172,6 +167,6 @@ def _refund(row: Row) -> RefundDocument:
 
 _OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
 
-REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_SELLER, of_status(REVERSALS))
-REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_SELLER, of_status(REFUNDS))
-INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_SELLER, _OPEN)
+REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_ID, of_status(REVERSALS))
+REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_ID, of_status(REFUNDS))
+INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_ID, _OPEN)

@@ -23,6 +23,7 @@ def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
         path=f"{BASE}/{noun}",
         name=f"operator_list_{noun}",
         summary=f"List {'points of sale' if noun == 'pos' else noun}",
+        description=pages.description,
         surface="operator",
         handler=pages.handler,
         answer=pages.answer,

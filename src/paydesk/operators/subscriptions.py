@@ -236,4 +236,4 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
     )
 
 
-PAGES = lists.Pages(lists.Page[SubscriptionDocument], _list, (OF_APPLICATION, *lists.paging(("",))))
+PAGES = lists.Pages(lists.Page[SubscriptionDocument], _list, (OF_APPLICATION, *lists.paging(("",))), "By id.")

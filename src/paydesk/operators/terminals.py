@@ -167,4 +167,6 @@ async def _check_pos(tx: Transaction, seller_id: int, pos_id: int, mode: Settabl
         raise POS_TAKEN.with_reason("another terminal in PDV", f"{other[0]} at this point of sale is in mode PDV")
 
 
-PAGES = lists.Pages(lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)))
+PAGES = lists.Pages(
+    lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)), "By seller and id."
+)
