@@ -17,7 +17,7 @@ from paydesk.core.errors import BAD_REQUEST, HEADERS_TOO_LARGE, REQUEST_TIMEOUT,
 from paydesk.dev import proxy_requests
 from paydesk.http import server
 from paydesk.http.reply import encode
-from paydesk.http.surfaces import listed
+from paydesk.http.error_body import listed
 
 HEAD_BYTES_MAX = 8 * 1024
 HEAD_SECONDS_MAX = 5.0
