@@ -52,8 +52,7 @@ HTTPS = """\
 PROXY = """\
   {proxy_url} is a proxy for programs that call api.mercadopago.com. With these variables they call Paydesk:
 
-  export HTTPS_PROXY={proxy_url} NO_PROXY=localhost,127.0.0.1 NODE_USE_ENV_PROXY=1 \\
-      {trust}
+  export HTTPS_PROXY={proxy_url} NO_PROXY=localhost,127.0.0.1 NODE_USE_ENV_PROXY=1 {trust}
 
 """
 TRUST = "SSL_CERT_FILE={bundle} REQUESTS_CA_BUNDLE={bundle} NODE_EXTRA_CA_CERTS={file}"

@@ -6,9 +6,9 @@ import { MercadoPagoConfig, OAuth, Order } from "mercadopago";
 
 const { client_id, client_secret, redirect_uri, code, terminal_id } = JSON.parse(await text(process.stdin));
 const body = { client_id, client_secret, redirect_uri, code, grant_type: "authorization_code", test_token: "true" };
-const nobody = new MercadoPagoConfig({ accessToken: "none" });
-const token = await new OAuth(nobody).create({ body });
-const authorization = new OAuth(nobody).getAuthorizationURL({ options: { client_id, redirect_uri, state: "a state" } });
+const anonymous = new MercadoPagoConfig({ accessToken: "none" });
+const token = await new OAuth(anonymous).create({ body });
+const authorization = new OAuth(anonymous).getAuthorizationURL({ options: { client_id, redirect_uri, state: "a state" } });
 const orders = new Order(new MercadoPagoConfig({ accessToken: token.access_token }));
 // The client has no class for terminals.
 const listed = await fetch("https://api.mercadopago.com/terminals/v1/list", {
