@@ -44,11 +44,18 @@ PLAYABLE = """\
 
 """
 HTTPS = """\
-  {address} is the same service with https, for clients that refuse http. They must trust its CA:
+  {tls_base_url} is the same service with https, for clients that refuse http. They must trust its CA:
 
-  export SSL_CERT_FILE={file} REQUESTS_CA_BUNDLE={file} NODE_EXTRA_CA_CERTS={file}
+  export {trust}
 
 """
+PROXY = """\
+  {proxy_url} is a proxy for programs that call api.mercadopago.com. With these variables they call Paydesk:
+
+  export HTTPS_PROXY={proxy_url} NO_PROXY=localhost,127.0.0.1 NODE_USE_ENV_PROXY=1 {trust}
+
+"""
+TRUST = "SSL_CERT_FILE={bundle} REQUESTS_CA_BUNDLE={bundle} NODE_EXTRA_CA_CERTS={file}"
 SELLER = """
 A seller signs in to authorize an application. Try it as {email} with the password in the
 file above (seller.password); `paydesk authorize-url` prints this URL again:
@@ -139,11 +146,12 @@ def _playable(credentials: Path) -> str:
 
 
 def _https(credentials: Path) -> str:
-    """Return the https address and what makes clients trust its certificate, or an empty string without `--tls`."""
+    """Return what clients need for https or for the proxy, or an empty string without `--tls` and `--proxy`."""
     found = json.loads(credentials.read_text())
     if "tls_base_url" not in found:
         return ""
-    return HTTPS.format(address=found["tls_base_url"], file=shlex.quote(found["ca_file"]))
+    trust = TRUST.format(bundle=shlex.quote(found["ca_bundle_file"]), file=shlex.quote(found["ca_file"]))
+    return (PROXY if "proxy_url" in found else HTTPS).format(**found, trust=trust)
 
 
 def _seller(credentials: Path) -> str:
