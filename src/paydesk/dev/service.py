@@ -19,6 +19,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.dev import fresh
 from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
 from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
+from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
@@ -68,7 +69,8 @@ async def run(options: Options, settings: Settings) -> None:
 
     Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
     """
-    logs.configure(settings.log_format, level=settings.log_level)
+    lines = LogLines(colors=has_colors(sys.stderr))
+    logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     make_folder(options.data)
     with node.listen(options.host, options.port) as listener:
         base_url = _base_url(options.host, listener.getsockname()[1])
