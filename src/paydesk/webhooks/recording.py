@@ -20,6 +20,7 @@ from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, fault_store, outcome_store, schedule
 from paydesk.webhooks.request import Request
+from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.slots import RECEIVERS_MAX
 from paydesk.webhooks.store import Claimed
@@ -176,6 +177,7 @@ class _Notified(msgspec.Struct):
 
 
 def _description(attempted: Attempted) -> dict[str, str]:
-    """Return what was sent, and about what."""
+    """Return the action of the notification, and the order if it is about one."""
     claimed = attempted.claimed
-    return {"action": msgspec.json.decode(claimed.body, type=_Notified).action, "order": claimed.order_id}
+    action = msgspec.json.decode(claimed.body, type=_Notified).action
+    return {"action": action, "order": claimed.order_id} if claimed.target.topic == TOPIC else {"action": action}
