@@ -1,6 +1,7 @@
-"""`make run`: starts `paydesk dev`, makes a payment, prints where to go next, and prints the log until Ctrl-C.
+"""`make run`: starts `paydesk dev`, makes a payment, prints where to go next, and shows requests until Ctrl-C.
 
-Its arguments and its exit code are those of `paydesk dev`.
+The log file has the whole log as JSON; shown are the lines that `paydesk.dev.log_lines` makes of it. Its arguments and
+its exit code are those of `paydesk dev`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
+from paydesk.dev.log_lines import LogLines, has_colors
+
 PAYDESK = Path(sys.executable).with_name("paydesk")
 READY = "paydesk ready "
 STOP_SECONDS_MAX = 10
@@ -34,7 +37,7 @@ Paydesk runs until Ctrl-C. Where to go next:
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
-The log of every request follows. It is also in {log}.
+Your requests, the webhooks and all warnings follow. The whole log is in {log}.
 """
 PLAYABLE = """\
   A card terminal that you play yourself: open it, and put an order on it with
@@ -84,16 +87,39 @@ def main(arguments: list[str]) -> int:
             text=True,
             start_new_session=True,
         )
+        shown = Shown(read)
         try:
-            _show(service, credentials, log, read)
+            _show(service, credentials, log, shown)
         except KeyboardInterrupt:
             # A second signal does not wait for open requests.
             _on_signals(lambda *_: service.kill())
             print()
         finally:
             code = _stop(service)
-            print(read.read(), end="", file=sys.stderr)
+            shown.print_new(sys.stderr)
     return code
+
+
+class Shown:
+    """The lines of the log file that are to be shown."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._rest = file, ""
+        # With the most colors that both outputs have.
+        self._lines = LogLines(colors=has_colors(sys.stdout) and has_colors(sys.stderr))
+
+    def skip(self) -> None:
+        """Leave out what was written so far."""
+        self._file.seek(0, os.SEEK_END)
+        self._rest = ""
+
+    def print_new(self, output: TextIO) -> None:
+        """Print the lines that were completed since the last call."""
+        *lines, self._rest = (self._rest + self._file.read()).split("\n")
+        for line in lines:
+            text = self._lines.of_json(line)
+            if text is not None:
+                print(text, file=output, flush=True)
 
 
 def _private(file: Path) -> TextIO:
@@ -109,11 +135,10 @@ def _on_signals(handler: Callable[[int, FrameType | None], object]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    text = {"PAYDESK_LOG_FORMAT": "text"} if sys.stdout.isatty() else {}
-    return {**text, **os.environ}
+    return {"PAYDESK_LOG_FORMAT": "json", **os.environ}
 
 
-def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: TextIO) -> None:
+def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: Shown) -> None:
     assert service.stdout is not None, "stdout is a pipe"
     for line in service.stdout:
         print(line, end="", flush=True)
@@ -128,8 +153,8 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, lines: T
                 ),
                 flush=True,
             )
-            lines.seek(0, os.SEEK_END)
-            _follow(service, lines)
+            shown.skip()
+            _follow(service, shown)
 
 
 def _pay(credentials: Path) -> None:
@@ -165,9 +190,9 @@ def _seller(credentials: Path) -> str:
     return SELLER.format(email=email, address=command.stdout.strip())
 
 
-def _follow(service: subprocess.Popen[str], lines: TextIO) -> None:
+def _follow(service: subprocess.Popen[str], shown: Shown) -> None:
     while service.poll() is None:
-        print(lines.read(), end="", flush=True)
+        shown.print_new(sys.stdout)
         time.sleep(LOG_SECONDS)
 
 

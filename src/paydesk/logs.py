@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
 
 import msgspec
@@ -17,6 +18,8 @@ from paydesk.http import request_log
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["info", "warning"]
+TextLine = Callable[[Mapping[str, Any]], str | None]
+"""Returns the line of an event, or None to leave the event out."""
 
 
 def configure(
@@ -25,14 +28,17 @@ def configure(
     level: LogLevel = "info",
     *,
     process: int | None = None,
+    text_line: TextLine | None = None,
 ) -> None:
     """Configure structlog and the standard library's loggers to write to one stream in one format.
 
     The level `warning` leaves out lower levels, and requests unless their status is 500 or above. `process` is added to
-    every line if several processes write to one log.
+    every line if several processes write to one log. `text_line` makes the lines of text that a person reads on a
+    terminal; text in a file has everything.
     """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
+    renderer = _short(text_line) if text_line is not None and stream.isatty() else _console(colors=stream.isatty())
     request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
     structlog.configure(
         processors=[
@@ -41,7 +47,7 @@ def configure(
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             redact,
-            _console(colors=stream.isatty()) if as_text else structlog.processors.JSONRenderer(_json),
+            renderer if as_text else structlog.processors.JSONRenderer(_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(stream),
@@ -84,6 +90,16 @@ def _console(*, colors: bool) -> Any:
     return structlog.dev.ConsoleRenderer(
         colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=24, sort_keys=False
     )
+
+
+def _short(text_line: TextLine) -> structlog.typing.Processor:
+    def render(_logger: Any, _method: str, event: structlog.typing.EventDict) -> str:
+        line = text_line(event)
+        if line is None:
+            raise structlog.DropEvent
+        return line
+
+    return render
 
 
 def _json(event: dict[str, Any], **_: Any) -> str:

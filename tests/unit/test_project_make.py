@@ -114,7 +114,7 @@ def test_run_makes_a_payment_and_runs_until_ctrl_c(tmp_path: Path) -> None:
     data = tmp_path / ".paydesk"
     data.mkdir()
     (data / "service.log").touch(0o644)
-    output, code = _output_until(tmp_path, "The log of every request follows", interrupts=1)
+    output, code = _output_until(tmp_path, "Your requests, the webhooks and all warnings follow", interrupts=1)
     assert code == 0, output
     modes = {file.relative_to(data): stat.S_IMODE(file.stat().st_mode) for file in data.rglob("*") if file.is_file()}
     assert modes == dict.fromkeys(modes, 0o600)

@@ -34,6 +34,11 @@ def has_forbidden(text: str) -> bool:
     return not text.isprintable() and _FORBIDDEN.search(text) is not None
 
 
+def visible(text: str) -> str:
+    """Return the text on one line, with a space for each forbidden character: a terminal obeys none of it."""
+    return text if text.isprintable() else _FORBIDDEN.sub(" ", text)
+
+
 def has_control(text: str) -> bool:
     """Return whether the text contains a control character (category Cc of Unicode)."""
     return _CONTROL.search(text) is not None

@@ -23,6 +23,7 @@ from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPasswor
 from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.dev.https import Https
 from paydesk.dev.proxy_access import ProxyAccess
+from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
@@ -77,7 +78,8 @@ async def run(options: Options, settings: Settings) -> None:
 
     Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
     """
-    logs.configure(settings.log_format, level=settings.log_level)
+    lines = LogLines(colors=has_colors(sys.stderr))
+    logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     make_folder(options.data)
     with (
         node.listen(options.host, options.port) as listener,

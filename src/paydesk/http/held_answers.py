@@ -1,7 +1,7 @@
-"""The webhook fault `before_answer`: in development the response that creates an order waits for its notification.
+"""Creating orders in development: the log names the order of a response, and the webhook fault `before_answer`.
 
-The order is committed before. A response waits `HOLD_SECONDS_MAX` at most, and for nothing while no subscription has
-the fault.
+With that fault, the response that creates an order waits for its notification. The order is committed before. It waits
+`HOLD_SECONDS_MAX` at most, and for nothing while no subscription has the fault.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import structlog
 
 from paydesk.http.endpoint import Endpoint
 from paydesk.http.reply import Reply
@@ -21,6 +22,9 @@ from paydesk.webhooks import fault_store
 
 HOLD_SECONDS_MAX = 5.0
 POLL_INTERVAL_SECONDS = 0.25
+
+
+log = structlog.get_logger("request")
 
 
 class _Created(msgspec.Struct):
@@ -40,14 +44,18 @@ class HoldingEndpoint(Endpoint):
 
     async def _run_with_key(self, call: Call, key_value: str, document: Any) -> Reply:
         reply = await super()._run_with_key(call, key_value, document)
-        if self._may_hold and reply.status == self.operation.status:
+        if reply.status == self.operation.status:
             # The order exists: whatever happens now, the response is sent.
+            order_id = msgspec.json.decode(reply.body, type=_Created).id
+            log.info("order_response", order_id=order_id, request_id=call.request_id)
             with suppress(Unavailable, Locked, TimeoutError):
                 async with asyncio.timeout(HOLD_SECONDS_MAX):
-                    await self._hold(call.caller.seller_id, msgspec.json.decode(reply.body, type=_Created).id)
+                    await self._hold(call.caller.seller_id, order_id)
         return reply
 
     async def _hold(self, seller_id: int, order_id: str) -> None:
+        if not self._may_hold:
+            return
         database = self.shared.database
         changes = self._changes
         if not await database.read(fault_store.any_before_answer):

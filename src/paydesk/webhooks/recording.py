@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
 from paydesk import operator_events
@@ -19,6 +20,7 @@ from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, fault_store, outcome_store, schedule
 from paydesk.webhooks.request import Request
+from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.slots import RECEIVERS_MAX
 from paydesk.webhooks.store import Claimed
@@ -48,7 +50,7 @@ class Recorder:
 
     def __init__(self, context: WorkerContext, wall: Clock) -> None:
         self._database, self._settings, self._clock = context.database, context.settings, context.clock
-        self._wall = wall
+        self._wall, self._development = wall, context.development
         self._last_success_ms: dict[str, int] = {}
         """Of each subscription, on this node."""
 
@@ -61,7 +63,7 @@ class Recorder:
             now_ms = self._clock.now_ms()
             next_ms = self._next_ms(attempted, now_ms)
             if not is_logged:
-                log_attempt(attempted, next_ms)
+                log_attempt(attempted, next_ms, described=self._development)
                 is_logged = True
             await self._write(attempted, now_ms, next_ms)
 
@@ -142,9 +144,10 @@ def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: 
     return keys
 
 
-def log_attempt(attempted: Attempted, next_ms: int | None) -> None:
-    """Log what came of an attempt, and when the next one is."""
+def log_attempt(attempted: Attempted, next_ms: int | None, *, described: bool = False) -> None:
+    """Log what came of an attempt, and when the next one is. `described`: with what was sent, for developers."""
     claimed, outcome = attempted.claimed, attempted.outcome
+    more = _description(attempted) if described else {}
     if outcome.delivered:
         log.info(
             "webhook_sent",
@@ -152,6 +155,7 @@ def log_attempt(attempted: Attempted, next_ms: int | None) -> None:
             attempt=claimed.attempt,
             status=outcome.status,
             milliseconds=attempted.milliseconds,
+            **({"address": attempted.request.address, **more} if described else {}),
         )
         return
     log.warning(
@@ -164,4 +168,16 @@ def log_attempt(attempted: Attempted, next_ms: int | None) -> None:
         error=outcome.error,
         next_attempt=None if next_ms is None else rfc3339(next_ms),
         milliseconds=attempted.milliseconds,
+        **more,
     )
+
+
+class _Notified(msgspec.Struct):
+    action: str
+
+
+def _description(attempted: Attempted) -> dict[str, str]:
+    """Return the action of the notification, and the order if it is about one."""
+    claimed = attempted.claimed
+    action = msgspec.json.decode(claimed.body, type=_Notified).action
+    return {"action": action, "order": claimed.order_id} if claimed.target.topic == TOPIC else {"action": action}

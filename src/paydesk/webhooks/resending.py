@@ -37,7 +37,7 @@ class ResendJob(Job[tuple[str, int], Resend]):
 
     def __init__(self, context: WorkerContext, deliveries: DeliveryJob) -> None:
         self._database, self._clock = context.database, context.clock
-        self._deliveries = deliveries
+        self._deliveries, self._development = deliveries, context.development
         self.lease_seconds = deliveries.lease_seconds
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:  # noqa: ARG002  # they are due at once
@@ -90,7 +90,7 @@ class ResendJob(Job[tuple[str, int], Resend]):
             # It is claimed again at once.
             return await self._release(resend, resend_store.release_unsent)
         attempted = await self._deliveries.send(resend.claimed)
-        log_attempt(attempted, None)
+        log_attempt(attempted, None, described=self._development)
         return await record_with_retry(attempted, lambda: self._write(resend, attempted, self._clock.now_ms()))
 
     async def _write(self, resend: Resend, attempted: Attempted, now_ms: int) -> None:
