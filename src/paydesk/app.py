@@ -21,6 +21,7 @@ from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, retired
 from paydesk.http.endpoint import Endpoint
 from paydesk.http.held_answers import HoldingEndpoint
+from paydesk.http.on_behalf import OnBehalfEndpoint
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
@@ -158,6 +159,8 @@ class PathEndpoint:
 
 def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
     holds = shared.development and operation.name == "create_order"
+    if operation.on_behalf is not None:
+        return OnBehalfEndpoint(operation, shared)
     return (HoldingEndpoint if holds else Endpoint)(operation, shared)
 
 

@@ -166,6 +166,10 @@ class Rule:
     prune: Prune
 
 
+def _refund_keys_keep_days(settings: Settings) -> int:
+    return max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN)
+
+
 def _tokens_keep_days(settings: Settings) -> int:
     return settings.tokens_keep_days
 
@@ -173,7 +177,9 @@ def _tokens_keep_days(settings: Settings) -> int:
 RULES = (
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_order")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_order")),
-    Rule(lambda settings: max(settings.idempotency_keep_days, REFUND_KEYS_KEEP_DAYS_MIN), _keys_of("refund_order")),
+    Rule(lambda settings: settings.idempotency_keep_days, _keys_of("operator_cancel_order")),
+    Rule(_refund_keys_keep_days, _keys_of("refund_order")),
+    Rule(_refund_keys_keep_days, _keys_of("operator_refund_order")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_action")),
     Rule(lambda settings: settings.idempotency_keep_days, _keys_of("cancel_action")),
     Rule(

@@ -376,6 +376,23 @@ def test_same_key_has_one_effect(folder: Path) -> None:
     assert answer(folder, "get", order["id"])["transactions"]["payments"][0]["refunded_amount"] == "2.00"
 
 
+def test_with_a_reason_cancel_and_refund_act_as_operator(folder: Path) -> None:
+    """Without the application's token, in the same words."""
+    with terminal(folder, "ignore") as used:
+        order_id = answer(folder, "create", "5", "--terminal", used)["id"]
+        said = run(folder, "cancel", order_id, "--reason", "The customer has left.").stdout
+        assert said == f"{order_id} is canceled.\n"
+    found, paid_id = credentials(folder), paid(folder)
+    variables = {"PAYDESK_BASE_URL": found["base_url"], "PAYDESK_OPERATOR_TOKEN": found["operator"]["token"]}
+    (folder / "elsewhere").mkdir(exist_ok=True)
+    shown = lines(run(folder / "elsewhere", "refund", paid_id, "4.90", "--reason", "It was broken.", **variables))
+    assert (shown["amount"], shown["order status_detail"]) == ("4.90", "partially_refunded")
+    refused = run(folder, "cancel", paid_id, "--reason", "Too late.", code=1)
+    assert "(cannot_cancel_order)" in refused.stderr
+    for wrong in (("--reason", " "), ("--reason", "Why", "--live")):
+        assert run(folder, "refund", paid_id, *wrong, code=2).stdout == ""
+
+
 def test_lost_response_is_repeated_with_the_printed_key(folder: Path, tmp_path: Path) -> None:
     """The command prints the key; with it the same order is returned, not a second one."""
     with terminal(folder, "ignore") as used, losing_responses(folder) as base_url:

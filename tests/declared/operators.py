@@ -6,12 +6,14 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+from declared import operator_orders
 from declared.attempt import Attempt, Table
 from declared.virtual import one_more
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, operator
 from pairing_scene import ask_to_pair
 from paydesk.operation import Operation
+from refund_scene import paid
 from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
@@ -38,6 +40,8 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_subscription": {"url": "https://8.8.8.8/other", "actions": ["order.processed"]},
     "operator_set_fault": {"kind": "late"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
+    "operator_cancel_order": {"reason": "The customer has left."},
+    "operator_refund_order": {"reason": "The customer has complained."},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "operator_replay_deliveries": {"subscription_id": "$subscription"},
@@ -112,7 +116,9 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         paths["user_code"] = (await ask_to_pair(service))["user_code"]
     if "{delivery_id}" in operation.path:
         paths["delivery_id"] = await _delivery(service, one)
-    if "{order_id}" in operation.path:
+    if operation.name == "operator_refund_order":
+        paths["order_id"] = await paid(service)
+    elif "{order_id}" in operation.path:
         paths["order_id"] = (await service.create(await service.terminal())).body["id"]
     return paths
 
@@ -139,6 +145,7 @@ def _filled(body: Any, ids: dict[str, Any]) -> Any:
 
 TABLE = Table("operator", _valid, needs_more=NEEDS_MORE)
 TABLE.way("too_many_terminals")(one_more)
+operator_orders.register(TABLE)
 
 
 @TABLE.way("forbidden")
@@ -363,7 +370,9 @@ async def _secrets(attempt: Attempt) -> Reply:
     return reply
 
 
-@TABLE.way("inspect_order/order_not_found", "operator_resolve_order/order_not_found")
+@TABLE.way(
+    *(f"{name}/order_not_found" for name in ("inspect_order", "operator_resolve_order", *operator_orders.NAMES)),
+)
 async def _unknown_order(attempt: Attempt) -> Reply:
     return await attempt.at(order_id=f"ORD{NO_ID}").send()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
@@ -10,8 +11,8 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client
 from paydesk.commands.checked import Key, Live, OrderId
-from paydesk.commands.client import Answer, Service, find_credentials
-from paydesk.commands.failure import Failure
+from paydesk.commands.client import Answer, Service, find_credentials, operator_service
+from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.orders import show_order
 
@@ -19,11 +20,13 @@ ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCEL_EPILOG = examples(
     f"paydesk orders cancel {ORDER}",
     f"paydesk orders cancel {ORDER} --at-terminal",
+    f"paydesk orders cancel {ORDER} --reason 'The customer has left.'",
 )
 REFUND_EPILOG = examples(
     f"paydesk orders refund {ORDER}    # all that remains",
     f"paydesk orders refund {ORDER} 5.00    # a part",
     f"paydesk orders refund {ORDER} 5.00 --key refund-0042 --json",
+    f"paydesk orders refund {ORDER} --reason 'The customer has complained by telephone.'",
 )
 SIMULATE_EPILOG = examples(
     f"paydesk orders simulate {ORDER} processed",
@@ -31,6 +34,15 @@ SIMULATE_EPILOG = examples(
     f"paydesk orders simulate {ORDER} failed --detail insufficient_amount",
     f"paydesk orders simulate {ORDER} action_required    # the outcome is unknown",
 )
+AsOperator = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        help="Act as operator, for any seller; the reason is recorded in the audit trail.",
+        show_default=False,
+    ),
+]
 AT_TERMINAL_HEADER = "X-Allow-Cancelable-Status"
 CANNOT_SIMULATE = "Only test orders can be simulated."
 
@@ -42,21 +54,23 @@ def cancel(
         bool,
         typer.Option("--at-terminal", help="If the terminal has the order, request it to release the order."),
     ] = False,
+    reason: AsOperator = None,
     key: Key = None,
     live: Live = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Cancel an order as the application of the credentials file, and print whether it is canceled or requested.
+    """Cancel an order, and print whether it is canceled or its terminal is requested to release it.
 
-    An order that its terminal has not fetched is canceled at once. One at its terminal needs `--at-terminal`, and ends
-    as canceled unless the payment is authorized already.
+    Acts as the application of the credentials file; with `--reason` as operator. An order that its terminal has not
+    fetched is canceled at once. One at its terminal needs `--at-terminal`, and ends as canceled unless the payment is
+    authorized already.
     """
     used_key = checked.idempotency_key(key)
-    service = order_client(find_credentials(credentials), live=live)
+    service, path = _actor(credentials, order_id, reason, live=live)
     headers = {AT_TERMINAL_HEADER: "at_terminal"} if at_terminal else {}
     try:
-        order = service.post_with_key(f"/v1/orders/{order_id}/cancel", {}, used_key, headers)
+        order = service.post_with_key(f"{path}/cancel", {"reason": reason}, used_key, headers)
     except Failure as failure:
         if at_terminal or AT_TERMINAL_HEADER not in str(failure):
             raise
@@ -79,19 +93,21 @@ def refund(
         ),
     ] = None,
     *,
+    reason: AsOperator = None,
     key: Key = None,
     live: Live = False,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Refund a processed order, whole or in part, as the application of the credentials file, and print the refund.
+    """Refund a processed order, whole or in part, and print the refund.
 
-    If the response is lost, repeat the same command with the `--key` that it prints: nothing is refunded twice.
+    Acts as the application of the credentials file; with `--reason` as operator. If the response is lost, repeat the
+    same command with the `--key` that it prints: nothing is refunded twice.
     """
     used_key = checked.idempotency_key(key)
-    service = order_client(find_credentials(credentials), live=live)
-    body = {} if amount is None else {"transactions": [{"id": _payment_id(service, order_id), "amount": amount}]}
-    answer = service.post_with_key(f"/v1/orders/{order_id}/refund", body, used_key)
+    service, path = _actor(credentials, order_id, reason, live=live)
+    parts = None if amount is None else [{"id": _payment_id(service, path), "amount": amount}]
+    answer = service.post_with_key(f"{path}/refund", {"reason": reason, "transactions": parts}, used_key)
     if as_json:
         show(answer, as_json=True)
         return
@@ -130,8 +146,19 @@ def simulate(
         show_order(order)
 
 
-def _payment_id(service: Service, order_id: str) -> str:
-    order: Answer = service.get(f"/v1/orders/{order_id}")
+def _actor(credentials: Path | None, order_id: str, reason: str | None, *, live: bool) -> tuple[Service, str]:
+    """Return the client, as application or with a reason as operator, and the path of the order there."""
+    if reason is None:
+        return order_client(find_credentials(credentials), live=live), f"/v1/orders/{order_id}"
+    if live:
+        raise WrongUsage("Give only one of --reason and --live: an operator sees test and live orders.")
+    if not reason.strip():
+        raise WrongUsage("The reason is empty. It is recorded in the audit trail.")
+    return operator_service(credentials), f"/operator/v1/orders/{order_id}"
+
+
+def _payment_id(service: Service, path: str) -> str:
+    order: Answer = service.get(path)
     return str(order["transactions"]["payments"][0]["id"])
 
 

@@ -13,6 +13,7 @@ from paydesk.operators import (
     errors,
     history,
     operator_accounts,
+    order_changes,
     orders,
     outcomes,
     schemas,
@@ -25,9 +26,17 @@ from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscription_operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminal_operations import OPERATIONS as TERMINAL_CHANGES
-from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
+from paydesk.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
 from paydesk.orders.presentation import OrderDocument
-from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL, REVERSAL_NOT_FOUND
+from paydesk.payments.errors import (
+    CANNOT_RESOLVE_ORDER,
+    CANNOT_RESOLVE_REVERSAL,
+    REFUND_ERRORS,
+    REVERSAL_NOT_FOUND,
+)
+from paydesk.payments.refund import EXAMPLE as REFUND_EXAMPLE
+from paydesk.payments.refund import RefundResponse
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 
@@ -258,6 +267,38 @@ OPERATIONS = (
         answer=history.InspectedOrder,
     ),
     *DELIVERIES,
+    _ORDER.acting(
+        "cancel",
+        order_changes.cancel,
+        "Cancel an order as an operator",
+        body=schemas.CancelOrderRequest,
+        description=(
+            "By the rules of applications: an order at its terminal needs the extra header, and the response is 202."
+            " The audit trail records the reason."
+        ),
+        further_statuses=(202,),
+        idempotent=True,
+        on_behalf=order_changes.as_seller,
+        headers=(ALLOW_CANCELABLE_STATUS,),
+        example=CANCELED_EXAMPLE,
+        errors=(ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
+    ),
+    _ORDER.acting(
+        "refund",
+        order_changes.REFUND,
+        "Refund an order as an operator, whole or in part",
+        body=schemas.RefundOrderRequest,
+        description=(
+            "By the rules of applications. Without `transactions`, refunds all that remains of the payment. The audit"
+            " trail records the reason."
+        ),
+        status=201,
+        idempotent=True,
+        on_behalf=order_changes.as_seller,
+        answer=RefundResponse,
+        example=REFUND_EXAMPLE,
+        errors=REFUND_ERRORS,
+    ),
     _ORDER.acting(
         "resolve",
         outcomes.resolve,

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
 from paydesk.core.response import Response
-from paydesk.operation import Handler, Operation
+from paydesk.operation import Handler, Operation, ThreePhase
 from paydesk.operators.lists import Pages
 
 Kinds = tuple[ErrorKind, ...]
@@ -82,7 +82,7 @@ class Resource:
         """Return `PUT` of the resource, which creates or replaces it."""
         return self._row("PUT", "set", handler, summary, body=body, **more)
 
-    def acting(self, verb: str, handler: Handler, summary: str, **more: Any) -> Operation:
+    def acting(self, verb: str, handler: Handler | ThreePhase, summary: str, **more: Any) -> Operation:
         """Return `POST …/{verb}`, an action on the resource."""
         return self._row("POST", verb, handler, summary, tail=f"/{verb}", **more)
 
@@ -91,7 +91,15 @@ class Resource:
         return self._row("DELETE", "delete", handler, summary, **more)
 
     def _row(
-        self, method: str, verb: str, handler: Handler, summary: str, *, tail: str = "", errors: Kinds = (), **more: Any
+        self,
+        method: str,
+        verb: str,
+        handler: Handler | ThreePhase,
+        summary: str,
+        *,
+        tail: str = "",
+        errors: Kinds = (),
+        **more: Any,
     ) -> Operation:
         fields: dict[str, Any] = {"name": f"operator_{verb}_{self.noun}", "answer": self.answer, **more}
         return Operation(

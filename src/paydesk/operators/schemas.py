@@ -16,6 +16,7 @@ from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.orders.searching import DATE, is_instant
+from paydesk.payments.schemas import RefundRequest
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import SettableMode
 
@@ -268,6 +269,18 @@ class CodeRequest(Model):
             " exchange decides."
         ),
     )
+
+
+class CancelOrderRequest(Model):
+    """`POST /operator/v1/orders/{order_id}/cancel`."""
+
+    reason: Annotated[Reason, Field(examples=["The customer has left."])]
+
+
+class RefundOrderRequest(RefundRequest):
+    """`POST /operator/v1/orders/{order_id}/refund`: a part of the payment; without it, all that remains."""
+
+    reason: Annotated[Reason, Field(examples=["The customer has complained by telephone."])]
 
 
 class ResolveRequest(Model):

@@ -18,6 +18,14 @@ from paydesk.orders.presentation import OrderDocument, OrderPage, example_order
 from paydesk.orders.schemas import CancelRequest, OrderRequest
 
 EXAMPLE = example_order()
+CANCELED_EXAMPLE = example_order(
+    version=2, status="canceled", status_detail="canceled", payment_status_detail="canceled_by_api"
+)
+ALLOW_CANCELABLE_STATUS = Query(
+    "X-Allow-Cancelable-Status",
+    {"type": "string", "enum": ["at_terminal"]},
+    "Requests a cancel at the terminal; ignored while the order is created.",
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -89,18 +97,10 @@ OPERATIONS: tuple[Operation, ...] = (
         handler=handlers.cancel,
         conflict_keys=handlers.order_key,
         body=CancelRequest,
-        headers=(
-            Query(
-                "X-Allow-Cancelable-Status",
-                {"type": "string", "enum": ["at_terminal"]},
-                "Requests a cancel at the terminal; ignored while the order is created.",
-            ),
-        ),
+        headers=(ALLOW_CANCELABLE_STATUS,),
         path_pattern=ORDER_ID_PATTERN,
         answer=OrderDocument,
-        example=example_order(
-            version=2, status="canceled", status_detail="canceled", payment_status_detail="canceled_by_api"
-        ),
+        example=CANCELED_EXAMPLE,
         errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
     ),
 )

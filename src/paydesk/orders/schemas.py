@@ -39,7 +39,8 @@ def _duration(text: str) -> str:
 
 def _minor(text: str, info: ValidationInfo) -> tuple[int, Currency]:
     """Return the amount in minor units of the seller's currency, and the currency."""
-    currency = CURRENCIES[(info.context or {}).get(CURRENCY, "BRL")]
+    # An operator has no currency; the operation checks the decimals.
+    currency = CURRENCIES[(info.context or {}).get(CURRENCY) or "BRL"]
     minor = minor_units(text, currency.decimals)
     if minor is None:
         raise property_fault(_AMOUNT_RULE if currency.decimals else _WHOLE_AMOUNT_RULE.format(currency.code))

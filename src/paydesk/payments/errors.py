@@ -19,6 +19,16 @@ REFUND_AMOUNT_EXCEEDS = ErrorKind(
 REFUND_IN_PROGRESS = ErrorKind(
     "refund_in_progress", 409, "Another refund of the order is in progress. Retry when it has an outcome."
 )
+REFUND_ERRORS = (
+    TRANSACTION_NOT_FOUND,
+    ORDER_ALREADY_REFUNDED,
+    CANNOT_REFUND_ORDER,
+    REFUND_PERIOD_EXCEEDED,
+    PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
+    REFUND_AMOUNT_EXCEEDS,
+    REFUND_IN_PROGRESS,
+)
+"""What a refund can be refused with, in the order of the checks."""
 REVERSAL_NOT_FOUND = ErrorKind("reversal_not_found", 404, "The reversal does not exist.")
 CANNOT_RESOLVE_REVERSAL = ErrorKind(
     "cannot_resolve_reversal", 409, "An operator cannot resolve the reversal in its current status."

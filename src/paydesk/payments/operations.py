@@ -7,15 +7,7 @@ from paydesk.operation import Operation
 from paydesk.orders import handlers
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments import refunds
-from paydesk.payments.errors import (
-    CANNOT_REFUND_ORDER,
-    ORDER_ALREADY_REFUNDED,
-    PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
-    REFUND_AMOUNT_EXCEEDS,
-    REFUND_IN_PROGRESS,
-    REFUND_PERIOD_EXCEEDED,
-    TRANSACTION_NOT_FOUND,
-)
+from paydesk.payments.errors import REFUND_ERRORS
 from paydesk.payments.refund import EXAMPLE, RefundResponse
 from paydesk.payments.schemas import RefundRequest
 
@@ -43,15 +35,6 @@ OPERATIONS: tuple[Operation, ...] = (
         path_pattern=ORDER_ID_PATTERN,
         answer=RefundResponse,
         example=EXAMPLE,
-        errors=(
-            ORDER_NOT_FOUND,
-            TRANSACTION_NOT_FOUND,
-            ORDER_ALREADY_REFUNDED,
-            CANNOT_REFUND_ORDER,
-            REFUND_PERIOD_EXCEEDED,
-            PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
-            REFUND_AMOUNT_EXCEEDS,
-            REFUND_IN_PROGRESS,
-        ),
+        errors=(ORDER_NOT_FOUND, *REFUND_ERRORS),
     ),
 )

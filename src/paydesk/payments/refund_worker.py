@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
     from paydesk.settings import Settings
 
-OPERATION = "refund_order"
+OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"
+"""The operation whose idempotency key a refund has: an application's, or an operator's, whose refund has none."""
 LEASE_SECONDS = RESPONSE_SECONDS_MAX + 5
 HOUR_MS = 3_600_000
 
 
 async def process(context: WorkerContext, refund: Refund) -> None:
     """Make one attempt: end the refund, or schedule a retry."""
-    key = Key(refund.seller_id, refund.application_id, refund.live, OPERATION, refund.order_id, refund.idempotency_key)
+    operation = OPERATION if refund.application_id else OPERATOR_OPERATION
+    key = Key(refund.seller_id, refund.application_id, refund.live, operation, refund.order_id, refund.idempotency_key)
     order_key = conflict_keys.order(refund.order_id)
     order = await context.database.write(
         lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))

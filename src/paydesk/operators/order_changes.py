@@ -1,0 +1,76 @@
+"""How an operator cancels and refunds an order: as its application would, by the same rules, with a reason.
+
+The audit trail records the request with its reason; a refund's outcome is in the list of refunds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from paydesk import audit
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.money import CURRENCIES, minor_units
+from paydesk.operation import Answer, Call, Caller, Handled, ThreePhase
+from paydesk.operators.orders import owner_of
+from paydesk.operators.schemas import CancelOrderRequest, RefundOrderRequest
+from paydesk.orders import handlers, store
+from paydesk.orders.order import Order
+from paydesk.payments import refunds
+from paydesk.payments.refunds import Begun
+from paydesk.storage.database import Transaction
+
+
+async def as_seller(call: Call) -> Caller:
+    """Return the operator as a caller for the seller of the order. Raises `FORBIDDEN`, `ORDER_NOT_FOUND`."""
+    audit.require_change(call)
+
+    async def find(tx: Transaction) -> Order:
+        order = await store.find(tx, await owner_of(tx, call.path), call.path)
+        assert order is not None, "its owner was found in this transaction"
+        return order
+
+    order = await call.database.read(find)
+    call.logged_seller_id = order.seller_id
+    return replace(call.caller, seller_id=order.seller_id, live=bool(order.live))
+
+
+async def cancel(call: Call) -> Handled:
+    """Cancel the order, or request its terminal to release it, and record who did and why."""
+    body: CancelOrderRequest = call.body
+    before = await handlers.requested_order(call)
+    answer = await handlers.cancel(call)
+    if isinstance(answer, Answer):
+        after = {**_state(await handlers.requested_order(call)), "reason": body.reason}
+        await audit.record(call, call.tx, "orders.cancel", call.path, before=_state(before), after=after)
+    return answer
+
+
+async def begin_refund(call: Call) -> Begun | Refusal:
+    """Reserve the amount, and record who refunds it and why."""
+    body: RefundOrderRequest = call.body
+    before = await handlers.requested_order(call)
+    _check_decimals(body, before)
+    begun = await refunds.begin(call)
+    if isinstance(begun, Begun):
+        after = {"refund_id": begun.refund.refund_id, "amount": begun.refund.amount, "reason": body.reason}
+        await audit.record(call, call.tx, "orders.refund", call.path, before=_state(before), after=after)
+    return begun
+
+
+REFUND = ThreePhase(begin_refund, refunds.ask, refunds.end)
+
+
+def _check_decimals(body: RefundOrderRequest, order: Order) -> None:
+    """Raise `PROPERTY_VALUE` for an amount with more decimals than the order's currency has."""
+    currency = CURRENCIES[order.currency]
+    for part in body.transactions or ():
+        if minor_units(part.amount, currency.decimals) is None:
+            raise PROPERTY_VALUE.with_reason(
+                f"an amount in {currency.code}",
+                f"'$.transactions[0].amount' - must have at most {currency.decimals} decimals, as {currency.code} has",
+            )
+
+
+def _state(order: Order) -> dict[str, Any]:
+    return {"status": order.status, "payment_status_detail": order.payment_status_detail, "version": order.version}
