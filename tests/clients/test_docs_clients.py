@@ -1,4 +1,4 @@
-"""The programs of "Official clients" for Python and Node, run unchanged against `paydesk dev`, and the table of calls."""
+"""The programs of "Official clients" for Python and Node, run against `paydesk dev`, and its table of calls."""
 
 from __future__ import annotations
 
