@@ -16,8 +16,8 @@ import structlog
 from paydesk.core.errors import BAD_REQUEST, HEADERS_TOO_LARGE, REQUEST_TIMEOUT, SERVICE_UNAVAILABLE, Refusal
 from paydesk.dev import proxy_requests
 from paydesk.http import server
-from paydesk.http.reply import encode
 from paydesk.http.error_body import listed
+from paydesk.http.reply import encode
 
 HEAD_BYTES_MAX = 8 * 1024
 HEAD_SECONDS_MAX = 5.0

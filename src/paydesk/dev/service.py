@@ -22,8 +22,8 @@ from paydesk.dev import fresh, https, proxy_access
 from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
 from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.dev.https import Https
-from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.dev.log_lines import LogLines, has_colors
+from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.http import server
 from paydesk.node import StartRefused
 from paydesk.sandbox.dev_clock import restore_clock
