@@ -217,7 +217,7 @@ def _live_token(shop: Shop, client: Client) -> str:
 
 def _missing_field(shop: Shop, client: Client) -> str:
     body = shop.order()
-    del body["config"]["point"]["terminal_id"]
+    body["config"]["point"] = {"print_on_terminal": "no_ticket"}
     return client.create(shop.test_token, body, "sale-1")
 
 

@@ -63,7 +63,7 @@ def _all(code: str, words: str, *values: Any) -> Refused:
     return tuple((value, code, words) for value in values)
 
 
-STRING = "must be a valid string"
+STRING = "must be a string"
 DURATION = "must be an ISO 8601 duration"
 EXPIRATION = f"{DURATION} in hours, minutes and seconds, from PT30S to PT3H, such as PT15M"
 REFERENCE = "must have 1 to 64 letters, digits, _ and -"
@@ -262,7 +262,7 @@ def refusals() -> Iterator[tuple[dict[str, Any], str, str, str]]:
             if left:
                 yield body, REQUIRED, name, "is required"
             else:
-                yield body, "minimum_properties", parent, "must not be empty"
+                yield body, "minimum_properties", parent, f"must have {rule.path[-1]}"
         if isinstance(rule.good[0] if rule.good else None, str):
             for character in FORBIDDEN:
                 yield put(body, rule.path, f"a{character}b"), VALUE, name, RULE

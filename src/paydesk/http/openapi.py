@@ -107,7 +107,7 @@ def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
         errors.PROPERTY_TYPE: f"'{path}' - must not be null",
         errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
         errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
-        errors.MINIMUM_PROPERTIES: "'$' - must not be empty",
+        errors.MINIMUM_PROPERTIES: f"'$' - must have {path[2:]}",
     }.get(kind, f"'{path}' - {text.RULE}")
 
 

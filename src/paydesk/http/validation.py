@@ -47,8 +47,14 @@ def validate(
     try:
         instance = model.model_validate(document, context=context)
     except ValidationError as error:
+        needed: dict[Path, list[str]] = {}
         for fault in error.errors(include_url=False, include_context=False):
-            found.setdefault(_path(fault), fault)
+            if fault["type"] == "missing" and fault["input"] == {}:
+                needed.setdefault(fault["loc"][:-1], []).append(str(fault["loc"][-1]))
+            else:
+                found.setdefault(fault["loc"], fault)
+        for path, names in needed.items():
+            found.setdefault(path, (MINIMUM_PROPERTIES, f"must have {', '.join(names)}"))
     if not found:
         return instance, []
     return None, [_fault(path, found[path]) for path in heapq.nsmallest(FAULTS_MAX, found, key=_Order(document))]
@@ -100,12 +106,6 @@ def _collect_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> No
             return
 
 
-def _path(fault: Any) -> Path:
-    """Return the path of pydantic's fault; for a field missing in an empty object, the path of the object."""
-    path: Path = fault["loc"]
-    return path[:-1] if fault["type"] == "missing" and fault["input"] == {} else path
-
-
 def _fault(path: Path, found: Any) -> Fault:
     kind, rule = found if isinstance(found, tuple) else _translated(found)
     return Fault(kind, f"'{json_path(path)}' - {rule}")
@@ -121,14 +121,13 @@ _REPLACEMENTS = (
     ("Field required", "is required"),
     ("Extra inputs are not permitted", "is not known here"),
     (" after validation", ""),
+    ("a valid string", "a string"),
     ("a valid list", "a valid array"),
 )
 
 
 def _translated(fault: Any) -> Rule:
     kind: str = fault["type"]
-    if kind == "missing" and fault["input"] == {}:
-        return MINIMUM_PROPERTIES, "must not be empty"
     if kind.endswith("_type") or (kind in ("literal_error", CHOICE_FAULT) and not isinstance(fault["input"], str)):
         return PROPERTY_TYPE, _message(kind, fault["msg"])
     return _KINDS.get(kind, PROPERTY_VALUE), _message(kind, fault["msg"])
