@@ -14,6 +14,7 @@ from paydesk.commands import (
     conformance,
     deliveries,
     development,
+    environment,
     maintenance,
     operators,
     order_changes,
@@ -40,9 +41,11 @@ from paydesk.commands.options import harmless
 app = typer.Typer(
     name="paydesk",
     help="A self-hosted service for in-person payments: tokens, orders for card terminals, webhooks.",
-    epilog="Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell.",
+    epilog=(
+        "Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell."
+        " `paydesk --install-completion` adds completion to your shell."
+    ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -55,6 +58,7 @@ command(app, "reset", *development.RESET_EXAMPLES)(development.reset)
 app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
+app.command("env", epilog=environment.EPILOG)(environment.env)
 app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)

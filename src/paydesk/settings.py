@@ -16,7 +16,16 @@ from paydesk.core.durations import ACQUIRER_SECONDS_MAX, EXPIRATION_SECONDS_MAX,
 from paydesk.core.model import property_fault, rule
 
 PREFIX = "PAYDESK_"
-CLIENT_VARIABLES = frozenset({"PAYDESK_CREDENTIALS", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN", "PAYDESK_SETTINGS"})
+CLIENT_VARIABLES = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        *("CREDENTIALS", "BASE_URL", "OPERATOR_TOKEN", "SETTINGS"),
+        # What `paydesk env` prints for programs, and what terminals read.
+        *("TLS_BASE_URL", "CA_FILE", "ACCESS_TOKEN", "CLIENT_ID", "CLIENT_SECRET", "REDIRECT_URI", "USER_ID"),
+        *("TERMINAL_ID", "WEBHOOK_SECRET", "DEVICE_TOKEN"),
+    )
+)
+"""Variables with the prefix of the settings that are not settings."""
 
 
 def _address(text: str) -> str:

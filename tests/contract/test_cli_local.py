@@ -178,10 +178,36 @@ def test_missing_database_exits_1(tmp_path: Path) -> None:
     """The message names the setting of the database."""
     missing = command("doctor", folder=tmp_path)
     assert missing.returncode == 1
-    assert "paydesk.db does not exist. Set PAYDESK_DATABASE_URL" in missing.stderr
+    assert ".paydesk/paydesk.db does not exist, nor does paydesk.db in this folder" in missing.stderr
+    assert "set PAYDESK_DATABASE_URL" in missing.stderr
     folder = command("migrate", folder=tmp_path, PAYDESK_DATABASE_URL="sqlite:/")
     assert folder.returncode == 1
     assert "/ is a folder" in folder.stderr
+
+
+def test_doctor_finds_the_database_of_dev(tmp_path: Path) -> None:
+    """In .paydesk, in --data, or beside the file of PAYDESK_CREDENTIALS; settings take precedence."""
+    data = tmp_path / ".paydesk"
+    data.mkdir()
+    url = f"sqlite:{data / 'paydesk.db'}"
+    assert command("migrate", folder=tmp_path, PAYDESK_DATABASE_URL=url).returncode == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder, options, variables in (
+        (tmp_path, (), {}),
+        (elsewhere, ("--data", "../.paydesk"), {}),
+        (elsewhere, (), {"PAYDESK_CREDENTIALS": str(data / "credentials.json")}),
+    ):
+        checked = command("doctor", *options, folder=folder, **variables)
+        assert (checked.returncode, checked.stdout) == (0, "No problems found.\n"), checked.stderr
+        assert "The database is " in checked.stderr
+    both = command("doctor", "--data", ".paydesk", folder=tmp_path, PAYDESK_DATABASE_URL=url)
+    assert (both.returncode, "Give either --data or" in both.stderr) == (2, True)
+    lost = command("doctor", folder=tmp_path, PAYDESK_DATABASE_URL="sqlite:lost.db")
+    assert (lost.returncode, "lost.db does not exist" in lost.stderr) == (1, True)
+    none = command("doctor", "--data", "lost", folder=tmp_path)
+    assert (none.returncode, "There is no database: lost/paydesk.db does not exist." in none.stderr) == (1, True)
+    assert "Traceback" not in command("doctor", "--data", "x" * 5000, folder=tmp_path).stderr
 
 
 def test_settings_file_that_is_not_text_exits_2(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.sandbox import handlers, inbox, inbox_page, store
+from paydesk.sandbox import handlers, inbox, inbox_page, next_due, store
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.operations import OPERATIONS
 from paydesk.sandbox.schemas import ClockMove
@@ -327,7 +327,7 @@ async def test_clock_advances_only_after_the_commit(database: Database) -> None:
 
 async def test_clock_cannot_advance_beyond_2099(database: Database) -> None:
     """The limit of representable times."""
-    clock = MovableClock(handlers.CLOCK_MS_MAX - SystemClock().now_ms() - 1000)
+    clock = MovableClock(next_due.CLOCK_MS_MAX - SystemClock().now_ms() - 1000)
     with pytest.raises(Refusal, match="clock after 2099"):
         await _move(database, clock, advance="1m")
 
@@ -343,6 +343,8 @@ async def test_clock_cannot_advance_beyond_2099(database: Database) -> None:
         {"advance": "5 minutes"},
         {"advance": "99999d"},
         {"rewind": True},
+        {"to_next": False},
+        {"to_next": True, "advance": "1m"},
     ],
 )
 def test_clock_move_needs_exactly_one_valid_field(move: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(sel
 
 _EVERYBODYS = "looks for work of all sellers, and is followed by a transaction for each of them"
 _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
+_NEXT_DUE = "counts what is due next of all sellers, in development"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
     "orders.store.OVERDUE": _EVERYBODYS,
@@ -55,6 +56,10 @@ ALLOWED = {
     "operators.store_changes.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
     "operators.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
     "operators.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
+    "sandbox.next_due.COUNT_REFUNDS": _NEXT_DUE,
+    "sandbox.next_due.COUNT_INQUIRIES": _NEXT_DUE,
+    "sandbox.next_due.COUNT_REVERSALS": _NEXT_DUE,
+    "sandbox.next_due.COUNT_DELIVERIES": _NEXT_DUE,
     "sandbox.reset.UNFINISHED": _RESET,
     "sandbox.reset.LEASED_TERMINALS": _RESET,
     "sandbox.reset.KEPT_DELIVERIES": _RESET,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shlex
 import ssl
 import urllib.parse
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from paydesk import __version__
+from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, exists, read_document, tokens
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note
 
@@ -23,10 +25,6 @@ DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
 PORTS = {"http": 80, "https": 443}
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-HOW_TO_START = (
-    "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
-    " PAYDESK_OPERATOR_TOKEN."
-)
 HOW_TO_AUTHENTICATE = (
     "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` creates a token."
 )
@@ -51,6 +49,8 @@ class Credentials:
     """The address in the credentials file, if it is for another service; its token is not sent to this one."""
     ca_file: str = ""
     """The CA certificate to trust, if the address is that of `paydesk dev --tls`."""
+    file: Path | None = None
+    """The credentials file, if there is one."""
 
     def __repr__(self) -> str:
         return f"Credentials({self.base_url})"
@@ -74,9 +74,9 @@ def find_credentials(file: Path | None) -> Credentials:
     """
     path = credentials_path(file)
     if file is not None:
-        return _complete(read_document(path), {})
+        return _complete(path, {})
     is_named = bool(os.environ.get("PAYDESK_CREDENTIALS"))
-    return _complete(read_document(path) if is_named or path.exists() else {}, os.environ)
+    return _complete(path if is_named or exists(path) else None, os.environ)
 
 
 def credentials_path(file: Path | None) -> Path:
@@ -85,7 +85,8 @@ def credentials_path(file: Path | None) -> Path:
     return file or (Path(configured) if configured else DEFAULT_FILE)
 
 
-def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Credentials:
+def _complete(file: Path | None, environment: Mapping[str, str]) -> Credentials:
+    document = read_document(file) if file is not None else {}
     documented = str(document.get("base_url", ""))
     base_url = environment.get("PAYDESK_BASE_URL") or documented
     if not base_url:
@@ -99,7 +100,7 @@ def _complete(document: Mapping[str, Any], environment: Mapping[str, str]) -> Cr
     used: Mapping[str, Any] = {} if is_another else document
     token = environment.get("PAYDESK_OPERATOR_TOKEN") or used.get("operator", {}).get("token", "")
     ca_file = str(document.get("ca_file", "")) if is_https else ""
-    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "", ca_file)
+    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "", ca_file, file)
 
 
 def _is_https_address(origin: tuple[str, str, int], document: Mapping[str, Any]) -> bool:
@@ -118,24 +119,9 @@ def _origin(base_url: str) -> tuple[str, str, int]:
         origin = address.scheme, address.hostname or "", address.port or PORTS[address.scheme]
     except (ValueError, KeyError):
         origin = "", "", 0
-    if not origin[1]:
+    if not origin[1] or not (base_url.isascii() and base_url.isprintable()):
         raise WrongUsage(f"{base_url} is not the URL of a service. Use one such as http://127.0.0.1:8377.")
     return origin
-
-
-def read_document(path: Path) -> Mapping[str, Any]:
-    """Return the contents of a credentials file. Raises `Unreachable` if it is missing, `WrongUsage` if invalid."""
-    try:
-        document = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise Unreachable(f"The credentials file {path} does not exist.", HOW_TO_START) from None
-    except OSError as error:
-        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
-    except ValueError:
-        raise WrongUsage(f"{path} is not a credentials file. Use one that `paydesk dev` wrote.") from None
-    if not isinstance(document, dict) or not isinstance(document.get("operator", {}), dict):
-        raise WrongUsage(f"{path} is not a credentials file. Use one that `paydesk dev` wrote.")
-    return document
 
 
 class Service:
@@ -145,6 +131,8 @@ class Service:
     """
 
     def __init__(self, credentials: Credentials, token: str, hints: Mapping[str, str] = OPERATOR_HINTS) -> None:
+        if not re.fullmatch("[!-~]*", token):
+            raise WrongUsage("The token has characters that no token has: spaces, or others than ASCII.", HOW_TO_RENEW)
         self.credentials, self._base_url, self._token = credentials, credentials.base_url, token
         self._hints = hints
 
@@ -189,6 +177,12 @@ class Service:
         repeats = [repeat] if repeat and status in OUTCOME_UNKNOWN else []
         if document is None:
             raise Failure("The response is not from Paydesk. Check the address of the service.", *repeats)
+        if status == 401 and self._token in tokens(self.credentials.document):
+            raise Failure(
+                f"The tokens in {self.credentials.file} are not valid at {self._base_url}: the file was written for"
+                " another database, or they have expired or were revoked.",
+                HOW_TO_RENEW,
+            )
         if status >= 400:
             raise _refused(status, document, retry_after, self._hints, repeats)
         return document
@@ -213,7 +207,7 @@ class Service:
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
             raw = answer.read()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"{failure}: {reason}.", hint) from None
         finally:
@@ -255,6 +249,8 @@ def as_operator(credentials: Credentials) -> Service:
     """Return a client with the operator's token. Raises `WrongUsage` if the only token is for another service."""
     if not credentials.operator_token:
         refuse_other_service(credentials)
+        if credentials.file is not None:
+            raise WrongUsage(f"{credentials.file} has no operator's token (`operator.token`).", HOW_TO_RENEW)
     return Service(credentials, credentials.operator_token)
 
 

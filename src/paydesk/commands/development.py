@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import group, show
 
 clock = group("The clock of `paydesk dev`: stop it, or advance it.")
+
+DUE = {
+    "order_expiry": ("expiry of an order", "expiries of orders"),
+    "outcome_deadline": ("outcome of an order", "outcomes of orders"),
+    "cancel_deadline": ("answer to a cancel request", "answers to cancel requests"),
+    "print_action_expiry": ("expiry of a print action", "expiries of print actions"),
+    "refund_attempt": ("attempt of a refund", "attempts of refunds"),
+    "inquiry": ("inquiry", "inquiries"),
+    "reversal_attempt": ("attempt of a reversal", "attempts of reversals"),
+    "webhook_delivery": ("webhook delivery", "webhook deliveries"),
+}
+"""What can be due, one and several."""
 
 RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes")
 CODE_EXAMPLES = (
@@ -70,19 +83,43 @@ def freeze(service: Service) -> Answer:
     return service.post("/dev/clock", {"freeze": True})
 
 
-@command(clock, "advance", "paydesk clock advance 61s", "paydesk clock advance 15m", "paydesk clock advance 181d")
+@command(clock, "advance", "paydesk clock advance 61s", "paydesk clock advance 15m", "paydesk clock advance --to-next")
 def advance(
-    service: Service, by: Annotated[str, typer.Argument(help="The duration: PT61S, 61s, 15m, 3h or 181d.")]
+    service: Service,
+    by: Annotated[
+        str | None, typer.Argument(help="The duration: PT61S, 61s, 15m, 3h or 181d.", show_default=False)
+    ] = None,
+    *,
+    to_next: Annotated[
+        bool,
+        typer.Option("--to-next", help="To what is due next, such as an expiry or a retry; exits 1 if nothing is."),
+    ] = False,
 ) -> tuple[Answer, str]:
     """Advance the clock, running or stopped. Says so if the tokens of the credentials file expire by it."""
-    moved = service.post("/dev/clock", {"advance": by})
-    return moved, _renewed(moved)
+    if (by is None) != to_next:
+        raise WrongUsage("Give either a duration, such as 15m, or --to-next.")
+    moved = service.post("/dev/clock", {"advance": by, "to_next": to_next or None})
+    if to_next and "next" not in moved:
+        raise Failure(
+            "Nothing is due: no order or print action expires, and no refund, inquiry, reversal or webhook is to be"
+            " attempted. The clock was not moved."
+        )
+    return moved, "\n".join(filter(None, (_reached(moved.get("next")), _renewed(moved))))
 
 
 @command(clock, "resume", "paydesk clock resume")
 def resume(service: Service) -> Answer:
     """Restart a stopped clock from its current time."""
     return service.post("/dev/clock", {"resume": True})
+
+
+def _reached(due: Mapping[str, Any] | None) -> str:
+    """Return what the clock was advanced to, empty if it was advanced by a duration."""
+    if due is None:
+        return ""
+    one, several = DUE.get(due["kind"], (due["kind"], due["kind"]))
+    count = f"{due['count']} {several} were" if due["count"] != 1 else f"1 {one} was"
+    return f"{count} due at {due['due_date']}."
 
 
 def _renewed(moved: Answer) -> str:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials_file import exists
 from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.options import note
 
 if TYPE_CHECKING:
     from paydesk.settings import Settings
@@ -27,6 +30,15 @@ SettingsFile = Annotated[
     ),
 ]
 
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="FOLDER", help="The folder of `paydesk dev`. [default: .paydesk]", show_default=False
+    ),
+]
+DATABASE = "paydesk.db"
+"""The file of the database, in the folder of `paydesk dev` or, by default, of `paydesk serve`."""
+
 
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     """Return the settings. Raises `WrongUsage`, which names every invalid one."""
@@ -36,6 +48,33 @@ def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
         return settings.load(file=file, **overrides)
     except settings.SettingsError as error:
         raise WrongUsage(str(error)) from None
+
+
+def existing_database(file: Path | None, data: Path | None) -> Settings:
+    """Return the settings with the database that is configured, or one that `paydesk dev` made.
+
+    Without settings it is that of `data`, or of the folder of the credentials file, or the one of `paydesk serve`.
+    Raises `Failure` if there is none, `WrongUsage` if there are two.
+    """
+    settings = load_settings(file)
+    if "database_url" in settings.model_fields_set:
+        if data is not None:
+            raise WrongUsage(
+                "Give either --data or the setting database_url, not both.",
+                "The setting is in PAYDESK_DATABASE_URL, or in the file of --settings or PAYDESK_SETTINGS.",
+            )
+        return settings
+    found = (data or credentials_path(None).parent) / DATABASE
+    if exists(found):
+        note(f"The database is {found}.")
+        return load_settings(file, database_url=f"sqlite:{found}")
+    if data is None and exists(Path(DATABASE)):
+        return settings
+    others = "" if data is not None else f", nor does {DATABASE} in this folder"
+    raise Failure(
+        f"There is no database: {found} does not exist{others}.",
+        "Start `paydesk dev`, name its folder with --data, or set PAYDESK_DATABASE_URL.",
+    )
 
 
 def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paydesk.commands.failure import Failure
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
+from paydesk.commands.local import (
+    DataFolder,
+    SettingsFile,
+    check_tables,
+    existing_database,
+    load_settings,
+    run_with_database,
+)
 from paydesk.commands.options import AsJson, examples, group, note, show, show_list
 
 if TYPE_CHECKING:
@@ -20,7 +27,9 @@ keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
 MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
 DOCTOR_EPILOG = examples(
-    "paydesk doctor --invariants", "PAYDESK_DATABASE_URL=sqlite:.paydesk/paydesk.db paydesk doctor"
+    "paydesk doctor --invariants",
+    "paydesk doctor --data /var/tmp/paydesk",
+    "PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk doctor",
 )
 OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
 
@@ -58,13 +67,17 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
 def doctor(
     settings: SettingsFile = None,
     *,
+    data: DataFolder = None,
     invariants: Annotated[
         bool,
         typer.Option("--invariants", help="Check the database against every invariant; exit 1 if any is violated."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running."""
+    """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running.
+
+    Without settings it is the database of `paydesk dev`: that of .paydesk, or of the folder of PAYDESK_CREDENTIALS.
+    """
     from paydesk.invariants import check as checks
 
     async def work(database: Database) -> list[str]:
@@ -72,7 +85,7 @@ def doctor(
         found = await checks.integrity(database)
         return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
 
-    findings = run_with_database(load_settings(settings), work, exclusive=False)
+    findings = run_with_database(existing_database(settings, data), work, exclusive=False)
     if as_json:
         show({"findings": findings}, as_json=True)
     else:

@@ -108,11 +108,14 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
 
     console = Console()
     shown, hidden = fitting(rows, columns, console.width)
+    needed = sum(_width(rows, column, columns) + CELL_PADDING for column in shown) + TABLE_PADDING
+    is_whole = needed + _folded(rows, columns) <= console.width
     table = Table(box=box.SIMPLE, header_style="bold")
     for column in shown:
         cells = [_cell(row.get(column)) for row in rows]
         # Only texts and URLs may become narrower: an id that is folded cannot be copied.
-        kept = _width(rows, column, columns) >= max(map(len, cells)) and not any(" " in cell for cell in cells)
+        fits = (is_whole and column == columns[0]) or _width(rows, column, columns) >= max(map(len, cells))
+        kept = fits and not any(" " in cell for cell in cells)
         table.add_column(column, overflow="fold", no_wrap=kept)
     for row in rows:
         table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
@@ -135,7 +138,7 @@ def fitting(
         return sum(words[column] + CELL_PADDING for column in chosen) + TABLE_PADDING
 
     filled = [column for column in columns if _words(rows, column)]
-    folded = max(len(word) for word in [columns[0], *_words(rows, columns[0])]) - words[columns[0]]
+    folded = _folded(rows, columns)
     if folded and width < needed(columns) + folded and needed(filled) + folded <= width:
         return filled, ()
     if needed(columns) <= width:
@@ -151,6 +154,12 @@ def _width(rows: Sequence[Mapping[str, Any]], column: str, columns: Sequence[str
     """Return the width below which a column is hidden."""
     width = min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX)
     return min(width, FOLDED_WIDTH_MIN) if column == columns[-1] or column in FOLDED_COLUMNS else width
+
+
+def _folded(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> int:
+    """Return how much wider the first column would be in one piece."""
+    first = columns[0]
+    return max(len(word) for word in [first, *_words(rows, first)]) - _width(rows, first, columns)
 
 
 def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.commands.client import HOW_TO_START, credentials_path, find_credentials
+from paydesk.commands.client import credentials_path, find_credentials
+from paydesk.commands.credentials_file import HOW_TO_START
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note
 from paydesk.webhooks.forwarding import Notice

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import credentials_path, read_document
+from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import WrongUsage
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
@@ -41,7 +42,7 @@ def signing_secret(given: str | None, credentials: Path | None) -> Secret:
     if given is not None:
         return checked(given, "The value of --secret")
     path = credentials_path(credentials)
-    if not path.exists():
+    if not exists(path):
         raise WrongUsage(
             f"There is no secret to sign with: the credentials file {path} does not exist.",
             "Give one with --secret whsec_…, name the file with --credentials, or start `paydesk dev`.",
@@ -65,7 +66,10 @@ def checked(text: str, name: str) -> Secret:
 
 def _found_or_made(path: Path) -> Secret:
     """Return the file's secret, or a new one that is written to it. Two commands at once make only one."""
-    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         document: dict[str, Any] = dict(read_document(path))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paydesk.commands import recorded_requests
-from paydesk.commands.client import credentials_path, read_document
+from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
 from paydesk.commands.webhook_attempts import write_lines
@@ -116,7 +117,7 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
         names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]
         return [NamedSecret(name, value.strip()) for name, value in zip(names, given, strict=True)]
     path = credentials_path(credentials)
-    document = read_document(path) if credentials is not None or path.exists() else {}
+    document = read_document(path) if credentials is not None or exists(path) else {}
     webhook = document.get("webhook")
     found = {
         "webhook.secret": webhook.get("secret") if isinstance(webhook, dict) else None,

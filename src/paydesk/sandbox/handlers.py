@@ -18,12 +18,9 @@ from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, store
-from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox
+from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, store
+from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue
 from paydesk.storage.database import Transaction
-
-CLOCK_MS_MAX = 4_102_444_800_000
-"""The end of 2099."""
 
 
 async def receive(call: Call) -> Handled:
@@ -75,23 +72,34 @@ async def show_clock(call: Call) -> Answer:
 
 
 async def move_clock(call: Call) -> Handled:
-    """Freeze, advance or resume the clock."""
-    clock, move = _clock(call), call.body
+    """Freeze, advance or resume the clock, or advance it to what is due next."""
+    clock, move, due = _clock(call), call.body, None
     assert isinstance(move, ClockMove)
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
     elif move.resume:
         await dev_clock.move(call.database, clock, MovableClock.resume)
+    elif move.to_next:
+        due = await call.database.read(partial(next_due.find, settings=call.settings, now_ms=clock.now_ms()))
+        if due is None:
+            return await show_clock(call)
+        await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
-        if clock.now_ms() + by_ms > CLOCK_MS_MAX:
+        if clock.now_ms() + by_ms > next_due.CLOCK_MS_MAX:
             raise PROPERTY_VALUE.with_reason("clock after 2099", "'$.advance' - must not lead beyond the year 2099")
         await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
     renewed = await call.shared.credentials.renew() if call.shared.credentials is not None else None
     shown = (await show_clock(call)).body
-    return Answer(200, msgspec.structs.replace(shown, renewed_credentials=renewed))
+    reached = NextDue(due.kind, rfc3339(due.due_ms), due.count) if due is not None else None
+    return Answer(200, msgspec.structs.replace(shown, renewed_credentials=renewed, next=reached))
+
+
+def _advance_to(clock: MovableClock, due_ms: int) -> None:
+    # Another request may have moved the clock beyond it meanwhile.
+    clock.advance(max(due_ms - clock.now_ms(), 0))
 
 
 async def authorize(call: Call) -> Handled:

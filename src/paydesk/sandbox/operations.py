@@ -155,7 +155,9 @@ OPERATIONS: tuple[Operation, ...] = (
         description=(
             "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
             "Sockets, presence, rates and the time in signatures follow the machine's clock. If the tokens of the"
-            " credentials file have expired by the move, the file gets new ones, and the answer names it."
+            " credentials file have expired by the move, the file gets new ones, and the answer names it. `to_next`"
+            " advances to the next expiry, deadline or attempt, and `next` in the answer says what it is; if nothing is"
+            " due, the clock is not moved, and `next` is absent."
         ),
     ),
     _development(

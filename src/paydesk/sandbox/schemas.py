@@ -42,11 +42,14 @@ class ClockMove(Model):
         | None
     ) = None
     resume: True_ | None = None
+    to_next: Annotated[True_, Field(description="To the next time at which a worker has something to do.")] | None = (
+        None
+    )
 
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise property_fault("must have exactly one of freeze, advance and resume")
+            raise property_fault("must have exactly one of freeze, advance, resume and to_next")
         return self
 
 
@@ -136,6 +139,26 @@ class ResetRequest(Model):
     """The body of `POST /dev/reset`: an empty object."""
 
 
+DueKind = Literal[
+    "order_expiry",
+    "outcome_deadline",
+    "cancel_deadline",
+    "print_action_expiry",
+    "refund_attempt",
+    "inquiry",
+    "reversal_attempt",
+    "webhook_delivery",
+]
+
+
+class NextDue(Response, frozen=True):
+    """What the clock was advanced to."""
+
+    kind: DueKind
+    due_date: Time
+    count: Annotated[int, Meta(description="How many of this kind are due at this time.")]
+
+
 class ClockAnswer(Response, frozen=True):
     """The clock of the service."""
 
@@ -146,6 +169,13 @@ class ClockAnswer(Response, frozen=True):
         Annotated[
             str,
             Meta(description="The credentials file, if its tokens had expired after the move: it has new ones."),
+        ]
+        | None
+    ) = None
+    next: (
+        Annotated[
+            NextDue,
+            Meta(description="What `to_next` advanced to. Without it nothing was due, and the clock was not moved."),
         ]
         | None
     ) = None

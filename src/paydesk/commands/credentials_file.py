@@ -1,0 +1,109 @@
+"""The contents of the credentials file: the type of each member, and the tokens.
+
+A member may be missing, as in a file of an earlier version; the command that needs it says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from paydesk.commands.failure import Unreachable, WrongUsage
+
+HOW_TO_RENEW = (
+    "Restart `paydesk dev`, which renews its file, or name the right one: --credentials FILE or PAYDESK_CREDENTIALS."
+)
+HOW_TO_START = (
+    "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
+    " PAYDESK_OPERATOR_TOKEN."
+)
+
+_TOKENS = {"access_token": str, "refresh_token": str}
+MEMBERS: Mapping[str, Any] = {
+    "base_url": str,
+    "tls_base_url": str,
+    "ca_file": str,
+    "client_id": str,
+    "client_secret": str,
+    "redirect_uri": str,
+    "seller": {"user_id": int, "email": str, "password": str},
+    "test": _TOKENS,
+    "live": _TOKENS,
+    "terminals": [{"id": str, "operating_mode": str, "script": str, "page_url": str}],
+    "webhook": {"url": str, "secret": str, "inbox_url": str},
+    "operator": {"token": str},
+}
+"""The members that commands read. Other programs may keep more in the file."""
+_NAMES = {str: "a text", int: "a whole number"}
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is such a file, also if it cannot be read."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def read_document(path: Path) -> Mapping[str, Any]:
+    """Return the contents of a credentials file; members that are null are missing.
+
+    Raises `Unreachable` if the file does not exist, `WrongUsage` if it is not a credentials file.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Unreachable(f"The credentials file {path} does not exist.", HOW_TO_START) from None
+    except OSError as error:
+        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise WrongUsage(f"{path} is not a credentials file: it is not JSON.", HOW_TO_RENEW) from None
+    if not isinstance(document, dict):
+        raise WrongUsage(f"{path} is not a credentials file: it has no members.", HOW_TO_RENEW)
+    found: Mapping[str, Any] = _without_null(document, MEMBERS)
+    fault = next(_faults(found, MEMBERS, ""), None)
+    if fault is not None:
+        raise WrongUsage(f"{path} is not a credentials file: {fault}.", HOW_TO_RENEW)
+    return found
+
+
+def tokens(document: Mapping[str, Any]) -> set[str]:
+    """Return the bearer tokens of the file."""
+    found = {document.get(kind, {}).get("access_token") for kind in ("test", "live")}
+    return {token for token in (*found, document.get("operator", {}).get("token")) if token}
+
+
+def _without_null(value: Any, shape: Any) -> Any:
+    if isinstance(shape, list) and isinstance(value, list):
+        return [_without_null(one, shape[0]) for one in value]
+    if not isinstance(shape, dict) or not isinstance(value, dict):
+        return value
+    kept = {name: one for name, one in value.items() if one is not None or name not in shape}
+    return {name: _without_null(one, shape.get(name)) for name, one in kept.items()}
+
+
+def _faults(value: Any, shape: Any, place: str) -> Iterator[str]:
+    """Yield what is wrong with a value; the messages do not contain it."""
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            yield f"`{place}` must be an object"
+            return
+        for name in shape.keys() & value.keys():
+            yield from _faults(value[name], shape[name], f"{place}.{name}" if place else name)
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            yield f"`{place}` must be a list"
+            return
+        for number, one in enumerate(value):
+            yield from _faults(one, shape[0], f"{place}[{number}]")
+            if isinstance(one, dict) and "id" not in one:
+                yield f"`{place}[{number}].id` is missing"
+    elif not isinstance(value, shape) or isinstance(value, bool):
+        yield f"`{place}` must be {_NAMES[shape]}"
+    elif isinstance(value, str) and not value.isprintable():
+        yield f"`{place}` has characters that cannot be printed"

@@ -1,0 +1,94 @@
+"""`paydesk env`: the credentials as environment variables, for programs and for `eval "$(paydesk env)"`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials_file import HOW_TO_RENEW, read_document
+from paydesk.commands.failure import WrongUsage
+from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless, note, show
+
+EPILOG = examples(
+    'eval "$(paydesk env)"',
+    'eval "$(paydesk env --live)"',
+    "paydesk env --shell fish | source",
+    "paydesk env --shell powershell | Out-String | Invoke-Expression",
+    "paydesk env --json",
+)
+_POWERSHELL_QUOTES = "'\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{SINGLE LOW-9 QUOTATION MARK}"
+_POWERSHELL_QUOTES += "\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}"
+"""Any of these ends a text in single quotes; two of them are one in it."""
+
+
+def _fish(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _powershell(text: str) -> str:
+    doubled = "".join(sign * 2 if sign in _POWERSHELL_QUOTES else sign for sign in text)
+    return f"'{doubled}'"
+
+
+SHELLS: Mapping[str, Callable[[str, str], str]] = {
+    "sh": lambda name, value: f"export {name}={shlex.quote(value)}",
+    "fish": lambda name, value: f"set -gx {name} {_fish(value)}",
+    "powershell": lambda name, value: f"$env:{name} = {_powershell(value)}",
+}
+"""The line that sets a variable, by shell."""
+
+
+def env(
+    *,
+    live: Annotated[bool, typer.Option("--live", help="The live access token. [default: the test token]")] = False,
+    shell: Annotated[
+        Literal["sh", "fish", "powershell"],
+        typer.Option(help="The shell that reads the lines; `sh` is for bash and zsh."),
+    ] = "sh",
+    as_json: AsJson = False,
+    credentials: CredentialsFile = None,
+) -> None:
+    """Print the credentials as variables for a shell: address, access token, application, seller, terminal.
+
+    The operator's token is not among them: `paydesk` reads it from the file, which PAYDESK_CREDENTIALS names.
+    """
+    path = credentials_path(credentials)
+    found = variables(read_document(path), path, live=live)
+    if as_json:
+        show(found, as_json=True)
+        return
+    if sys.stdout.isatty():
+        note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
+    sys.stdout.writelines(f"{harmless(SHELLS[shell](name, value))}\n" for name, value in found.items())
+
+
+def variables(document: Mapping[str, Any], path: Path, *, live: bool) -> dict[str, str]:
+    """Return the variables that the file has values for. Raises `WrongUsage` without an address or an access token."""
+    mode = "live" if live else "test"
+    terminals = document.get("terminals") or [{}]
+    # One that needs no person, as for `paydesk pay`.
+    terminal = next((one for one in terminals if one.get("script") != "manual"), terminals[0])
+    found = {
+        "PAYDESK_CREDENTIALS": str(path.absolute()),
+        "PAYDESK_BASE_URL": document.get("base_url"),
+        "PAYDESK_TLS_BASE_URL": document.get("tls_base_url"),
+        "PAYDESK_CA_FILE": document.get("ca_file"),
+        "PAYDESK_ACCESS_TOKEN": document.get(mode, {}).get("access_token"),
+        "PAYDESK_CLIENT_ID": document.get("client_id"),
+        "PAYDESK_CLIENT_SECRET": document.get("client_secret"),
+        "PAYDESK_REDIRECT_URI": document.get("redirect_uri"),
+        "PAYDESK_USER_ID": document.get("seller", {}).get("user_id"),
+        "PAYDESK_TERMINAL_ID": terminal.get("id"),
+        "PAYDESK_WEBHOOK_SECRET": document.get("webhook", {}).get("secret"),
+    }
+    for name, member in (("PAYDESK_BASE_URL", "base_url"), ("PAYDESK_ACCESS_TOKEN", f"{mode}.access_token")):
+        if not found[name]:
+            raise WrongUsage(f"{path} has no `{member}`.", HOW_TO_RENEW)
+    return {name: str(value) for name, value in found.items() if value}

@@ -1,0 +1,106 @@
+"""What the workers do next without a request: the earliest deadline or attempt that is still to come."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from paydesk.orders import expiry
+from paydesk.orders import store as orders
+from paydesk.orders.expiry import Deadline
+from paydesk.orders.order import Order
+from paydesk.payments import inquiries, refund_worker, reversals
+from paydesk.payments.jobs import AcquirerJob
+from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
+from paydesk.sandbox.schemas import DueKind
+from paydesk.storage.database import Transaction
+from paydesk.terminals import action_store
+from paydesk.webhooks import schedule
+from paydesk.webhooks import store as deliveries
+
+if TYPE_CHECKING:
+    from paydesk.settings import Settings
+
+ROWS_MAX = 500
+CLOCK_MS_MAX = 4_102_444_800_000
+"""The end of 2099. The clock of development does not go beyond it."""
+
+COUNT_REFUNDS = f"SELECT count(*) FROM refunds WHERE {REFUNDS.open} AND next_ms = $1"
+COUNT_INQUIRIES = f"SELECT count(*) FROM inquiries WHERE {INQUIRIES.open} AND next_ms = $1"
+COUNT_REVERSALS = f"SELECT count(*) FROM reversals WHERE {REVERSALS.open} AND next_ms = $1"
+COUNT_DELIVERIES = f"SELECT count(*) FROM deliveries WHERE {schedule.PENDING} AND next_ms = $1"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """How many of a kind become due at a time."""
+
+    kind: DueKind
+    due_ms: int
+    count: int
+
+
+Found = Callable[[Transaction, "Settings", int], Awaitable[tuple[int, int] | None]]
+"""Returns the next time after now, and how many are due then."""
+
+
+def _order(deadline: Deadline, begin_ms: Callable[[Order], int | None]) -> Found:
+    async def found(tx: Transaction, settings: Settings, now_ms: int) -> tuple[int, int] | None:
+        after_ms = deadline.after_seconds(settings) * 1000
+        waiting = await orders.due(tx, deadline.sql, CLOCK_MS_MAX, ROWS_MAX)
+        return _earliest(((begin_ms(order) or 0) + after_ms for order in waiting), now_ms)
+
+    return found
+
+
+def _job(job: AcquirerJob[Any], count: str) -> Found:
+    async def found(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
+        return await _counted(tx, count, await job.next_ms(tx, now_ms))
+
+    return found
+
+
+async def _delivery(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
+    return await _counted(tx, COUNT_DELIVERIES, await deliveries.next_due_ms(tx, now_ms))
+
+
+async def _print_action(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
+    waiting = await action_store.overdue(tx, CLOCK_MS_MAX, ROWS_MAX)
+    return _earliest((action.expires_ms for action in waiting), now_ms)
+
+
+KINDS: dict[DueKind, Found] = {
+    "order_expiry": _order(expiry.EXPIRY, lambda order: order.expires_ms),
+    "outcome_deadline": _order(expiry.UNKNOWN_OUTCOME, lambda order: order.permitted_ms),
+    "cancel_deadline": _order(expiry.CANCEL_TIMEOUT, lambda order: order.cancel_requested_ms),
+    "print_action_expiry": _print_action,
+    "refund_attempt": _job(refund_worker.JOB, COUNT_REFUNDS),
+    "inquiry": _job(inquiries.JOB, COUNT_INQUIRIES),
+    "reversal_attempt": _job(reversals.JOB, COUNT_REVERSALS),
+    "webhook_delivery": _delivery,
+}
+"""One entry for each worker that waits for a time of the service's clock."""
+
+
+async def find(tx: Transaction, settings: Settings, now_ms: int) -> Due | None:
+    """Return what becomes due next, after `now_ms` and before the year 2100, or None."""
+    earliest: Due | None = None
+    for kind, found in KINDS.items():
+        at = await found(tx, settings, now_ms)
+        if at is not None and at[0] <= CLOCK_MS_MAX and (earliest is None or at[0] < earliest.due_ms):
+            earliest = Due(kind, *at)
+    return earliest
+
+
+def _earliest(times: Iterable[int], now_ms: int) -> tuple[int, int] | None:
+    later = [due_ms for due_ms in times if due_ms > now_ms]
+    return (min(later), later.count(min(later))) if later else None
+
+
+async def _counted(tx: Transaction, count: str, due_ms: int | None) -> tuple[int, int] | None:
+    if due_ms is None:
+        return None
+    row = await tx.one(count, due_ms)
+    assert row is not None, "an aggregate has a row"
+    return due_ms, row[0]
