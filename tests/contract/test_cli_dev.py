@@ -81,10 +81,10 @@ def test_declined_payment_exits_1(folder: Path) -> None:
 
 
 def test_refused_payment_prints_the_message_of_the_service(folder: Path) -> None:
-    """For an invalid amount and another seller's terminal."""
-    refused = command("pay", "0", folder=folder)
+    """For an invalid reference and another seller's terminal."""
+    refused = command("pay", "1", "--reference", "sale 42", folder=folder)
     assert refused.returncode == 1
-    assert "'$.transactions.payments[0].amount' - must be above zero" in refused.stderr
+    assert "'$.external_reference' - must have 1 to 64 letters, digits, _ and -" in refused.stderr
     elsewhere = command("pay", "1", "--terminal", "UNKNOWN__1", folder=folder)
     assert elsewhere.returncode == 1
     assert "forbidden_checking_terminal_owner" in elsewhere.stderr
