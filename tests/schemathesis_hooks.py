@@ -27,6 +27,7 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
         *AMOUNT,
         "must not contain a card number",
         "is only for the default_type credit_card",
+        "must be 1, as the type is not credit_card",
         "from PT30S to PT3H",
         NO_INTEGER,
     ),
