@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from paydesk.conformance.exchanges import Exchange
+from paydesk.core.errors import ErrorKind
+from paydesk.http.error_body import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def rewrite(change: Callable[[dict[str, Any]], Mapping[str, Any]], status: int =
 
 def error(status: int, code: str, message: str = "The conformance kit refuses this request on purpose.") -> Answer:
     """Return an error in the shape of the contract."""
-    body = {"errors": [{"code": code, "message": message}], "error": code, "message": message, "status": status}
-    return Answer(status, msgspec.json.encode(body))
+    refusal = ErrorKind(code, status, message).with_reason("on purpose")
+    return Answer(status, msgspec.json.encode(listed(refusal)))
 
 
 class Gate:
