@@ -26,7 +26,7 @@ import requests
 
 from conftest import skip_unless_ci
 from paydesk.dev.certificates import CERTIFICATE_FILE, VENDOR_HOSTS
-from paydesk_process import Dev, command, credentials, dev, request
+from paydesk_process import Dev, command, credentials, dev, environment, request
 
 CLIENT_SECONDS = 30
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
@@ -167,6 +167,16 @@ def test_curl_takes_the_certificate(found: dict[str, Any]) -> None:
     for base_url in names(found):
         program = ["curl", "-sS", "--cacert", found["ca_file"], f"{base_url}/livez"]
         assert json.loads(subprocess.check_output(program, timeout=CLIENT_SECONDS)) == {"status": "alive"}
+
+
+def test_the_documented_request(folder: Path) -> None:
+    """That of docs/test-without-hardware.md, with the function that the page defines before."""
+    page = (Path(__file__).parents[2] / "docs" / "test-without-hardware.md").read_text()
+    helper = next(line for line in page.splitlines() if line.startswith("field()"))
+    documented = next(line for line in page.splitlines() if line.startswith("curl -sS --cacert"))
+    program = ["sh", "-euc", f"{helper}\n{documented}"]
+    answer = subprocess.check_output(program, cwd=folder, env=environment(), timeout=CLIENT_SECONDS)
+    assert json.loads(answer) == {"status": "alive"}
 
 
 def test_tls_1_1_is_refused(found: dict[str, Any]) -> None:
