@@ -113,6 +113,33 @@ def test_links_stay_those_of_the_public_url(found: dict[str, Any]) -> None:
     assert answer["token_endpoint"] == f"{found['base_url']}/oauth/token"
 
 
+def test_a_seller_signs_in(found: dict[str, Any]) -> None:
+    """The form may come from either address of this service, and from no other."""
+    with requests.Session() as browser:
+        browser.trust_env, browser.verify = False, found["ca_file"]
+        page = browser.get(f"{found['tls_base_url']}/sign-in", timeout=CLIENT_SECONDS)
+        hidden = dict(re.findall(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)">', page.text))
+        assert "form_token" in hidden, page.text
+        filled = {**hidden, "email": found["seller"]["email"], "password": found["seller"]["password"]}
+        statuses = []
+        for origin in ("https://evil.example", f"https://127.0.0.1:{_port(found)}", *_own_origins(found)):
+            answer = browser.post(
+                f"{found['tls_base_url']}/sign-in",
+                data=filled,
+                headers={"Origin": origin},
+                allow_redirects=False,
+                timeout=CLIENT_SECONDS,
+            )
+            statuses.append(answer.status_code)
+        assert statuses == [403, 403, *(303 for _ in _own_origins(found))]
+        account = browser.get(f"{found['tls_base_url']}/applications", allow_redirects=False, timeout=CLIENT_SECONDS)
+        assert account.status_code == 200
+
+
+def _own_origins(found: dict[str, Any]) -> list[str]:
+    return ["null", found["tls_base_url"], found["base_url"]]
+
+
 def test_requests_needs_the_certificate(found: dict[str, Any]) -> None:
     """With it orders are read; without it the client refuses."""
     url, headers = f"{found['tls_base_url']}/terminals/v1/list", {"Authorization": f"Bearer {_token(found)}"}
