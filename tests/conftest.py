@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -46,9 +47,17 @@ def pytest_configure() -> None:
     if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
+    # `paydesk dev --tls` keeps its certificate authority there.
+    os.environ["XDG_DATA_HOME"] = _user_data().name
     passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
     _set_hash(CHEAP)
     conflict_guard.install()
+
+
+@cache
+def _user_data() -> tempfile.TemporaryDirectory[str]:
+    """Create a folder for the user's data; it is removed when this process ends."""
+    return tempfile.TemporaryDirectory(prefix="paydesk-user-")
 
 
 @pytest.fixture(autouse=True)

@@ -107,11 +107,8 @@ def find_or_create(folder: Path) -> Authority:
 
 def user_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the authority in this user's data folder."""
-    if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(environment.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    return base / "paydesk"
+    usual = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
+    return Path(environment.get("XDG_DATA_HOME") or Path.home() / usual) / "paydesk"
 
 
 def _read(folder: Path) -> Authority | None:

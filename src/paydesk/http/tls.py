@@ -27,6 +27,8 @@ REASONS = {
 }
 """Messages for the reasons of OpenSSL that developers see most."""
 
+DISCONNECTED = "The client disconnected. It may not trust the CA certificate."
+
 log = structlog.get_logger("server")
 
 
@@ -39,7 +41,11 @@ class Tls:
 
 
 class TlsProtocol(BoundedProtocol):
-    """A connection that counts in the connection limits from its accept; its TLS handshake has the time of a head."""
+    """A connection that counts in the connection limits from its accept; its TLS handshake has the time of a head.
+
+    The event loop does not report how much of an encrypted answer is unsent. So a client that does not read one long
+    answer is disconnected as an idle one, not after `write_timeout_seconds`.
+    """
 
     def begin_handshake(self, handshake: Handshake, client: tuple[str, int]) -> bool:
         """Start the deadline of the handshake; return False if there are too many connections."""
@@ -143,7 +149,7 @@ class TlsListener(Listener):
         """Log a failed handshake, each reason at most once in `LOG_SECONDS`."""
         reason = getattr(error, "reason", None) or ""
         if isinstance(error, ConnectionError):
-            message = "The client disconnected."
+            message = DISCONNECTED  # Some clients send no alert.
         else:
             message = REASONS.get(reason) or reason or str(error) or type(error).__name__
         now = self._loop.time()

@@ -1,0 +1,408 @@
+"""The TLS listener of the server, on uvloop and on asyncio's own loop: handshakes count in the connection limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+import struct
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from event_loops import EACH_LOOP, LOOPS
+from paydesk.dev import certificates
+from paydesk.http import server
+from paydesk.http.reply import Reply, send_reply
+from paydesk.http.tls import DISCONNECTED, Tls
+from paydesk.settings import Settings
+
+SOON_SECONDS = 4.0
+LARGE_BYTES = 8 << 20
+"""More than the system's buffers hold for a client."""
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+HELLO_BEGIN = bytes.fromhex("1603010200010001fc0303")
+"""The begin of a ClientHello of 512 bytes."""
+REQUEST = b"GET /small HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@dataclass
+class Serving:
+    """A server with an http and an https port, and a client's TLS context that trusts its certificate."""
+
+    http_port: int
+    port: int
+    trusting: ssl.SSLContext
+    logged: list[Any]
+    schemes: list[str]
+    stop: asyncio.Event
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a TLS connection."""
+        async with asyncio.timeout(SOON_SECONDS):
+            return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trusting)
+
+    async def request(self, sent: bytes = REQUEST) -> tuple[int, dict[str, str], bytes]:
+        """Send a request on a TLS connection of its own, and return the status, the headers and the body."""
+        reader, writer = await self.connect()
+        writer.write(sent)
+        answer = await read_answer(reader)
+        writer.close()
+        return answer
+
+    def open(self, *sent: bytes) -> socket.socket:
+        """Open a connection without TLS, and send this."""
+        client = socket.create_connection(("127.0.0.1", self.port))
+        for part in sent:
+            client.sendall(part)
+        return client
+
+    def failures(self) -> list[str]:
+        """Return the reasons of the handshakes that were logged as failed."""
+        return [event["reason"] for event in self.logged if event["event"] == "tls_handshake_failed"]
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    """Read the next answer."""
+    async with asyncio.timeout(SOON_SECONDS):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        status_line, *lines = head.rstrip().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines)
+        return int(status_line.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+
+
+async def ended(client: socket.socket, seconds_max: float = SOON_SECONDS) -> float:
+    """Return after how many seconds the server has ended the connection. Raises `TimeoutError`."""
+    began, loop = time.monotonic(), asyncio.get_running_loop()
+    client.setblocking(False)
+    async with asyncio.timeout(seconds_max):
+        with contextlib.suppress(ConnectionResetError):
+            while await loop.sock_recv(client, 1024):
+                pass
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> certificates.Authority:
+    """An authority."""
+    return certificates.find_or_create(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(params=EACH_LOOP)
+def run(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Run a coroutine on one of the two loops; at the end no task has failed unnoticed."""
+    faults: list[Any] = []
+
+    async def body_without_faults(body: Coroutine[Any, Any, None]) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        await body
+
+    with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+        yield lambda body: runner.run(body_without_faults(body))
+    assert not faults
+
+
+@contextlib.asynccontextmanager
+async def serving(authority: certificates.Authority, folder: Path, **settings: Any) -> AsyncIterator[Serving]:
+    """Serve on both ports until the block ends."""
+    schemes: list[str] = []
+
+    async def answer(scope: Any, _receive: Any, send: Any) -> None:
+        schemes.append(scope["scheme"])
+        await send_reply(scope, send, Reply(200, b"x" * LARGE_BYTES if scope["path"] == "/large" else b"{}"), "id")
+
+    plain, secure = server.bind("127.0.0.1", 0), server.bind("127.0.0.1", 0)
+    trusting = ssl.create_default_context(cafile=str(authority.file))
+    http_port, port = plain.getsockname()[1], secure.getsockname()[1]
+    ready, stop = asyncio.Event(), asyncio.Event()
+    tls = Tls((secure,), authority.server_context(folder))
+    with structlog.testing.capture_logs() as logged:
+        task = asyncio.create_task(server.serve(answer, plain, Settings(**settings), ready.set, stop, tls))
+        await ready.wait()
+        try:
+            yield Serving(http_port, port, trusting, logged, schemes, stop)
+        finally:
+            stop.set()
+            await task
+
+
+@pytest.fixture
+def start(authority: certificates.Authority, tmp_path: Path) -> Any:
+    """Return a function that serves with these settings."""
+    return lambda **settings: serving(authority, tmp_path, **settings)
+
+
+def test_both_ports_have_the_same_application(run: Any, start: Any) -> None:
+    """It sees the scheme; a connection with TLS is kept for further requests."""
+
+    async def body() -> None:
+        async with start() as service:
+            reader, writer = await service.connect()
+            for _ in range(3):
+                writer.write(REQUEST)
+                assert (await read_answer(reader))[0] == 200
+            writer.close()
+            plain_reader, plain_writer = await asyncio.open_connection("127.0.0.1", service.http_port)
+            plain_writer.write(REQUEST)
+            assert (await read_answer(plain_reader))[0] == 200
+            plain_writer.close()
+            assert service.schemes == ["https", "https", "https", "http"]
+
+    run(body())
+
+
+def test_no_answer_asks_browsers_for_https_only(run: Any, start: Any) -> None:
+    """A browser would refuse http on this host for a year, also with a public URL that is https."""
+
+    async def body() -> None:
+        async with start(public_url="https://pay.example") as service:
+            _, headers, _ = await service.request()
+            assert "strict-transport-security" not in headers
+
+    run(body())
+
+
+def test_a_silent_client_is_disconnected_after_the_time_of_a_head(run: Any, start: Any) -> None:
+    """Whether it sends nothing or the begin of a handshake; others are served meanwhile."""
+
+    async def body() -> None:
+        async with start(head_timeout_seconds=1) as service:
+            with service.open() as silent, service.open(HELLO_BEGIN) as unfinished:
+                assert (await service.request())[0] == 200
+                assert 0.5 < await ended(silent) < SOON_SECONDS
+                assert await ended(unfinished) < 1
+
+    run(body())
+
+
+def test_http_on_the_https_port_is_closed(run: Any, start: Any) -> None:
+    """Many such clients make one log line, which says what happened."""
+
+    async def body() -> None:
+        async with start() as service:
+            for _ in range(10):
+                with service.open(REQUEST) as client:
+                    assert await ended(client) < 1
+            assert (await service.request())[0] == 200
+            assert service.failures() == ["The client sent http to the https port."]
+
+    run(body())
+
+
+def test_a_client_that_does_not_trust_the_certificate_is_logged(run: Any, start: Any) -> None:
+    """The log line says so: the developer sees only the error of the client. Clients on asyncio send no alert."""
+
+    async def body() -> None:
+        async with start() as service:
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await asyncio.open_connection("127.0.0.1", service.port, ssl=ssl.create_default_context())
+            with service.open() as client, pytest.raises(ssl.SSLCertVerificationError):
+                await asyncio.to_thread(ssl.create_default_context().wrap_socket, client, server_hostname="localhost")
+            await asyncio.sleep(0.1)
+            assert service.failures() == [DISCONNECTED, "The client does not trust the CA certificate."]
+
+    run(body())
+
+
+def test_silent_connections_do_not_lock_others_out(run: Any, start: Any) -> None:
+    """Connections that never begin a handshake count in the limit, and are evicted for new ones."""
+
+    async def body() -> None:
+        async with start(connections_max=40, connections_per_address_max=0) as service:
+            with contextlib.ExitStack() as opened:
+                silent = [opened.enter_context(service.open()) for _ in range(200)]
+                await asyncio.sleep(0.5)
+                for _ in range(20):
+                    assert (await service.request())[0] == 200
+                # All but those that the limit allows.
+                ends = await asyncio.gather(*(ended(one, 0.5) for one in silent), return_exceptions=True)
+                still_open = sum(isinstance(end, TimeoutError) for end in ends)
+                assert 0 < still_open <= 40
+
+    run(body())
+
+
+def test_handshakes_count_in_the_limit_of_their_address(run: Any, start: Any) -> None:
+    """At most `connections_per_address_max` of them are open."""
+
+    async def body() -> None:
+        async with start(connections_per_address_max=5) as service:
+            with contextlib.ExitStack() as opened:
+                silent = [opened.enter_context(service.open(HELLO_BEGIN)) for _ in range(12)]
+                ends = await asyncio.gather(*(ended(one, 0.5) for one in silent), return_exceptions=True)
+                assert sum(isinstance(end, TimeoutError) for end in ends) == 5
+
+    run(body())
+
+
+def test_clients_that_reset_the_connection_during_the_handshake_leave_nothing(run: Any, start: Any) -> None:
+    """Their places are free again: with a limit of ten, 100 of them do not keep others out."""
+
+    async def body() -> None:
+        async with start(connections_max=10) as service:
+            for number in range(100):
+                client = service.open(*([HELLO_BEGIN] if number % 2 else []))
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
+                if number % 3:
+                    await asyncio.sleep(0.005)
+                client.close()
+            await asyncio.sleep(0.1)
+            readers = [await service.connect() for _ in range(10)]
+            for reader, writer in readers:
+                writer.write(REQUEST)
+                assert (await read_answer(reader))[0] == 200
+            for _, writer in readers:
+                writer.close()
+            assert set(service.failures()) <= {DISCONNECTED}
+
+    run(body())
+
+
+def test_versions_before_tls_1_2_are_refused(run: Any, start: Any) -> None:
+    """Such a client gets an alert, and the log says why."""
+
+    async def body() -> None:
+        async with start() as service:
+            with service.open(_client_hello_of_tls_1_1()) as client:
+                assert await ended(client) < 1
+            assert service.failures() == ["The client supports no TLS version above 1.1."]
+
+    run(body())
+
+
+def _client_hello_of_tls_1_1() -> bytes:
+    """Return a ClientHello that offers only TLS 1.1, with one cipher suite of that version."""
+    hello = b"\x03\x02" + bytes(32) + b"\x00" + b"\x00\x02\xc0\x09" + b"\x01\x00"
+    handshake = b"\x01" + len(hello).to_bytes(3) + hello
+    return b"\x16\x03\x01" + len(handshake).to_bytes(2) + handshake
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nbroken\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nx: " + b"y" * 40_000 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: loc", 408),
+    ],
+)
+def test_refusals_of_the_server_are_answered_with_tls(run: Any, start: Any, sent: bytes, status: int) -> None:
+    """The client reads the whole answer, and then the connection ends."""
+
+    async def body() -> None:
+        async with start(head_timeout_seconds=1) as service:
+            reader, writer = await service.connect()
+            writer.write(sent)
+            answered, headers, raw = await read_answer(reader)
+            assert (answered, headers["connection"]) == (status, "close")
+            assert json.loads(raw)["status"] == status
+            async with asyncio.timeout(SOON_SECONDS):
+                assert await reader.read() == b""
+            writer.close()
+
+    run(body())
+
+
+@pytest.mark.parametrize("count", [1, 20], ids=["idle", "pipelining"])
+def test_a_client_that_reads_nothing_is_disconnected(run: Any, start: Any, count: int) -> None:
+    """As an idle one; after `write_timeout_seconds` if it has sent more requests."""
+
+    async def body() -> None:
+        async with start(keep_alive_seconds=1 if count == 1 else 60, write_timeout_seconds=1) as service:
+            with socket.socket() as connecting:
+                connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+                connecting.connect(("127.0.0.1", service.port))
+                client = await asyncio.to_thread(service.trusting.wrap_socket, connecting, server_hostname="localhost")
+                with client:
+                    client.sendall(REQUEST.replace(b"small", b"large") * count)
+                    await asyncio.sleep(3)
+                    assert await asyncio.to_thread(read_to_end, client) < LARGE_BYTES
+
+    run(body())
+
+
+def read_to_end(client: socket.socket) -> int:
+    """Return how many bytes the client gets until its connection ends."""
+    client.settimeout(SOON_SECONDS)
+    count = 0
+    with contextlib.suppress(ConnectionResetError, ssl.SSLEOFError):
+        while received := client.recv(65536):
+            count += len(received)
+    return count
+
+
+def test_the_last_answer_of_a_connection_ends_it(run: Any, start: Any) -> None:
+    """Also if the client never answers the end of the TLS session."""
+
+    async def body() -> None:
+        async with start() as service:
+            client = service.open()
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            session = service.trusting.wrap_bio(incoming, outgoing, server_hostname="localhost")
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            while True:
+                try:
+                    session.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    await loop.sock_sendall(client, outgoing.read())
+                    incoming.write(await loop.sock_recv(client, 65536))
+            session.write(REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+            await loop.sock_sendall(client, outgoing.read())
+            assert await ended(client) < 2
+            client.close()
+
+    run(body())
+
+
+def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any) -> None:
+    """Neither for handshakes nor for connections without a request; a handshake that completes at once is served."""
+
+    async def body() -> None:
+        async with start() as service:
+            with service.open(), service.open(HELLO_BEGIN):
+                _, writer = await service.connect()
+                connecting = asyncio.create_task(service.request())
+                await asyncio.sleep(0)
+                began = time.monotonic()
+                service.stop.set()
+                assert (await connecting)[0] == 200
+                writer.close()
+        assert time.monotonic() - began < 2.5
+        assert not [event for event in service.logged if event["event"] == "requests_aborted"]
+
+    run(body())
+
+
+def test_shutdown_completes_running_requests(run: Any, authority: certificates.Authority, tmp_path: Path) -> None:
+    """The answer has arrived when the server has ended."""
+
+    async def body() -> None:
+        async def slow(scope: Any, _receive: Any, send: Any) -> None:
+            started.set()
+            await asyncio.sleep(0.4)
+            await send_reply(scope, send, Reply(200, b"{}"), "id")
+
+        started, ready, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        plain, secure = server.bind("127.0.0.1", 0), server.bind("127.0.0.1", 0)
+        port, trusting = secure.getsockname()[1], ssl.create_default_context(cafile=str(authority.file))
+        tls = Tls((secure,), authority.server_context(tmp_path))
+        task = asyncio.create_task(server.serve(slow, plain, Settings(), ready.set, stop, tls))
+        await ready.wait()
+        reader, writer = await asyncio.open_connection("localhost", port, ssl=trusting)
+        writer.write(REQUEST)
+        await started.wait()
+        stop.set()
+        status, headers, _ = await read_answer(reader)
+        assert (status, headers["connection"]) == (200, "close")
+        writer.close()
+        await task
+
+    run(body())
