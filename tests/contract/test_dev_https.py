@@ -26,7 +26,7 @@ import requests
 
 from conftest import skip_unless_ci
 from paydesk.dev.certificates import CERTIFICATE_FILE, VENDOR_HOSTS
-from paydesk_process import Dev, command, credentials, dev, request
+from paydesk_process import Dev, command, credentials, dev, environment, request
 
 CLIENT_SECONDS = 30
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
@@ -84,7 +84,12 @@ def test_the_file_and_the_output_name_the_address_and_the_certificate(service: D
     assert ready == f"paydesk ready {found['base_url']}"
     assert found["base_url"].startswith("http://127.0.0.1:")
     assert https == f"https {found['tls_base_url']}, CA certificate {file}"
-    assert shlex.split(export) == ["export", *(f"{name}={file}" for name in VARIABLES)]
+    bundle = str(service.folder / ".paydesk" / "ca-bundle.pem")
+    assert found["ca_bundle_file"] == bundle
+    assert shlex.split(export) == [
+        "export",
+        *(f"{name}={path}" for name, path in zip(VARIABLES, (bundle, bundle, file), strict=True)),
+    ]
 
 
 def test_each_name_of_this_machine_is_accepted(found: dict[str, Any]) -> None:
@@ -111,6 +116,33 @@ def test_links_stay_those_of_the_public_url(found: dict[str, Any]) -> None:
     ).json()
     assert answer["issuer"] == found["base_url"]
     assert answer["token_endpoint"] == f"{found['base_url']}/oauth/token"
+
+
+def test_a_seller_signs_in(found: dict[str, Any]) -> None:
+    """The form may come from either address of this service, and from no other."""
+    with requests.Session() as browser:
+        browser.trust_env, browser.verify = False, found["ca_file"]
+        page = browser.get(f"{found['tls_base_url']}/sign-in", timeout=CLIENT_SECONDS)
+        hidden = dict(re.findall(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)">', page.text))
+        assert "form_token" in hidden, page.text
+        filled = {**hidden, "email": found["seller"]["email"], "password": found["seller"]["password"]}
+        statuses = []
+        for origin in ("https://evil.example", f"https://127.0.0.1:{_port(found)}", *_own_origins(found)):
+            answer = browser.post(
+                f"{found['tls_base_url']}/sign-in",
+                data=filled,
+                headers={"Origin": origin},
+                allow_redirects=False,
+                timeout=CLIENT_SECONDS,
+            )
+            statuses.append(answer.status_code)
+        assert statuses == [403, 403, *(303 for _ in _own_origins(found))]
+        account = browser.get(f"{found['tls_base_url']}/applications", allow_redirects=False, timeout=CLIENT_SECONDS)
+        assert account.status_code == 200
+
+
+def _own_origins(found: dict[str, Any]) -> list[str]:
+    return ["null", found["tls_base_url"], found["base_url"]]
 
 
 def test_requests_needs_the_certificate(found: dict[str, Any]) -> None:
@@ -167,6 +199,16 @@ def test_curl_takes_the_certificate(found: dict[str, Any]) -> None:
     for base_url in names(found):
         program = ["curl", "-sS", "--cacert", found["ca_file"], f"{base_url}/livez"]
         assert json.loads(subprocess.check_output(program, timeout=CLIENT_SECONDS)) == {"status": "alive"}
+
+
+def test_the_documented_request(folder: Path) -> None:
+    """That of docs/test-without-hardware.md, with the function that the page defines before."""
+    page = (Path(__file__).parents[2] / "docs" / "test-without-hardware.md").read_text()
+    helper = next(line for line in page.splitlines() if line.startswith("field()"))
+    documented = next(line for line in page.splitlines() if line.startswith("curl -sS --cacert"))
+    program = ["sh", "-euc", f"{helper}\n{documented}"]
+    answer = subprocess.check_output(program, cwd=folder, env=environment(), timeout=CLIENT_SECONDS)
+    assert json.loads(answer) == {"status": "alive"}
 
 
 def test_tls_1_1_is_refused(found: dict[str, Any]) -> None:
@@ -252,7 +294,7 @@ def test_a_killed_service_is_back_with_the_same_authority(tmp_path: Path, user: 
 
 def test_the_file_has_the_fields_only_while_the_service_has_tls(tmp_path: Path, user: Path) -> None:
     """New tokens leave them as they are. A start without TLS removes them, and nothing else, and makes no authority."""
-    file, fields = tmp_path / ".paydesk" / "credentials.json", ("tls_base_url", "ca_file")
+    file, fields = tmp_path / ".paydesk" / "credentials.json", ("tls_base_url", "ca_file", "ca_bundle_file")
     with dev(tmp_path, "--tls", XDG_DATA_HOME=str(user)):
         file.write_text(json.dumps({**credentials(tmp_path), "mine": 1}))
         before = credentials(tmp_path)

@@ -299,6 +299,32 @@ async def test_a_connection_without_a_head_ends_silently(scene: Scene) -> None:
 
 
 @on_each_loop
+async def test_refused_clients_take_no_place(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may keep its connection after the refusal for a moment; others do not wait for it."""
+    monkeypatch.setattr(proxy, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(proxy, "FLUSH_SECONDS_MAX", 60)
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(6):
+            wire = await stack.enter_async_context(scene.wire())
+            assert (await wire.connect("example.org")).status == 403
+        for _ in range(3):
+            wire = await stack.enter_async_context(scene.wire())
+            assert (await wire.connect()).status == 200
+        wire = await stack.enter_async_context(scene.wire())
+        assert (await wire.connect()).status == 503
+
+
+@on_each_loop
+async def test_a_client_that_begins_with_tls_is_refused_at_once(scene: Scene) -> None:
+    """Its proxy URL begins with https://; it must not wait for the end of a head."""
+    async with scene.wire() as wire, asyncio.timeout(proxy.HEAD_SECONDS_MAX / 2):
+        await wire.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+        reply = await wire.reply()
+    assert (reply.status, reply.code) == (400, "bad_request")
+    assert "http://" in reply.body["message"]
+
+
+@on_each_loop
 async def test_thousands_of_connections_leave_the_tunnels_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those above the limit are refused at once; once they have gone, new ones are served again."""
     count = 2000

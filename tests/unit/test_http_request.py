@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from paydesk.core.errors import Refusal
@@ -32,6 +34,26 @@ def test_an_origin_that_is_not_this_service_s_is_refused(origin: bytes) -> None:
 def test_the_own_origin_and_a_missing_one_are_accepted(headers: list[tuple[bytes, bytes]]) -> None:
     """Programs other than browsers send no origin."""
     request((b"host", b"localhost"), *headers).check_development(loopback_only=False)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "is_accepted"),
+    [
+        ("http", b"localhost:8377", True),
+        ("https", b"LOCALHOST", True),
+        ("https", b"vendor.example:443", True),
+        ("http", b"vendor.example", False),
+        ("https", b"other.example", False),
+        ("https", b"", False),
+    ],
+)
+def test_some_host_names_are_accepted_with_tls_only(scheme: str, host: bytes, *, is_accepted: bool) -> None:
+    """Those of the official clients, which a proxy leads to the TLS listener."""
+    received = request((b"host", host))
+    received.scope["scheme"] = scheme
+    refused = contextlib.nullcontext() if is_accepted else pytest.raises(Refusal, match="not configured")
+    with refused:
+        received.check_host({"localhost"}, {"vendor.example"})
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import structlog
 
+from paydesk import node
 from paydesk.core.errors import BAD_REQUEST, HEADERS_TOO_LARGE, REQUEST_TIMEOUT, SERVICE_UNAVAILABLE, Refusal
 from paydesk.dev import proxy_requests
 from paydesk.http import server
@@ -56,6 +57,7 @@ class Proxy:
 
     async def serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         """Serve clients on a listening socket until `stop`; the tunnels end with the connections of the service."""
+        node.allow_open_files(3 * CONNECTIONS_MAX)  # the two of a tunnel, and that of the service
         accepting = await asyncio.start_server(self._accept, sock=listening, limit=HEAD_BYTES_MAX)
         try:
             await stop.wait()
@@ -184,14 +186,11 @@ async def _carry(client: Streams, service: Streams) -> None:
                     directions.create_task(_copy(client[0], service[1], moved))
                     directions.create_task(_copy(service[0], client[1], moved))
             except* _DISCONNECTED:
-                # Neither side gets a part of an answer as if it were whole.
-                client[1].transport.abort()
-                service[1].transport.abort()
+                pass  # The other side is closed by the caller; TLS shows it that the end is missing.
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter, moved: Callable[[], None]) -> None:
     while chunk := await source.read(CHUNK_BYTES):
-        moved()
         sink.write(chunk)
         await sink.drain()
         moved()
