@@ -60,8 +60,12 @@ def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Databa
         raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): a database in memory is lost when the process ends.")
     # The lock and the log are beside the file itself, also if `name` is a link.
     file = Path(os.path.realpath(name))
-    if file.is_dir():
+    try:
+        is_folder, is_missing = file.is_dir(), not file.exists()
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be opened: {error.strerror}.") from None
+    if is_folder:
         raise UnsafeDatabase(f"{file} is a folder; SQLite needs a file (`sqlite:FILE`).")
-    if not exclusive and not file.exists():
+    if not exclusive and is_missing:
         raise Unavailable(f"{file} does not exist. Set PAYDESK_DATABASE_URL=sqlite:FILE to the database.")
     return SqliteDatabase(file, signals=signals, exclusive=exclusive)
