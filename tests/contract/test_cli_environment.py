@@ -131,6 +131,7 @@ def test_lines_of_other_shells_are_quoted() -> None:
         ({**DOCUMENT, "base_url": None}, 2, "has no `base_url`"),
         ({**DOCUMENT, "client_secret": "a\nb"}, 2, "`client_secret` has characters that cannot be printed"),
         ({**DOCUMENT, "seller": {"user_id": "x"}}, 2, "`seller.user_id` must be a whole number"),
+        ({**DOCUMENT, "seller": {"user_id": True}}, 2, "`seller.user_id` must be a whole number"),
         ([], 2, "is not a credentials file"),
     ],
 )
