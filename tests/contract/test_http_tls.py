@@ -42,7 +42,15 @@ class Serving:
     trusting: ssl.SSLContext
     logged: list[Any]
     schemes: list[str]
-    stop: asyncio.Event
+    _stop: asyncio.Event
+    _task: asyncio.Task[None]
+
+    async def end(self) -> float:
+        """Stop the server; return how many seconds it took to end."""
+        began = time.monotonic()
+        self._stop.set()
+        await self._task
+        return time.monotonic() - began
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a TLS connection."""
@@ -127,7 +135,7 @@ async def serving(authority: certificates.Authority, folder: Path, **settings: A
         task = asyncio.create_task(server.serve(answer, plain, Settings(**settings), ready.set, stop, tls))
         await ready.wait()
         try:
-            yield Serving(http_port, port, trusting, logged, schemes, stop)
+            yield Serving(http_port, port, trusting, logged, schemes, stop, task)
         finally:
             stop.set()
             await task
@@ -238,6 +246,18 @@ def test_handshakes_count_in_the_limit_of_their_address(run: Any, start: Any) ->
                 silent = [opened.enter_context(service.open(HELLO_BEGIN)) for _ in range(12)]
                 ends = await asyncio.gather(*(ended(one, 0.5) for one in silent), return_exceptions=True)
                 assert sum(isinstance(end, TimeoutError) for end in ends) == 5
+
+    run(body())
+
+
+def test_a_connection_counts_once_in_the_limit_of_its_address(run: Any, start: Any) -> None:
+    """Its handshake and its requests are the same connection."""
+
+    async def body() -> None:
+        async with start(connections_per_address_max=1) as service:
+            for _ in range(3):
+                assert (await service.request())[0] == 200
+            assert not [event for event in service.logged if event["event"] == "throttled"]
 
     run(body())
 
@@ -367,15 +387,16 @@ def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any) -> None
 
     async def body() -> None:
         async with start() as service:
-            with service.open(), service.open(HELLO_BEGIN):
-                _, writer = await service.connect()
+            with service.open() as silent, service.open(HELLO_BEGIN) as unfinished:
+                reader, writer = await service.connect()
                 connecting = asyncio.create_task(service.request())
                 await asyncio.sleep(0)
-                began = time.monotonic()
-                service.stop.set()
+                assert await service.end() < 2.5
                 assert (await connecting)[0] == 200
+                for client in (silent, unfinished):
+                    assert await ended(client) < 0.1
+                assert await reader.read() == b""
                 writer.close()
-        assert time.monotonic() - began < 2.5
         assert not [event for event in service.logged if event["event"] == "requests_aborted"]
 
     run(body())
