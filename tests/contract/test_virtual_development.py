@@ -216,13 +216,13 @@ async def test_card_number_at_the_truncation_is_masked(database: Database, count
 
 def test_stored_texts_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Returning an entry parses its headers and its body once each."""
-    decoded, decode = [], msgspec.json.decode
+    decoded, decode = [], inbox.parsed
 
     def counted(text: str) -> Any:
         decoded.append(text)
         return decode(text)
 
-    monkeypatch.setattr(msgspec.json, "decode", counted)
+    monkeypatch.setattr(inbox, "parsed", counted)
     assert inbox.received(store.InboxEntry(0, 1, "{}", BODY.decode())).order_id == "ORD1"
     assert sorted(decoded) == sorted(["{}", BODY.decode()])
 

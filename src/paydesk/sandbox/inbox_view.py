@@ -121,10 +121,7 @@ def _attempt(retries: str) -> str:
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
+    document = inbox.parsed(text)
     return document if isinstance(document, dict) else {}
 
 
