@@ -80,7 +80,9 @@ def cancel(
     elif order["status"] == "canceled":
         sys.stdout.write(f"{order_id} is canceled.\n")
     else:
-        sys.stdout.write(f"{order_id} is {harmless_line(str(order['status']))}: its terminal is requested to release it.\n")
+        sys.stdout.write(
+            f"{order_id} is {harmless_line(str(order['status']))}: its terminal is requested to release it.\n"
+        )
         note(f"To follow it: paydesk orders watch {order_id}{' --live' if live else ''}")
 
 
