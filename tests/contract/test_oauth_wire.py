@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import pytest
 from structlog.testing import capture_logs
@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
 from paydesk.http.request import SANDBOX_HEADER_GONE
+from paydesk.http.surfaces import JSON_AS_FORM
 from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.storage.connect import open_database
 from service import Reply, Service, running
@@ -122,7 +123,7 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         (large, JSON, {}, "body of more than 65536 bytes"),
         (form + b"&scope=" + b"x" * 64 * KIB, FORM, {}, "body of more than 65536 bytes"),
         (form, JSON, {}, "expected"),
-        (document, FORM, {}, "the form is not well-formed"),
+        (document, FORM, {}, "JSON sent as a form"),
         (form + b"&client_id=1", FORM, {}, twice.decode()),
         (form + b"&client%5Fid=1", FORM, {}, twice.decode()),
         (document[:-1] + b', "client_id": "1"}', JSON, {}, "Detected duplicate key"),
@@ -150,6 +151,19 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         assert reply.body["message"] == reply.body["error_description"], shown
         assert any(expected in reason for reason in found), shown
     assert (await post(wired, path, document, JSON)).status == 200
+
+
+@every_path
+async def test_json_sent_as_a_form_is_named_without_its_values(wired: Service, path: str) -> None:
+    """Read as a form, the beginning of the document with its values would be the name of a parameter."""
+    body = {"code_verifier": "value-that-no-answer-has=", **await body_for(wired.scene, path)}
+    indented = json.dumps(body, indent=2)
+    documents = as_json(body), indented.encode(), f"\n {indented}".encode(), as_json([body])
+    quoted = [quote_plus(document) for document in documents]
+    sent = (*documents, *(text.encode() for text in quoted), *(f"{text}=".encode() for text in quoted))
+    for data in sent:
+        reply = await post(wired, path, data, FORM)
+        await _is_named(reply, JSON_AS_FORM, "value-that")
 
 
 @every_path
@@ -204,10 +218,9 @@ async def test_the_message_names_the_parameter(wired: Service, path: str) -> Non
 
 @every_path
 async def test_an_unreadable_body_has_the_coarse_message(wired: Service, path: str) -> None:
-    """JSON in place of a form and the reverse, another type, no object: one sentence."""
+    """A form in place of JSON, another type, no object: one sentence."""
     body = await body_for(wired.scene, path)
     for data, content_type in (
-        (as_json(body), FORM),
         (as_form(body), JSON),
         (as_json(body), "text/plain"),
         (as_json([body]), JSON),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ READ_ONCE = frozenset(
 """Headers that must not be repeated: proxies disagree about which value is used."""
 IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
+JSON_AS_FORM = f"The body is JSON, but its Content-Type is that of a form. Send Content-Type: {JSON}."
+_START_BYTES = 64
 
 
 def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
@@ -70,6 +73,7 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     if raw:
         is_form = request.check_body_headers((JSON, FORM)) == FORM
         if is_form:
+            _refuse_json(raw)
             document = body.parse_form(raw, name_fault=invalid_parameter)
         else:
             document = body.parse_json(raw, invalid_parameter)
@@ -77,6 +81,13 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
         raise INVALID_REQUEST.with_reason("the body is not an object")
     authentication.check_throttled(shared.client_throttle, document, address)
     return document
+
+
+def _refuse_json(form: bytes) -> None:
+    """Refuse JSON that was sent as a form, percent-encoded or not: its values would be part of a parameter's name."""
+    start = urllib.parse.unquote_to_bytes(form[:_START_BYTES].replace(b"+", b" ")).lstrip()
+    if start.startswith((b"{", b"[", b'"')):
+        raise INVALID_REQUEST.with_reason("JSON sent as a form", message=JSON_AS_FORM)
 
 
 def _operators_and_test_tokens(shared: Shared) -> Authenticate:
