@@ -134,7 +134,7 @@ async def test_nothing_of_the_request_is_repeated(service: Service) -> None:
         ("GET", "/v1/payments/" + secret),
     ):
         raw = (await service.request(method, path, token=None)).raw.decode()
-        assert not any(part in raw for part in (secret, "script", "S3CRET", "3676047501096810")), path
+        assert not any(part in raw for part in (secret, "<script", markup, "S3CRET", "3676047501096810")), path
 
 
 async def test_an_unknown_path_is_logged_with_its_reason(service: Service) -> None:
