@@ -122,7 +122,7 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         (large, JSON, {}, "body of more than 65536 bytes"),
         (form + b"&scope=" + b"x" * 64 * KIB, FORM, {}, "body of more than 65536 bytes"),
         (form, JSON, {}, "expected"),
-        (document, FORM, {}, "the form is not well-formed"),
+        (document, FORM, {}, "JSON was sent as a form"),
         (form + b"&client_id=1", FORM, {}, twice.decode()),
         (form + b"&client%5Fid=1", FORM, {}, twice.decode()),
         (document[:-1] + b', "client_id": "1"}', JSON, {}, "Detected duplicate key"),
@@ -204,16 +204,37 @@ async def test_the_message_names_the_parameter(wired: Service, path: str) -> Non
 
 @every_path
 async def test_an_unreadable_body_has_the_coarse_message(wired: Service, path: str) -> None:
-    """JSON in place of a form and the reverse, another type, no object: one sentence."""
+    """A form in place of JSON, another type, no object: one sentence."""
     body = await body_for(wired.scene, path)
     for data, content_type in (
-        (as_json(body), FORM),
         (as_form(body), JSON),
         (as_json(body), "text/plain"),
         (as_json([body]), JSON),
         (b"{", JSON),
     ):
         await _is_named(await post(wired, path, data, content_type), INVALID_REQUEST.message, body["client_secret"])
+
+
+@every_path
+async def test_json_that_is_sent_as_a_form_is_named_without_its_content(wired: Service, path: str) -> None:
+    """With the default Content-Type of curl the message says which one to send, also if the JSON is a valid form."""
+    body = await body_for(wired.scene, path)
+    message = (
+        "The body is JSON, but Content-Type says application/x-www-form-urlencoded:"
+        " send Content-Type: application/json."
+    )
+    for data in (
+        as_json(body),
+        b"\r\n " + as_json(body),
+        as_json([body]),
+        as_json({"client_secret": body["client_secret"], "redirect_uri": "https://shop.example/?a=b"}),
+        b'{"client_secret": "' + body["client_secret"].encode() + b"=",
+    ):
+        for content_type in (FORM, f"{FORM}; charset=UTF-8"):
+            with reasons() as found:
+                reply = await post(wired, path, data, content_type)
+            await _is_named(reply, message, body["client_secret"])
+            assert found == ["JSON was sent as a form"]
 
 
 async def _is_named(reply: Reply, message: str, value: str) -> None:

@@ -41,6 +41,8 @@ READ_ONCE = frozenset(
 """Headers that must not be repeated: proxies disagree about which value is used."""
 IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
+JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
+"""For curl, whose default is this Content-Type."""
 
 
 def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
@@ -68,11 +70,13 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     """Return the body, a form or JSON. The throttle is checked before anything else in it."""
     document: Any = {}
     if raw:
-        is_form = request.check_body_headers((JSON, FORM)) == FORM
-        if is_form:
-            document = body.parse_form(raw, name_fault=invalid_parameter)
-        else:
+        if request.check_body_headers((JSON, FORM)) == JSON:
             document = body.parse_json(raw, invalid_parameter)
+        elif raw.lstrip().startswith((b"{", b"[")):
+            # Read as a form, the names of its fields could contain the secret.
+            raise INVALID_REQUEST.with_reason("JSON was sent as a form", message=JSON_AS_FORM)
+        else:
+            document = body.parse_form(raw, name_fault=invalid_parameter)
     if not isinstance(document, dict):
         raise INVALID_REQUEST.with_reason("the body is not an object")
     authentication.check_throttled(shared.client_throttle, document, address)
