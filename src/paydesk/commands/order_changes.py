@@ -11,7 +11,8 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client
 from paydesk.commands.checked import Key, Live, OrderId
-from paydesk.commands.client import Answer, Service, find_credentials, operator_service
+from paydesk.commands.client import Answer, Service, operator_service
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.orders import show_order

@@ -9,7 +9,7 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client, order_request, terminal_of
 from paydesk.commands.checked import Amount, Key, Live, OrderId
-from paydesk.commands.client import find_credentials
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.orders import show_order

@@ -12,7 +12,8 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_request, terminal_of
 from paydesk.commands.checked import Amount
-from paydesk.commands.client import Service, as_operator, find_credentials, segment
+from paydesk.commands.client import Service, as_operator, segment
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.progress import INBOX_SECONDS_MAX, Order, Progress, refuse_unpaid
