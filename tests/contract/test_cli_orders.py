@@ -478,6 +478,8 @@ def test_amounts_of_every_form_are_accepted() -> None:
     [
         *(("orders", verb) for verb in ("get", "watch", "cancel", "refund")),
         ("deliveries", "list", "--order"),
+        ("webhooks", "replay", "--order"),
+        ("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9", "--order"),
     ],
     ids=" ".join,
 )

@@ -49,7 +49,10 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
         typer.Option(help="The payment's status_detail; --list shows those of each action.", show_default=False),
     ] = None,
     order: Annotated[
-        str | None, typer.Option(metavar="ID", help="The order's id. [default: a new one]", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="ID", help="The order's id. [default: a new one]", callback=checked.order_id, show_default=False
+        ),
     ] = None,
     attempts: Annotated[
         int, typer.Option(min=1, max=20, help="Send it this often: the same notification, as after a failure.")
