@@ -94,7 +94,7 @@ def _operators_and_test_tokens(shared: Shared) -> Authenticate:
         if caller.live:
             raise errors.FORBIDDEN.with_reason(
                 "a live token",
-                message="Virtual terminals take test orders only. Use a test access token (TEST-…) of the seller.",
+                message=f"Virtual terminals take test orders only; {errors.HOW_TO_GET_TEST_TOKENS}.",
             )
         return caller
 
