@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import pytest
 from structlog.testing import capture_logs
@@ -122,7 +122,7 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         (large, JSON, {}, "body of more than 65536 bytes"),
         (form + b"&scope=" + b"x" * 64 * KIB, FORM, {}, "body of more than 65536 bytes"),
         (form, JSON, {}, "expected"),
-        (document, FORM, {}, "JSON was sent as a form"),
+        (document, FORM, {}, "JSON sent as a form"),
         (form + b"&client_id=1", FORM, {}, twice.decode()),
         (form + b"&client%5Fid=1", FORM, {}, twice.decode()),
         (document[:-1] + b', "client_id": "1"}', JSON, {}, "Detected duplicate key"),
@@ -150,6 +150,23 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         assert reply.body["message"] == reply.body["error_description"], shown
         assert any(expected in reason for reason in found), shown
     assert (await post(wired, path, document, JSON)).status == 200
+
+
+@every_path
+async def test_json_sent_as_a_form_is_named_without_its_values(wired: Service, path: str) -> None:
+    """Read as a form, the beginning of the document with its values would be the name of a parameter."""
+    body = {"code_verifier": "value-that-no-answer-has=", **await body_for(wired.scene, path)}
+    indented = json.dumps(body, indent=2)
+    documents = as_json(body), indented.encode(), f"\n {indented}".encode(), as_json([body])
+    quoted = [quote_plus(document) for document in documents]
+    sent = (*documents, *(text.encode() for text in quoted), *(f"{text}=".encode() for text in quoted))
+    message = (
+        "The body is JSON, but Content-Type says application/x-www-form-urlencoded:"
+        " send Content-Type: application/json."
+    )
+    for data in sent:
+        for content_type in (FORM, f"{FORM}; charset=UTF-8"):
+            await _is_named(await post(wired, path, data, content_type), message, "value-that")
 
 
 @every_path
@@ -213,28 +230,6 @@ async def test_an_unreadable_body_has_the_coarse_message(wired: Service, path: s
         (b"{", JSON),
     ):
         await _is_named(await post(wired, path, data, content_type), INVALID_REQUEST.message, body["client_secret"])
-
-
-@every_path
-async def test_json_that_is_sent_as_a_form_is_named_without_its_content(wired: Service, path: str) -> None:
-    """With the default Content-Type of curl the message says which one to send, also if the JSON is a valid form."""
-    body = await body_for(wired.scene, path)
-    message = (
-        "The body is JSON, but Content-Type says application/x-www-form-urlencoded:"
-        " send Content-Type: application/json."
-    )
-    for data in (
-        as_json(body),
-        b"\r\n " + as_json(body),
-        as_json([body]),
-        as_json({"client_secret": body["client_secret"], "redirect_uri": "https://shop.example/?a=b"}),
-        b'{"client_secret": "' + body["client_secret"].encode() + b"=",
-    ):
-        for content_type in (FORM, f"{FORM}; charset=UTF-8"):
-            with reasons() as found:
-                reply = await post(wired, path, data, content_type)
-            await _is_named(reply, message, body["client_secret"])
-            assert found == ["JSON was sent as a form"]
 
 
 async def _is_named(reply: Reply, message: str, value: str) -> None:

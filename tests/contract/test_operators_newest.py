@@ -158,6 +158,15 @@ async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after:
     assert await desk.refused("GET", f"deliveries?after={after}") == (400, "property_value")
 
 
+@pytest.mark.parametrize("noun", ["orders", "refunds", "reversals", "inquiries"])
+async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun: str) -> None:
+    """The same for lists whose cursor is an id and a seller. A point in the id is not an error: no id follows it."""
+    desk = await operator(service, "support")
+    for after in ("1", "1.2.x", "x", "1.99999999999999999999", "1.%00", ""):
+        assert await desk.refused("GET", f"{noun}?after={after}") == (400, "property_value"), after
+    assert await desk.did("GET", f"{noun}?after=1.2.3") == {"data": []}
+
+
 @pytest.mark.parametrize("rows_min", [1, 2])
 async def test_rows_of_sellers_are_read_in_parts(
     database: Database, rows_min: int, monkeypatch: pytest.MonkeyPatch

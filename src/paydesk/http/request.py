@@ -25,7 +25,7 @@ from paydesk.http import body
 from paydesk.http.reply import DISCONNECTED, Receive, Scope
 from paydesk.operation import Call, Caller, Operation
 
-SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Test orders are created with test tokens; {HOW_TO_GET_TEST_TOKENS}."
+SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Use a test token; {HOW_TO_GET_TEST_TOKENS}."
 HOP_CHARACTERS_MAX = 64
 PATH_PARAMETER_CHARACTERS_MAX = 200
 MISSING = "authorization value not present"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
 JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
 """For curl, whose default is this Content-Type."""
+_START_BYTES = 64
 
 
 def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
@@ -70,17 +72,22 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     """Return the body, a form or JSON. The throttle is checked before anything else in it."""
     document: Any = {}
     if raw:
-        if request.check_body_headers((JSON, FORM)) == JSON:
-            document = body.parse_json(raw, invalid_parameter)
-        elif raw.lstrip().startswith((b"{", b"[")):
-            # Read as a form, the names of its fields could contain the secret.
-            raise INVALID_REQUEST.with_reason("JSON was sent as a form", message=JSON_AS_FORM)
-        else:
+        if request.check_body_headers((JSON, FORM)) == FORM:
+            _refuse_json(raw)
             document = body.parse_form(raw, name_fault=invalid_parameter)
+        else:
+            document = body.parse_json(raw, invalid_parameter)
     if not isinstance(document, dict):
         raise INVALID_REQUEST.with_reason("the body is not an object")
     authentication.check_throttled(shared.client_throttle, document, address)
     return document
+
+
+def _refuse_json(form: bytes) -> None:
+    """Refuse JSON that was sent as a form, percent-encoded or not: its values would be part of a parameter's name."""
+    start = urllib.parse.unquote_to_bytes(form[:_START_BYTES].replace(b"+", b" ")).lstrip()
+    if start.startswith((b"{", b"[", b'"')):
+        raise INVALID_REQUEST.with_reason("JSON sent as a form", message=JSON_AS_FORM)
 
 
 def _operators_and_test_tokens(shared: Shared) -> Authenticate:

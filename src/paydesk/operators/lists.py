@@ -125,12 +125,14 @@ def after(query: Mapping[str, str], first: Key) -> Key:
     cursor = query.get("after")
     if cursor is None:
         return first
-    if not re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor):
+    found = re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor)
+    if found is None:
         raise PROPERTY_VALUE.with_reason("invalid cursor", "'after' - must be the `next` of a page")
-    parts = cursor.split(".", len(first) - 1)
-    return tuple(int(part) if isinstance(place, int) else part for place, part in zip(first, parts, strict=True))
+    return tuple(
+        int(part) if isinstance(place, int) else part for place, part in zip(first, found.groups(), strict=True)
+    )
 
 
 @cache
 def _cursor_pattern(kinds: tuple[type, ...]) -> str:
-    return r"\.".join("[0-9]{1,18}" if kind is int else "[!-~]{1,100}" for kind in kinds)
+    return r"\.".join("([0-9]{1,18})" if kind is int else "([!-~]{1,100})" for kind in kinds)
