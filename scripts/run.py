@@ -22,6 +22,7 @@ from typing import TextIO
 from paydesk.dev.log_lines import LogLines, has_colors
 
 PAYDESK = Path(sys.executable).with_name("paydesk")
+DEFAULT_CREDENTIALS = Path(".paydesk/credentials.json")
 READY = "paydesk ready "
 STOP_SECONDS_MAX = 10
 LOG_SECONDS = 0.1
@@ -29,11 +30,7 @@ NEXT_STEPS = """
 That was a complete payment: an order, a terminal that accepted it, and the webhooks.
 Paydesk runs until Ctrl-C. Where to go next:
 
-{playable}{https}  {base_url}/docs            the API reference
-  {base_url}/demo/inbox      the received webhooks
-  {credentials}   tokens, terminals and secrets
-  .venv/bin/paydesk pay 12.50           another payment; --help lists all commands
-  README.md                             the same steps with curl
+{playable}{https}{places}
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
@@ -41,7 +38,7 @@ Your requests, the webhooks and all warnings follow. The whole log is in {log}.
 """
 PLAYABLE = """\
   A card terminal that you play yourself: open it, and put an order on it with
-  .venv/bin/paydesk pay 24.90 --terminal {id}
+  .venv/bin/paydesk pay 24.90 --terminal {id}{option}
 
   {page_url}
 
@@ -61,7 +58,7 @@ PROXY = """\
 TRUST = "SSL_CERT_FILE={bundle} REQUESTS_CA_BUNDLE={bundle} NODE_EXTRA_CA_CERTS={file}"
 SELLER = """
 A seller signs in to authorize an application. Try it as {email} with the password in the
-file above (seller.password); `paydesk authorize-url` prints this URL again:
+file above (seller.password); `paydesk authorize-url{option}` prints this URL again:
 
   {address}
 """
@@ -147,9 +144,10 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
             base_url = line.removeprefix(READY).strip()
             seller = _seller(credentials)
             playable, https = _playable(credentials), _https(credentials)
+            places = _places(base_url, credentials)
             print(
                 NEXT_STEPS.format(
-                    base_url=base_url, credentials=credentials, log=log, seller=seller, playable=playable, https=https
+                    base_url=base_url, log=log, seller=seller, playable=playable, https=https, places=places
                 ),
                 flush=True,
             )
@@ -163,11 +161,29 @@ def _pay(credentials: Path) -> None:
         print("The payment failed. The service keeps running.", file=sys.stderr)
 
 
+def _option(credentials: Path) -> str:
+    """Return the option that names the credentials file to a command, or an empty string for the default file."""
+    return "" if credentials == DEFAULT_CREDENTIALS else f" --credentials {shlex.quote(str(credentials))}"
+
+
+def _places(base_url: str, credentials: Path) -> str:
+    """Return the addresses, files and commands to try, each with its purpose in a second column."""
+    places = {
+        f"{base_url}/docs": "the API reference",
+        f"{base_url}/demo/inbox": "the received webhooks",
+        str(credentials): "tokens, terminals and secrets",
+        f".venv/bin/paydesk pay 12.50{_option(credentials)}": "another payment; --help lists all commands",
+        "README.md": "the same steps with curl",
+    }
+    width = max(map(len, places))
+    return "\n".join(f"  {place:<{width}}   {purpose}" for place, purpose in places.items())
+
+
 def _playable(credentials: Path) -> str:
     """Return the hint about the virtual terminal that a person plays, or an empty string if there is none."""
     terminals = json.loads(credentials.read_text())["terminals"]
     found = next((terminal for terminal in terminals if terminal["script"] == "manual"), None)
-    return PLAYABLE.format(**found) if found is not None else ""
+    return PLAYABLE.format(**found, option=_option(credentials)) if found is not None else ""
 
 
 def _https(credentials: Path) -> str:
@@ -187,7 +203,7 @@ def _seller(credentials: Path) -> str:
     if command.returncode:
         return ""
     email = json.loads(credentials.read_text())["seller"]["email"]
-    return SELLER.format(email=email, address=command.stdout.strip())
+    return SELLER.format(email=email, address=command.stdout.strip(), option=_option(credentials))
 
 
 def _follow(service: subprocess.Popen[str], shown: Shown) -> None:

@@ -254,7 +254,7 @@ def _cancel_too_late(shop: Shop, client: Client) -> str:
 MISTAKES: Sequence[Mistake] = (
     Mistake(
         "No token",
-        "The variable that should contain the access token is empty.",
+        "The variable that should contain the access token is not set.",
         'Set it: `eval "$(paydesk env)"` exports the tokens of the credentials file.',
         _no_token,
     ),

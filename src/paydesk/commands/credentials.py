@@ -91,7 +91,7 @@ def _complete(file: Path | None, environment: Mapping[str, str]) -> Credentials:
     base_url = environment.get("PAYDESK_BASE_URL") or documented
     if not base_url:
         raise Unreachable(
-            f"No service is configured: neither PAYDESK_BASE_URL nor {DEFAULT_FILE} names one.",
+            f"No service is configured: neither PAYDESK_BASE_URL nor {file or DEFAULT_FILE} names one.",
             HOW_TO_START,
         )
     origin = _origin(base_url)

@@ -12,6 +12,7 @@ from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import group, show
+from paydesk.core.durations import typed_seconds
 
 clock = group("The clock of `paydesk dev`: stop it, or advance it.")
 
@@ -98,6 +99,8 @@ def advance(
     """Advance the clock, running or stopped. Says so if the tokens of the credentials file expire by it."""
     if (by is None) != to_next:
         raise WrongUsage("Give either a duration, such as 15m, or --to-next.")
+    if by is not None and typed_seconds(by) is None:
+        raise WrongUsage(f"{by or 'An empty text'} is not a duration. Use one such as 61s, 15m, 3h, 181d or PT61S.")
     moved = service.post("/dev/clock", {"advance": by, "to_next": to_next or None})
     if to_next and "next" not in moved:
         raise Failure(

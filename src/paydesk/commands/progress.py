@@ -111,7 +111,8 @@ def refuse_unpaid(order: Order) -> None:
     """Raise `Failure` unless the order was paid and not refunded since."""
     if order["status"] != "processed":
         detail = order["transactions"]["payments"][0]["status_detail"]
-        raise Failure(f"The order ended as {order['status']}: {detail}.")
+        reason = "" if detail == order["status"] else f": {detail}"
+        raise Failure(f"The order ended as {order['status']}{reason}.")
 
 
 def _moves(order: Order) -> Iterator[tuple[str, str, str]]:

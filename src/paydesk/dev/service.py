@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager, nullcontext
@@ -38,6 +39,9 @@ from paydesk.terminals import store as terminals
 from paydesk.terminals.store import Terminal
 from paydesk.workers import run_all
 
+DEFAULT_FILE = Path(".paydesk/credentials.json")
+"""The credentials file of the commands."""
+TAKEN = " Stop the program that uses it, or choose another port with --port."
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - set only by an explicit --host
 
 
@@ -82,7 +86,7 @@ async def run(options: Options, settings: Settings) -> None:
     logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     make_folder(options.data)
     with (
-        node.listen(options.host, options.port) as listener,
+        node.listen(options.host, options.port, taken=TAKEN) as listener,
         _listen_with_tls(options) as secure,
         _listen_for_proxy(options, secure) as proxy,
     ):
@@ -206,11 +210,14 @@ def greeting(
     if playable is not None:
         lines.append(f"virtual terminal {playable.page_url}")
     if sys.stdout.isatty():
+        option = (
+            "" if options.credentials == DEFAULT_FILE else f" --credentials {shlex.quote(str(options.credentials))}"
+        )
         if playable is not None:
-            lines.append(f"`paydesk pay 24.90 --terminal {playable.terminal_id}` puts an order on it")
+            lines.append(f"`paydesk pay 24.90 --terminal {playable.terminal_id}{option}` puts an order on it")
         lines.append(
-            f"`paydesk authorize-url` prints the URL where a seller signs in and consents: {EMAIL}, with the password"
-            f" in {options.credentials}"
+            f"`paydesk authorize-url{option}` prints the URL where a seller signs in and consents: {EMAIL}, with the"
+            f" password in {options.credentials}"
         )
     return "\n".join(lines)
 
