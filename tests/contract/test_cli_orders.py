@@ -451,6 +451,46 @@ def test_response_of_another_server_is_no_traceback(tmp_path: Path) -> None:
     assert ended.stderr == "The response is not from Paydesk. Check the address of the service.\n"
 
 
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (302, ""),
+        (200, "{}"),
+        (200, '{"message": "Hello"}'),
+        (400, '{"errors": "none"}'),
+        (400, '{"errors": [1]}'),
+        (400, '{"errors": [{"message": "No."}]}'),
+        (400, '{"errors": [{"code": "no", "message": "No.", "details": 1}]}'),
+    ],
+)
+def test_redirects_and_foreign_documents_are_no_traceback(tmp_path: Path, status: int, body: str) -> None:
+    """Such as those of a gateway; after a success the outcome is unknown, so the key is printed."""
+    with answering(status, body) as base_url:
+        _write_credentials(tmp_path, base_url)
+        for arguments in (("create", "5"), ("cancel", UNKNOWN_ORDER), ("refund", UNKNOWN_ORDER)):
+            ended = run(tmp_path, *arguments, "--key", "mine", code=1)
+            assert ended.stderr.startswith("The response is not from Paydesk. Check the address of the service.\n")
+            assert ("--key mine" in ended.stderr) == (status == 200)
+
+
+def test_message_that_is_no_text_is_printed(tmp_path: Path) -> None:
+    """Without the characters that control a terminal."""
+    with answering(400, '{"message": ["\\u001b[31m"]}') as base_url:
+        _write_credentials(tmp_path, base_url)
+        ended = run(tmp_path, "cancel", UNKNOWN_ORDER, code=1)
+    assert "Traceback" not in ended.stderr
+    assert "\x1b" not in ended.stderr
+
+
+def test_status_of_another_server_does_not_control_the_terminal(tmp_path: Path) -> None:
+    """It is printed on one line."""
+    with answering(200, '{"id": "x", "status": "\\u001b]0;x\\u0007\\ny"}') as base_url:
+        _write_credentials(tmp_path, base_url)
+        ended = run(tmp_path, "cancel", UNKNOWN_ORDER)
+    assert "\x1b" not in ended.stdout
+    assert len(ended.stdout.splitlines()) == 1
+
+
 @pytest.mark.parametrize("arguments", TAKE_AMOUNTS, ids=" ".join)
 def test_wrong_amounts_are_refused_before_anything_is_sent(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """As wrong usage, in words: there is no service, which would exit 3."""

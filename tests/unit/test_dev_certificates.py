@@ -91,6 +91,50 @@ def test_openssl_accepts_the_authority_and_its_certificate(authority: Authority,
         assert (verified.returncode, verified.stdout) == (0, f"{leaf}: OK\n"), verified.stderr
 
 
+@pytest.mark.parametrize("purpose", ["smimesign", "sslclient"])
+def test_the_authority_signs_for_servers_only(authority: Authority, tmp_path: Path, purpose: str) -> None:
+    """A certificate for e-mail addresses or clients is refused, also if its key was stolen."""
+    if shutil.which("openssl") is None:
+        skip_unless_ci("openssl is missing")
+    leaf = tmp_path / "leaf.pem"
+    leaf.write_bytes(_signed(authority, "localhost")[1].public_bytes(serialization.Encoding.PEM))
+    verifying = ["openssl", "verify", "-CAfile", str(authority.file), "-purpose"]
+    verdicts = [
+        subprocess.run([*verifying, one, leaf], capture_output=True, text=True, check=False)
+        for one in ("sslserver", purpose)
+    ]
+    assert [one.returncode == 0 for one in verdicts] == [True, False], [one.stderr for one in verdicts]
+    assert "suitable" in verdicts[1].stderr or "unsupported certificate purpose" in verdicts[1].stderr
+
+
+def test_a_key_that_others_can_read_is_replaced(authority: Authority) -> None:
+    """They may have a copy of it."""
+    folder = authority.file.parent
+    (folder / KEY_FILE).chmod(0o640)
+    again = find_or_create(folder)
+    assert again.certificate != authority.certificate
+    assert (folder / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert find_or_create(folder).certificate == again.certificate
+
+
+def test_a_folder_that_others_can_write_becomes_private(tmp_path: Path) -> None:
+    """Otherwise another user could put an authority there whose key he has."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    find_or_create(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That user could replace the authority at any time. Root may use each user's own."""
+    other_id = tmp_path.stat().st_uid + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other_id)
+    with pytest.raises(StartRefused, match="belongs to another user"):
+        find_or_create(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_keys_are_private(authority: Authority, tmp_path: Path) -> None:
     """Only the user reads them, whatever the umask; the certificate has no key."""
     authority.server_context(tmp_path)

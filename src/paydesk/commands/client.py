@@ -25,6 +25,7 @@ OPERATOR_HINTS = {
     "not_found": "Check the address: it must be the one for operators (`operator_listen`).",
 }
 """What to do about an error, by its code."""
+NOT_PAYDESK = "The response is not from Paydesk. Check the address of the service."
 HOW_TO_REPEAT = "Check whether it was applied before you repeat it."
 OUTCOME_UNKNOWN = (423, 500, 502, 503, 504)
 """Statuses of a response after which the request may or may not have been applied."""
@@ -62,10 +63,13 @@ class Service:
             " happens twice."
         )
         try:
-            return self.request("POST", path, given(body), {**(headers or {}), "X-Idempotency-Key": key}, repeat)
+            answer = self.request("POST", path, given(body), {**(headers or {}), "X-Idempotency-Key": key}, repeat)
         except KeyboardInterrupt:
             note(f"The request may or may not have been applied. {repeat}")
             raise
+        if "id" not in answer or "status" not in answer:
+            raise Failure(NOT_PAYDESK, repeat)
+        return answer
 
     def request(
         self,
@@ -81,8 +85,8 @@ class Service:
         """
         status, document, retry_after = self._exchange(method, path, body, headers or {}, repeat or HOW_TO_REPEAT)
         repeats = [repeat] if repeat and status in OUTCOME_UNKNOWN else []
-        if document is None:
-            raise Failure("The response is not from Paydesk. Check the address of the service.", *repeats)
+        if document is None or 300 <= status < 400 or not _is_readable(document.get("errors", [])):
+            raise Failure(NOT_PAYDESK, *repeats)
         if status == 401 and self._token in tokens(self.credentials.document):
             raise tokens_refused(self.credentials.file, self._base_url)
         if status >= 400:
@@ -165,11 +169,22 @@ def _document(raw: bytes) -> Answer | None:
     return document if isinstance(document, dict) else None
 
 
+def _is_readable(errors: Any) -> bool:
+    """Return whether these are the errors of a response of Paydesk."""
+    return isinstance(errors, list) and all(
+        isinstance(error, dict)
+        and isinstance(error.get("code"), str)
+        and isinstance(error.get("message"), str)
+        and isinstance(error.get("details", []), list)
+        for error in errors
+    )
+
+
 def _refused(status: int, document: Answer, retry_after: str, hints: Mapping[str, str], repeats: list[str]) -> Failure:
     errors = document.get("errors")
     if not errors:
-        return Failure(document.get("message") or f"The service responded with status {status}.", *repeats)
-    details = [detail for error in errors for detail in error.get("details", ())]
+        return Failure(str(document.get("message") or f"The service responded with status {status}."), *repeats)
+    details = [str(detail) for error in errors for detail in error.get("details", ())]
     if errors[0]["code"] in hints:
         details.append(hints[errors[0]["code"]])
     if retry_after:

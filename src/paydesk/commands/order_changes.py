@@ -14,7 +14,7 @@ from paydesk.commands.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, 
 from paydesk.commands.client import Answer, Service, operator_service
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
 from paydesk.commands.orders import show_order
 
 CANCEL_EPILOG = examples(
@@ -80,7 +80,9 @@ def cancel(
     elif order["status"] == "canceled":
         sys.stdout.write(f"{order_id} is canceled.\n")
     else:
-        sys.stdout.write(f"{order_id} is {order['status']}: its terminal is requested to release it.\n")
+        sys.stdout.write(
+            f"{order_id} is {harmless_line(str(order['status']))}: its terminal is requested to release it.\n"
+        )
         note(f"To follow it: paydesk orders watch {order_id}{' --live' if live else ''}")
 
 

@@ -1,7 +1,7 @@
 """The certificates of `paydesk dev --tls`: an authority, created once for this user, and one for the service.
 
 The authority's private key never leaves this machine. Its name constraints limit the damage if it is stolen: it cannot
-sign for any host but this machine and those of the vendor that `--proxy` answers for.
+sign for any host but this machine and those of the vendor that `--proxy` answers for, and for nothing but servers.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ RENEWED_BEFORE = dt.timedelta(days=SERVER_DAYS)
 """An authority that expires earlier than a certificate that it signs is replaced."""
 CERTIFICATE_FILE, KEY_FILE, LOCK_FILE = "paydesk-dev-ca.pem", "paydesk-dev-ca.key", "paydesk-dev-ca.lock"
 SERVER_FILE = "server.pem"
+ROOT_ID = 0
+_OTHERS = 0o077
 _COMMON_NAME = "Paydesk development CA"
 
 
@@ -90,10 +92,12 @@ class Authority:
 def find_or_create(folder: Path) -> Authority:
     """Return the authority in `folder`, created if there is none, if it is incomplete, or if it expires soon.
 
-    Raises `StartRefused` if it cannot be read or written.
+    One whose key other users can read is replaced too. Raises `StartRefused` if it cannot be read or written, or if the
+    folder belongs to another user.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(folder)
         # Services that start at the same time must not mix the files of two authorities.
         with (folder / LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -111,9 +115,20 @@ def user_folder(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_DATA_HOME") or Path.home() / usual) / "paydesk"
 
 
+def _make_private(folder: Path) -> None:
+    """Let no other user put an authority there, whose key he would have. Raises `StartRefused` for his folder."""
+    found, own_id = folder.stat(), os.geteuid()
+    if own_id not in (found.st_uid, ROOT_ID):
+        raise StartRefused(f"{folder} belongs to another user. Set XDG_DATA_HOME to a folder of your own.")
+    if found.st_mode & _OTHERS and found.st_uid == own_id:
+        folder.chmod(0o700)
+
+
 def _read(folder: Path) -> Authority | None:
     file, key_file = folder / CERTIFICATE_FILE, folder / KEY_FILE
     try:
+        if key_file.stat().st_mode & _OTHERS:
+            return None
         certificate = x509.load_pem_x509_certificate(file.read_bytes())
         key = serialization.load_pem_private_key(key_file.read_bytes(), None)
     except (FileNotFoundError, ValueError):
@@ -133,6 +148,8 @@ def _create(folder: Path) -> Authority:
         _certificate(_COMMON_NAME, name, key, AUTHORITY_DAYS)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_name_constraints(), critical=True)
+        # The constraints are for hosts only; without this it could sign for e-mail addresses and programs.
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(_key_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
