@@ -193,7 +193,7 @@ def test_watch_of_an_ended_order_exits_at_once(folder: Path) -> None:
     assert run(folder, "watch", order_id).stdout.endswith("processed    partially_refunded\n")
     run(folder, "refund", order_id)
     refunded = run(folder, "watch", order_id, code=1)
-    assert refunded.stderr == "The order ended as refunded: refunded.\n"
+    assert refunded.stderr == "The order ended as refunded.\n"
 
 
 def test_ctrl_c_ends_watch_with_130(folder: Path) -> None:
