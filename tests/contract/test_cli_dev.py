@@ -108,10 +108,11 @@ def test_virtual_terminal_is_available_at_once(folder: Path) -> None:
 
 @pytest.mark.parametrize("script", ["dance", "decline:nothing_like_it"])
 def test_unknown_script_is_refused(script: str, folder: Path) -> None:
-    """The message lists the scripts."""
-    refused = command("terminals", "create", "--virtual", "--script", script, folder=folder)
-    assert refused.returncode == 1
-    assert "decline:<detail>" in refused.stderr
+    """The message lists what is valid, before anything is sent."""
+    listed = "valid scripts: approve" if script == "dance" else "valid details: rejected_by_issuer"
+    for arguments in (("create", "--virtual"), ("change", "PAYDESK_VIRTUAL__C2AFE1BB4D93")):
+        refused = command("terminals", *arguments, "--script", script, folder=folder)
+        assert (refused.returncode, refused.stdout, listed in refused.stderr) == (2, "", True), refused.stderr
 
 
 def test_code_can_be_exchanged(folder: Path) -> None:

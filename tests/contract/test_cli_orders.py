@@ -193,7 +193,7 @@ def test_watch_of_an_ended_order_exits_at_once(folder: Path) -> None:
     assert run(folder, "watch", order_id).stdout.endswith("processed    partially_refunded\n")
     run(folder, "refund", order_id)
     refunded = run(folder, "watch", order_id, code=1)
-    assert refunded.stderr == "The order ended as refunded: refunded.\n"
+    assert refunded.stderr == "The order ended as refunded.\n"
 
 
 def test_ctrl_c_ends_watch_with_130(folder: Path) -> None:
@@ -232,7 +232,10 @@ def test_order_is_canceled_at_once_before_its_terminal_has_it(folder: Path) -> N
         order_id = answer(folder, "create", "5", "--terminal", used)["id"]
         assert run(folder, "cancel", order_id.lower()).stdout == f"{order_id} is canceled.\n"
         refused = run(folder, "cancel", order_id, code=1)
-        assert refused.stderr == "The order is already canceled. (order_already_canceled)\n"
+        assert refused.stderr.splitlines() == [
+            "The order is already canceled. (order_already_canceled)",
+            "  its status_detail is canceled; no further cancel is needed",
+        ]
         again = answer(folder, "create", "5", "--terminal", used)
         assert answer(folder, "cancel", again["id"])["status"] == "canceled"
 
@@ -345,8 +348,12 @@ def test_unknown_order_is_refused(folder: Path) -> None:
     """With a test token the message mentions --live, with a live one it does not."""
     for verb in ("watch", "cancel", "refund"):
         as_test, live = (run(folder, verb, UNKNOWN_ORDER, *more, code=1) for more in ((), ("--live",)))
-        assert as_test.stderr == "The order does not exist. (order_not_found)\n  If it is a live order, add --live.\n"
-        assert live.stderr == "The order does not exist. (order_not_found)\n"
+        refused = [
+            "The order does not exist. (order_not_found)",
+            "  check the id, and that the access token is for the order's seller and mode (test or live)",
+        ]
+        assert as_test.stderr.splitlines() == [*refused, "  If it is a live order, add --live."]
+        assert live.stderr.splitlines() == refused
     assert "Only test orders can be simulated." in run(folder, "simulate", UNKNOWN_ORDER, "failed", code=1).stderr
 
 
@@ -511,6 +518,8 @@ def test_amounts_of_every_form_are_accepted() -> None:
     [
         *(("orders", verb) for verb in ("get", "watch", "cancel", "refund")),
         ("deliveries", "list", "--order"),
+        ("webhooks", "replay", "--order"),
+        ("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9", "--order"),
     ],
     ids=" ".join,
 )
@@ -558,7 +567,8 @@ def test_credentials_without_the_token_or_a_terminal_exit_2(tmp_path: Path) -> N
     file.parent.mkdir()
     for document, arguments, message in (
         ({}, ("create", "5"), "no test token"),
-        ({"test": "TEST-1"}, ("watch", UNKNOWN_ORDER), "no test token"),
+        ({"test": "TEST-1"}, ("watch", UNKNOWN_ORDER), "`test` must be an object"),
+        ({"test": {}}, ("watch", UNKNOWN_ORDER), "no test token"),
         ({"test": {"access_token": "t"}}, ("cancel", UNKNOWN_ORDER, "--live"), "no live token"),
         ({"test": {"access_token": "t"}}, ("create", "5"), "Add --terminal"),
         ({"test": {"access_token": "t"}}, ("create", "5", "--terminal", ""), "must not be empty"),
@@ -568,12 +578,12 @@ def test_credentials_without_the_token_or_a_terminal_exit_2(tmp_path: Path) -> N
 
 
 def test_invalid_token_is_explained(folder: Path, tmp_path: Path) -> None:
-    """It is the application's, not the operator's."""
+    """The message names the file and the service, and how to get a new token."""
     file = tmp_path / "credentials.json"
     file.write_text(json.dumps({**credentials(folder), "test": {"access_token": "TEST-1"}}))
     refused = run(folder, "create", "5", "--credentials", str(file), code=1)
-    assert "(unauthorized)" in refused.stderr
-    assert "The access token in the credentials file is invalid, expired or revoked." in refused.stderr
+    assert f"The tokens in {file} are not valid at {credentials(folder)['base_url']}" in refused.stderr
+    assert "refresh the token at POST /oauth/token" in refused.stderr
 
 
 @pytest.mark.parametrize("verb", ["create", "watch", "cancel", "refund", "simulate"])

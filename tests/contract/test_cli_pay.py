@@ -163,8 +163,9 @@ def test_quiet_prints_the_id_and_the_status(folder: Path) -> None:
 
 
 def test_payment_by_a_script(folder: Path) -> None:
-    """Any of the virtual terminal."""
+    """Any of the virtual terminal, also a list."""
     paid(folder, "--script", "approve:0.1s")
+    paid(folder, "--script", "approve:0.1s*2,decline:high_risk")
 
 
 @pytest.mark.parametrize(

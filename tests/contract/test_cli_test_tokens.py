@@ -141,7 +141,7 @@ def test_authorize_url_names_what_is_wrong(folder: Path, tmp_path: Path) -> None
     assert "--client-id and --test-application" in both.stderr
     known = credentials(folder)
     del known["test_application"]
-    for old in (known, {**known, "test_application": "gone"}):
+    for old in (known, {**known, "test_application": None}):
         (tmp_path / "old.json").write_text(json.dumps(old))
         refused = command("authorize-url", "--test-application", "--credentials", "old.json", folder=tmp_path)
         assert (refused.returncode, refused.stdout) == (2, "")

@@ -107,7 +107,7 @@ def test_no_receiver_exits_3(tmp_path: Path) -> None:
         (("order.failed", "--to", "http://a/?data.id=1"), "must not have a parameter data.id of its own"),
         (("order.failed", "--to", "http://a/", "--amount", "1,5"), "Use a decimal point: 1.5."),
         (("order.failed", "--to", "http://a/", "--status-detail", "x"), "has no status detail x"),
-        (("order.failed", "--to", "http://a/", "--order", "\N{BELL}"), "is no order's id"),
+        (("order.failed", "--to", "http://a/", "--order", "\N{BELL}"), "is not the id of an order"),
     ],
 )
 def test_wrong_usage_exits_2(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

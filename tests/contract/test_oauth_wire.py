@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
 from paydesk.http.request import SANDBOX_HEADER_GONE
-from paydesk.http.surfaces import JSON_AS_FORM
 from paydesk.oauth.errors import INVALID_REQUEST
 from paydesk.storage.connect import open_database
 from service import Reply, Service, running
@@ -161,9 +160,13 @@ async def test_json_sent_as_a_form_is_named_without_its_values(wired: Service, p
     documents = as_json(body), indented.encode(), f"\n {indented}".encode(), as_json([body])
     quoted = [quote_plus(document) for document in documents]
     sent = (*documents, *(text.encode() for text in quoted), *(f"{text}=".encode() for text in quoted))
+    message = (
+        "The body is JSON, but Content-Type says application/x-www-form-urlencoded:"
+        " send Content-Type: application/json."
+    )
     for data in sent:
-        reply = await post(wired, path, data, FORM)
-        await _is_named(reply, JSON_AS_FORM, "value-that")
+        for content_type in (FORM, f"{FORM}; charset=UTF-8"):
+            await _is_named(await post(wired, path, data, content_type), message, "value-that")
 
 
 @every_path

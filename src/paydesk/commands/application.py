@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paydesk.commands.client import Credentials, Service, given, refuse_other_service
+from paydesk.commands.client import Service, given
+from paydesk.commands.credentials import Credentials
+from paydesk.commands.credentials_file import unattended_terminal
 from paydesk.commands.failure import WrongUsage
 
-HOW_TO_REPLACE = (
-    "The access token in the credentials file is invalid, expired or revoked. Start `paydesk dev` again: it replaces an"
-    " invalid token in the file. Elsewhere, refresh the token at POST /oauth/token and write the new one into the file."
-)
-HINTS = {
-    "unauthorized": HOW_TO_REPLACE,
-    "not_found": "Check the address: it must be the one for applications (`listen`).",
-}
+HINTS = {"not_found": "Check the address: it must be the one for applications (`listen`)."}
 NOT_FOUND_AS_TEST = "If it is a live order, add --live."
 
 
@@ -24,13 +19,7 @@ def as_application(credentials: Credentials, *, live: bool = False, hints: Mappi
 
     `hints` are further ones, by the codes of the service's errors.
     """
-    mode = "live" if live else "test"
-    tokens = credentials.document.get(mode)
-    token = tokens.get("access_token") if isinstance(tokens, dict) else None
-    if not isinstance(token, str) or not token:
-        refuse_other_service(credentials)
-        raise WrongUsage(f"The credentials have no {mode} token. Use the file that `paydesk dev` writes.")
-    return Service(credentials, token, {**HINTS, **(hints or {})})
+    return Service(credentials, credentials.access_token(live=live), {**HINTS, **(hints or {})})
 
 
 def order_client(credentials: Credentials, *, live: bool) -> Service:
@@ -40,15 +29,12 @@ def order_client(credentials: Credentials, *, live: bool) -> Service:
 
 def terminal_of(credentials: Credentials, terminal: str | None) -> str:
     """Return the terminal that was given, else the first of the credentials that needs no person."""
-    if terminal is not None:
-        if not terminal:
-            raise WrongUsage("An id must not be empty.")
-        return terminal
-    terminals = credentials.document.get("terminals") or []
-    if not terminals:
+    if terminal == "":
+        raise WrongUsage("An id must not be empty.")
+    found = terminal or unattended_terminal(credentials.document)
+    if found is None:
         raise WrongUsage("The credentials name no terminal. Add --terminal.")
-    by_itself = [one for one in terminals if one.get("script") != "manual"]
-    return str((by_itself or terminals)[0]["id"])
+    return found
 
 
 def order_request(

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import find_credentials, given
+from paydesk.commands.client import given
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 
@@ -78,8 +79,7 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
 
 def _application(document: Mapping[str, Any], client_id: str | None, *, is_test: bool) -> Mapping[str, Any]:
     """Return the demo application of the credentials that is meant: the one with this id, else the chosen one."""
-    found = document.get("test_application")
-    test_application: Mapping[str, Any] = found if isinstance(found, dict) else {}
+    test_application: Mapping[str, Any] = document.get("test_application", {})
     if is_test and client_id:
         raise WrongUsage("--client-id and --test-application both name an application. Leave one of them out.")
     if is_test and not test_application:

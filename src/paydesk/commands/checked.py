@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -81,15 +81,23 @@ def expiration(text: str | None) -> str | None:
     return text if seconds_of(text) is not None else f"PT{text.upper()}"
 
 
-def script(text: str) -> str:
-    """Return the script of a virtual terminal."""
-    from paydesk.sandbox.terminals import scripts
+def script(text: str | None) -> str | None:
+    """Return the script of a virtual terminal, which may be a list of scripts."""
+    from paydesk.sandbox.terminals import playlists
 
     try:
-        scripts.parse(text)
+        if text is not None:
+            playlists.parse(text)
     except ValueError as error:
         raise WrongUsage(f"This is not a script of a virtual terminal: {error}.") from None
     return text
+
+
+def payment_method(text: str | None) -> str | None:
+    """Return the type of the payment method."""
+    from paydesk.orders.schemas import PaymentType
+
+    return None if text is None else one_of(text, get_args(PaymentType), "a payment method")
 
 
 def one_of(text: str, allowed: Iterable[str], noun: str) -> str:
@@ -148,5 +156,17 @@ Key = Annotated[
         help="The idempotency key: a request that is repeated with it has no second effect. [default: a new UUID]",
         show_default=False,
     ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TYPE",
+        help="The payment method: credit_card, debit_card or qr.",
+        callback=payment_method,
+        show_default=False,
+    ),
+]
+Installments = Annotated[
+    int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
 ]
 Live = Annotated[bool, typer.Option("--live", help="Act with the live token. [default: with the test token]")]

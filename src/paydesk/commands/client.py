@@ -1,33 +1,25 @@
-"""The command line as an HTTP client of a running service: its address and token, and one request at a time."""
+"""The command line as an HTTP client of a running service: one request at a time, with one token."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import shlex
-import ssl
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paydesk import __version__
-from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, exists, read_document, tokens
+from paydesk.commands.credentials import HOW_TO_AUTHENTICATE, Credentials, find_credentials
+from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, tokens, tokens_refused
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note
 
 Answer = Mapping[str, Any]
 
-DEFAULT_FILE = Path(".paydesk/credentials.json")
 TIMEOUT_SECONDS = 30
-PORTS = {"http": 80, "https": 443}
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-HOW_TO_AUTHENTICATE = (
-    "Authenticate with --credentials FILE or PAYDESK_OPERATOR_TOKEN; `paydesk operators create` creates a token."
-)
 OPERATOR_HINTS = {
     "unauthorized": HOW_TO_AUTHENTICATE,
     "not_found": "Check the address: it must be the one for operators (`operator_listen`).",
@@ -37,92 +29,6 @@ NOT_PAYDESK = "The response is not from Paydesk. Check the address of the servic
 HOW_TO_REPEAT = "Check whether it was applied before you repeat it."
 OUTCOME_UNKNOWN = (423, 500, 502, 503, 504)
 """Statuses of a response after which the request may or may not have been applied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The address of the service, the operator's token, and the credentials file if it is for this service."""
-
-    base_url: str
-    operator_token: str
-    document: Mapping[str, Any]
-    other_service: str = ""
-    """The address in the credentials file, if it is for another service; its token is not sent to this one."""
-    ca_file: str = ""
-    """The CA certificate to trust, if the address is that of `paydesk dev --tls`."""
-    file: Path | None = None
-    """The credentials file, if there is one."""
-
-    def __repr__(self) -> str:
-        return f"Credentials({self.base_url})"
-
-    def tls_context(self) -> ssl.SSLContext | None:
-        """Return a TLS context that trusts only `ca_file`, or None without one. Raises `WrongUsage` if unreadable."""
-        try:
-            return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
-        except OSError as error:  # ssl.SSLError too.
-            raise WrongUsage(
-                f"The CA certificate {self.ca_file} of the credentials file cannot be read: {error.strerror}.",
-                "Restart `paydesk dev --tls`: it writes the file again.",
-            ) from None
-
-
-def find_credentials(file: Path | None) -> Credentials:
-    """Return the credentials of `file`, or without it those of the environment, then of the default file.
-
-    The contents of a file are ignored when the environment names another service than the file. Raises `Unreachable`
-    when there are no credentials, `WrongUsage` when they cannot be read.
-    """
-    path = credentials_path(file)
-    if file is not None:
-        return _complete(path, {})
-    is_named = bool(os.environ.get("PAYDESK_CREDENTIALS"))
-    return _complete(path if is_named or exists(path) else None, os.environ)
-
-
-def credentials_path(file: Path | None) -> Path:
-    """Return the path of the credentials file: `file`, or that of the environment, or the default one."""
-    configured = os.environ.get("PAYDESK_CREDENTIALS")
-    return file or (Path(configured) if configured else DEFAULT_FILE)
-
-
-def _complete(file: Path | None, environment: Mapping[str, str]) -> Credentials:
-    document = read_document(file) if file is not None else {}
-    documented = str(document.get("base_url", ""))
-    base_url = environment.get("PAYDESK_BASE_URL") or documented
-    if not base_url:
-        raise Unreachable(
-            f"No service is configured: neither PAYDESK_BASE_URL nor {file or DEFAULT_FILE} names one.",
-            HOW_TO_START,
-        )
-    origin = _origin(base_url)
-    is_https = origin[0] == "https" and _is_https_address(origin, document)
-    is_another = bool(documented) and not is_https and origin != _origin(documented)
-    used: Mapping[str, Any] = {} if is_another else document
-    token = environment.get("PAYDESK_OPERATOR_TOKEN") or used.get("operator", {}).get("token", "")
-    ca_file = str(document.get("ca_file", "")) if is_https else ""
-    return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "", ca_file, file)
-
-
-def _is_https_address(origin: tuple[str, str, int], document: Mapping[str, Any]) -> bool:
-    """Return whether the origin is the https address of the file's service, under any of this machine's names."""
-    secure = document.get("tls_base_url")
-    if not isinstance(secure, str):
-        return False
-    own = _origin(secure)
-    return origin == own or (origin[2] == own[2] and origin[1] in LOOPBACK_NAMES and own[1] in LOOPBACK_NAMES)
-
-
-def _origin(base_url: str) -> tuple[str, str, int]:
-    """Return scheme, host and port of an address. Raises `WrongUsage` for an invalid one."""
-    try:
-        address = urllib.parse.urlsplit(base_url)
-        origin = address.scheme, address.hostname or "", address.port or PORTS[address.scheme]
-    except (ValueError, KeyError):
-        origin = "", "", 0
-    if not origin[1] or not (base_url.isascii() and base_url.isprintable()):
-        raise WrongUsage(f"{base_url} is not the URL of a service. Use one such as http://127.0.0.1:8377.")
-    return origin
 
 
 class Service:
@@ -182,11 +88,7 @@ class Service:
         if document is None or 300 <= status < 400 or not _is_readable(document.get("errors", [])):
             raise Failure(NOT_PAYDESK, *repeats)
         if status == 401 and self._token in tokens(self.credentials.document):
-            raise Failure(
-                f"The tokens in {self.credentials.file} are not valid at {self._base_url}: the file was written for"
-                " another database, or they have expired or were revoked.",
-                HOW_TO_RENEW,
-            )
+            raise tokens_refused(self.credentials.file, self._base_url)
         if status >= 400:
             raise _refused(status, document, retry_after, self._hints, repeats)
         return document
@@ -252,20 +154,10 @@ def operator_service(file: Path | None) -> Service:
 def as_operator(credentials: Credentials) -> Service:
     """Return a client with the operator's token. Raises `WrongUsage` if the only token is for another service."""
     if not credentials.operator_token:
-        refuse_other_service(credentials)
+        credentials.refuse_other_service()
         if credentials.file is not None:
             raise WrongUsage(f"{credentials.file} has no operator's token (`operator.token`).", HOW_TO_RENEW)
     return Service(credentials, credentials.operator_token)
-
-
-def refuse_other_service(credentials: Credentials) -> None:
-    """Raise `WrongUsage` if the credentials file is for another service than the one that is addressed."""
-    if credentials.other_service:
-        raise WrongUsage(
-            f"The credentials file is for {credentials.other_service}: its token is not sent to"
-            f" {credentials.base_url}.",
-            HOW_TO_AUTHENTICATE,
-        )
 
 
 def _document(raw: bytes) -> Answer | None:

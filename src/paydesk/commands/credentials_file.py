@@ -1,4 +1,4 @@
-"""The contents of the credentials file: the type of each member, and the tokens.
+"""The contents of the credentials file: the type of each member, its tokens and its terminals.
 
 A member may be missing, as in a file of an earlier version; the command that needs it says so.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paydesk.commands.failure import Unreachable, WrongUsage
+from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 
 HOW_TO_RENEW = (
     "Restart `paydesk dev`, which renews its file, or name the right one: --credentials FILE or PAYDESK_CREDENTIALS."
@@ -34,6 +34,7 @@ MEMBERS: Mapping[str, Any] = {
     "terminals": [{"id": str, "operating_mode": str, "script": str, "page_url": str}],
     "webhook": {"url": str, "secret": str, "inbox_url": str},
     "operator": {"token": str},
+    "test_application": {"client_id": str, "client_secret": str, "redirect_uri": str},
 }
 """The members that commands read. Other programs may keep more in the file."""
 _NAMES = {str: "a text", int: "a whole number"}
@@ -72,10 +73,32 @@ def read_document(path: Path) -> Mapping[str, Any]:
     return found
 
 
+def access_token(document: Mapping[str, Any], *, live: bool) -> str:
+    """Return the application's test or live token, empty if there is none."""
+    return str(document.get("live" if live else "test", {}).get("access_token", ""))
+
+
 def tokens(document: Mapping[str, Any]) -> set[str]:
     """Return the bearer tokens of the file."""
-    found = {document.get(kind, {}).get("access_token") for kind in ("test", "live")}
-    return {token for token in (*found, document.get("operator", {}).get("token")) if token}
+    operator = document.get("operator", {}).get("token", "")
+    return {access_token(document, live=False), access_token(document, live=True), operator} - {""}
+
+
+def tokens_refused(file: Path | None, base_url: str) -> Failure:
+    """Return the failure of a command whose token of the file the service refuses."""
+    return Failure(
+        f"The tokens in {file} are not valid at {base_url}: the file was written for another database, or they have"
+        " expired or were revoked.",
+        HOW_TO_RENEW,
+        "At any other service, refresh the token at POST /oauth/token and write the new one into the file.",
+    )
+
+
+def unattended_terminal(document: Mapping[str, Any]) -> str | None:
+    """Return the first terminal that needs no person, else the first one; None if the file has no terminal."""
+    terminals = document.get("terminals") or [{}]
+    chosen: Mapping[str, str] = next((one for one in terminals if one.get("script") != "manual"), terminals[0])
+    return chosen.get("id")
 
 
 def _without_null(value: Any, shape: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands import webhooks
+from paydesk.commands import checked, webhooks
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
@@ -56,7 +56,9 @@ def replay(
     service: Service,
     *,
     subscription: Annotated[str | None, typer.Option(metavar="ID", help="Replay this subscription's.")] = None,
-    order: Annotated[str | None, typer.Option(metavar="ORDER_ID", help="Replay this order's.")] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="ORDER_ID", help="Replay this order's.", callback=checked.order_id)
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
     ] = None,

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from paydesk.commands.client import credentials_path
-from paydesk.commands.credentials_file import HOW_TO_RENEW, read_document
+from paydesk.commands.credentials import credentials_path
+from paydesk.commands.credentials_file import HOW_TO_RENEW, access_token, read_document, unattended_terminal
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless, note, show
 
@@ -72,20 +72,17 @@ def env(
 def variables(document: Mapping[str, Any], path: Path, *, live: bool) -> dict[str, str]:
     """Return the variables that the file has values for. Raises `WrongUsage` without an address or an access token."""
     mode = "live" if live else "test"
-    terminals = document.get("terminals") or [{}]
-    # One that needs no person, as for `paydesk pay`.
-    terminal = next((one for one in terminals if one.get("script") != "manual"), terminals[0])
     found = {
         "PAYDESK_CREDENTIALS": str(path.absolute()),
         "PAYDESK_BASE_URL": document.get("base_url"),
         "PAYDESK_TLS_BASE_URL": document.get("tls_base_url"),
         "PAYDESK_CA_FILE": document.get("ca_file"),
-        "PAYDESK_ACCESS_TOKEN": document.get(mode, {}).get("access_token"),
+        "PAYDESK_ACCESS_TOKEN": access_token(document, live=live),
         "PAYDESK_CLIENT_ID": document.get("client_id"),
         "PAYDESK_CLIENT_SECRET": document.get("client_secret"),
         "PAYDESK_REDIRECT_URI": document.get("redirect_uri"),
         "PAYDESK_USER_ID": document.get("seller", {}).get("user_id"),
-        "PAYDESK_TERMINAL_ID": terminal.get("id"),
+        "PAYDESK_TERMINAL_ID": unattended_terminal(document),
         "PAYDESK_WEBHOOK_SECRET": document.get("webhook", {}).get("secret"),
     }
     for name, member in (("PAYDESK_BASE_URL", "base_url"), ("PAYDESK_ACCESS_TOKEN", f"{mode}.access_token")):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import note

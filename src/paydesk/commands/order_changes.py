@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
 
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client
-from paydesk.commands.checked import Key, Live, OrderId
-from paydesk.commands.client import Answer, Service, find_credentials, operator_service
+from paydesk.commands.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, Method, OrderId
+from paydesk.commands.client import Answer, Service, operator_service
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
 from paydesk.commands.orders import show_order
 
-ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CANCEL_EPILOG = examples(
-    f"paydesk orders cancel {ORDER}",
-    f"paydesk orders cancel {ORDER} --at-terminal",
-    f"paydesk orders cancel {ORDER} --reason 'The customer has left.'",
+    f"paydesk orders cancel {EXAMPLE_ORDER_ID}",
+    f"paydesk orders cancel {EXAMPLE_ORDER_ID} --at-terminal",
+    f"paydesk orders cancel {EXAMPLE_ORDER_ID} --reason 'The customer has left.'",
 )
 REFUND_EPILOG = examples(
-    f"paydesk orders refund {ORDER}    # all that remains",
-    f"paydesk orders refund {ORDER} 5.00    # a part",
-    f"paydesk orders refund {ORDER} 5.00 --key refund-0042 --json",
-    f"paydesk orders refund {ORDER} --reason 'The customer has complained by telephone.'",
+    f"paydesk orders refund {EXAMPLE_ORDER_ID}    # all that remains",
+    f"paydesk orders refund {EXAMPLE_ORDER_ID} 5.00    # a part",
+    f"paydesk orders refund {EXAMPLE_ORDER_ID} 5.00 --key refund-0042 --json",
+    f"paydesk orders refund {EXAMPLE_ORDER_ID} --reason 'The customer has complained by telephone.'",
 )
 SIMULATE_EPILOG = examples(
-    f"paydesk orders simulate {ORDER} processed",
-    f"paydesk orders simulate {ORDER} processed --method credit_card --installments 3",
-    f"paydesk orders simulate {ORDER} failed --detail insufficient_amount",
-    f"paydesk orders simulate {ORDER} action_required    # the outcome is unknown",
+    f"paydesk orders simulate {EXAMPLE_ORDER_ID} processed",
+    f"paydesk orders simulate {EXAMPLE_ORDER_ID} processed --method credit_card --installments 3",
+    f"paydesk orders simulate {EXAMPLE_ORDER_ID} failed --detail insufficient_amount",
+    f"paydesk orders simulate {EXAMPLE_ORDER_ID} action_required    # the outcome is unknown",
 )
 AsOperator = Annotated[
     str | None,
@@ -127,13 +127,8 @@ def simulate(
     detail: Annotated[
         str | None, typer.Option(help="The payment's status_detail, such as insufficient_amount.", show_default=False)
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="How it is paid: credit_card, debit_card or qr.", show_default=False),
-    ] = None,
-    installments: Annotated[
-        int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
-    ] = None,
+    method: Method = None,
+    installments: Installments = None,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
@@ -165,15 +160,12 @@ def _payment_id(service: Service, path: str) -> str:
 
 
 def _simulation(status: str, detail: str | None, method: str | None, installments: int | None) -> dict[str, Any]:
-    """Return the body of the request. Raises `WrongUsage` for an unknown status, detail or method."""
-    from paydesk.orders.schemas import PaymentType
+    """Return the body of the request. Raises `WrongUsage` for an unknown status or detail."""
     from paydesk.sandbox.schemas import SIMULATED_DETAILS
 
     checked.one_of(status, SIMULATED_DETAILS, "a status to simulate")
     if detail is not None:
         checked.one_of(detail, SIMULATED_DETAILS[status], f"a status_detail of {status}")
-    if method is not None:
-        checked.one_of(method, get_args(PaymentType), "a payment method")
     return {
         "status": status,
         "status_detail": detail,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
 
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client, order_request, terminal_of
-from paydesk.commands.checked import Amount, Key, Live, OrderId
-from paydesk.commands.client import find_credentials
+from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.orders import show_order
@@ -22,8 +22,8 @@ CREATE_EPILOG = examples(
     "paydesk orders create 24.90 --live --terminal NEWLAND_N950__N950NCB801293324 --key till-1-0042",
 )
 WATCH_EPILOG = examples(
-    "paydesk orders watch ORD01J67CQQH5904WDBVZEM4JMEP3",
-    "paydesk orders watch ORD01J67CQQH5904WDBVZEM4JMEP3 --live --json",
+    f"paydesk orders watch {EXAMPLE_ORDER_ID}",
+    f"paydesk orders watch {EXAMPLE_ORDER_ID} --live --json",
 )
 
 
@@ -49,17 +49,8 @@ def create(  # noqa: PLR0913 - one parameter for each option
             show_default=False,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="How to pay: credit_card, debit_card or qr. [default: the buyer chooses]",
-            show_default=False,
-        ),
-    ] = None,
-    installments: Annotated[
-        int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
-    ] = None,
+    method: Method = None,
+    installments: Installments = None,
     ticket_number: Annotated[
         str | None, typer.Option(help="The number of the ticket, which is printed.", show_default=False)
     ] = None,
@@ -73,7 +64,7 @@ def create(  # noqa: PLR0913 - one parameter for each option
     If the response is lost, repeat the same command with the `--key` that it prints: the same order is returned.
     """
     used_key = checked.idempotency_key(key)
-    payment_method = {"default_type": _method(method), "default_installments": installments}
+    payment_method = {"default_type": method, "default_installments": installments}
     if live and terminal is None:
         raise WrongUsage("The terminals of the credentials take test orders. Add --terminal with a live one.")
     found = find_credentials(credentials)
@@ -123,10 +114,3 @@ def watch(
     if as_json:
         show(order, as_json=True)
     refuse_unpaid(order)
-
-
-def _method(method: str | None) -> str | None:
-    """Return the type of the payment method. Raises `WrongUsage` for an unknown one."""
-    from paydesk.orders.schemas import PaymentType
-
-    return None if method is None else checked.one_of(method, get_args(PaymentType), "a payment method")

@@ -12,7 +12,8 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_request, terminal_of
 from paydesk.commands.checked import Amount
-from paydesk.commands.client import Service, as_operator, find_credentials, segment
+from paydesk.commands.client import Service, as_operator, segment
+from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.progress import INBOX_SECONDS_MAX, Order, Progress, refuse_unpaid
@@ -36,7 +37,10 @@ def pay(
     ] = None,
     *,
     script: Annotated[
-        str | None, typer.Option(help="Pay on a new virtual terminal with this script, and delete it afterwards.")
+        str | None,
+        typer.Option(
+            help="Pay on a new virtual terminal with this script, and delete it afterwards.", callback=checked.script
+        ),
     ] = None,
     decline: Annotated[
         str | None, typer.Option(metavar="DETAIL", help="The same as --script decline:DETAIL: the payment is declined.")
@@ -77,9 +81,7 @@ def _script(terminal: str | None, script: str | None, decline: str | None) -> st
     """Return the script to pay with, or None to pay on an existing terminal. Raises `WrongUsage`."""
     if sum(option is not None for option in (terminal, script, decline)) > 1:
         raise WrongUsage("Give only one of --terminal, --script and --decline.")
-    if decline is not None:
-        return checked.script(f"decline:{decline}")
-    return None if script is None else checked.script(script)
+    return script if decline is None else checked.script(f"decline:{decline}")
 
 
 @contextmanager

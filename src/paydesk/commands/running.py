@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands.credentials import LOOPBACK_NAMES
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.local import SettingsFile, load_settings, run
 from paydesk.commands.options import examples
@@ -31,7 +32,6 @@ SERVE_EPILOG = examples(
 )
 
 PORT_MAX = 65535
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 def dev(  # noqa: PLR0913 - one parameter for each option
@@ -105,7 +105,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
         raise WrongUsage("--tls-port needs --tls.")
     if proxy_port is not None and not proxy:
         raise WrongUsage("--proxy-port needs --proxy.")
-    if proxy and host not in LOOPBACK_HOSTS:
+    if proxy and host not in LOOPBACK_NAMES:
         raise WrongUsage(
             f"--proxy does not work with --host {host}: only programs on this machine may use the proxy. Leave --host"
             " out."

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from paydesk.commands.client import Credentials, Service
+from paydesk.commands.client import Service
+from paydesk.commands.credentials import Credentials
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note, show
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands import checked
 from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service, changes, segment
 from paydesk.commands.command import command
@@ -57,7 +58,8 @@ def create_terminal(
     script: Annotated[
         str,
         typer.Option(
-            help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore`, `hold`, or `manual`: you play it."
+            help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore`, `hold`, or `manual`: you play it.",
+            callback=checked.script,
         ),
     ] = "approve",
     seller: Annotated[
@@ -175,7 +177,9 @@ def change(
         list[int] | None, typer.Option(metavar="PERCENT", help="A tip that it offers; may be given up to five times.")
     ] = None,
     no_tips: Annotated[bool, typer.Option("--no-tips", help="Offer no tips.")] = False,
-    script: Annotated[str | None, typer.Option(help="How a virtual terminal of `paydesk dev` behaves.")] = None,
+    script: Annotated[
+        str | None, typer.Option(help="How a virtual terminal of `paydesk dev` behaves.", callback=checked.script)
+    ] = None,
 ) -> Answer:
     """Change only the given fields. All but the script needs a terminal without a live order."""
     if tip and no_tips:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.commands.client import credentials_path, find_credentials
-from paydesk.commands.credentials_file import HOW_TO_START
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.credentials import credentials_path, find_credentials
+from paydesk.commands.credentials_file import HOW_TO_START, tokens_refused
+from paydesk.commands.failure import Failure, Unreachable
 from paydesk.commands.options import note
 from paydesk.webhooks.forwarding import Notice
 
@@ -84,12 +84,8 @@ class Access:
 
 def find_access(credentials: Path | None, *, live: bool) -> Access:
     """Return the address and the token of the credentials. Raises `WrongUsage` if they have no token."""
-    found, mode = find_credentials(credentials), "live" if live else "test"
-    tokens = found.document.get(mode)
-    token = tokens.get("access_token") if isinstance(tokens, dict) else None
-    if not isinstance(token, str) or not token:
-        raise WrongUsage(f"The credentials have no {mode} token. Use the file that `paydesk dev` writes.")
-    return Access(found.base_url, token, found.tls_context())
+    found = find_credentials(credentials)
+    return Access(found.base_url, found.access_token(live=live), found.tls_context())
 
 
 class EventFeed:
@@ -203,11 +199,7 @@ class EventFeed:
         if status == 400 and self._cursor is not None and error.code == "property_value":
             return _CursorRefused("The service has other events than before: its database was replaced.")
         if status == 401:
-            return Failure(
-                f"The access token in {self._file} is invalid, expired or revoked.",
-                "Start `paydesk dev` again: it replaces an invalid token in the file. Elsewhere, refresh the token at"
-                " POST /oauth/token and write the new one into the file.",
-            )
+            return tokens_refused(self._file, self.access.base_url)
         if not error.message:
             return Failure(f"{self.access.base_url} answered {status}. Check the address of the service.")
         return Failure(f"{error.message} ({error.code})")

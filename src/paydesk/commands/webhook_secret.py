@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import WrongUsage
 from paydesk.core import atomic_file

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paydesk.commands import checked
-from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
@@ -49,7 +49,10 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
         typer.Option(help="The payment's status_detail; --list shows those of each action.", show_default=False),
     ] = None,
     order: Annotated[
-        str | None, typer.Option(metavar="ID", help="The order's id. [default: a new one]", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="ID", help="The order's id. [default: a new one]", callback=checked.order_id, show_default=False
+        ),
     ] = None,
     attempts: Annotated[
         int, typer.Option(min=1, max=20, help="Send it this often: the same notification, as after a failure.")
@@ -103,8 +106,7 @@ def _accounts(credentials: Path | None) -> dict[str, int]:
     """Return the application and the seller of the credentials file, if there is one."""
     path = credentials_path(credentials)
     document = read_document(path) if credentials is not None or exists(path) else {}
-    seller = document.get("seller")
-    user_id = seller.get("user_id") if isinstance(seller, dict) else None
+    user_id = document.get("seller", {}).get("user_id")
     named = {"application_id": str(document.get("client_id")), "seller_id": str(user_id)}
     return {name: int(value) for name, value in named.items() if value.isascii() and value.isdecimal()}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from paydesk.commands import recorded_requests
-from paydesk.commands.client import credentials_path
+from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
@@ -118,11 +118,7 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
         return [NamedSecret(name, value.strip()) for name, value in zip(names, given, strict=True)]
     path = credentials_path(credentials)
     document = read_document(path) if credentials is not None or exists(path) else {}
-    webhook = document.get("webhook")
-    found = {
-        "webhook.secret": webhook.get("secret") if isinstance(webhook, dict) else None,
-        FIELD: document.get(FIELD),
-    }
+    found = {"webhook.secret": document.get("webhook", {}).get("secret"), FIELD: document.get(FIELD)}
     secrets = [NamedSecret(name, value) for name, value in found.items() if isinstance(value, str) and value]
     if not secrets:
         raise WrongUsage("There is no secret to verify with. Give one with --secret whsec_…")

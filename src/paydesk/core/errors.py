@@ -69,6 +69,11 @@ class Refusal(Exception):
         return self.message or self.kind.message
 
 
+HOW_TO_GET_TEST_TOKENS = (
+    "for a test token (TEST-…) exchange the code with test_token: true, or set the application's `test_tokens`"
+)
+"""The end of a message that refuses a live token."""
+
 JSON_SYNTAX_ERROR = ErrorKind("json_syntax_error", 400, "The body is not well-formed JSON in UTF-8.")
 BAD_REQUEST = ErrorKind("bad_request", 400, "The request is malformed.")
 UNSUPPORTED_HEADER = ErrorKind("unsupported_header", 400, "The request has a header that is not allowed.")

@@ -35,7 +35,7 @@ def has_forbidden(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text on one line, with a space for each forbidden character: a terminal obeys none of it."""
+    """Return the text on one line, with a space for each forbidden character, so that it cannot control a terminal."""
     return text if text.isprintable() else _FORBIDDEN.sub(" ", text)
 
 

@@ -25,7 +25,7 @@ from paydesk.webhooks.schemas import TOPIC
 from paydesk.webhooks.subscriptions import Subscription
 
 APPLICATION, TEST_APPLICATION = "Demo POS", "Demo POS (test tokens)"
-"""The second is for clients that cannot send `test_token`: it gets test tokens without."""
+"""The second is for clients that cannot send `test_token`: it gets test tokens without it."""
 SCOPES = "offline_access read write"
 EMAIL = "seller@demo.example"
 SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"

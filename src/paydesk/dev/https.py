@@ -1,6 +1,6 @@
 """The TLS listener of `paydesk dev --tls`: its sockets, its certificate, and what clients need to trust it.
 
-It listens where `localhost` leads, because its certificate is for this machine only.
+It listens on the addresses of `localhost`, the name in its certificate.
 """
 
 from __future__ import annotations

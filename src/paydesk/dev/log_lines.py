@@ -48,10 +48,10 @@ class LogLines:
         self._orders: dict[str, str] = {}
         """The orders in the responses of requests whose lines have not come yet, by request id."""
         self._latest: dict[tuple[str, ...], float] = {}
-        """When each request that was read last came, by its method, path and status."""
+        """When each GET was last made, by its method, path and status."""
 
     def of_json(self, text: str) -> str | None:
-        """Return the line of a line of the log file, or None if it is left out. What is no JSON stays as it is."""
+        """Return the line for one of the log file, or None if it is left out. One that is not JSON is kept."""
         try:
             fields = json.loads(text)
         except ValueError:

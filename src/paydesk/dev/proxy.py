@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
 
 import structlog
 
@@ -34,8 +35,6 @@ DRAIN_SECONDS = server.DRAIN_SECONDS + 1.0
 LOG_SECONDS = 60.0
 LOGGED_MAX = 50
 
-PHRASES = {400: "Bad Request", 403: "Forbidden", 405: "Method Not Allowed", 408: "Request Timeout"}
-PHRASES |= {431: "Request Header Fields Too Large", 503: "Service Unavailable"}
 _CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _END = b"\r\n\r\n"
 _DISCONNECTED = (OSError, RuntimeError)
@@ -155,7 +154,7 @@ def _refused(refusal: Refusal, *, has_body: bool) -> bytes:
         *refusal.headers,
     ]
     advice = f": {refusal.public_message}" if "target" in refusal.facts else ""
-    lines = [f"HTTP/1.1 {status} {PHRASES[status]}{advice}", *(f"{name}: {value}" for name, value in headers)]
+    lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}{advice}", *(f"{name}: {value}" for name, value in headers)]
     head = "\r\n".join(lines).encode("ascii", "replace") + _END
     return head + body if has_body else head
 

@@ -38,7 +38,7 @@ Every error is JSON, those of the server itself (408, 431, malformed HTTP) inclu
 
 The token endpoints respond with a flat body: `error` is the code, `message` and `error_description` are the same
 sentence, and `cause` is empty. There is one sentence for each code, so that a guess reveals nothing; only that of
-`invalid_request` names the parameter that is missing, unknown, repeated or malformed."""
+`invalid_request` names the parameter that is missing, unknown, repeated or malformed, or a wrong `Content-Type`."""
 
 _RETIRED_HEAD = """\
 Operations of the earlier API respond with 410 `gone` before any other check, with the successor in the message and in a
@@ -50,9 +50,9 @@ def page_of_errors() -> str:
     errors = [(row, errors_in_order(row)) for row in OPERATIONS]
     parts = [_ERRORS_HEAD.replace("{example}", _example())]
     for surface, text in SURFACES.items():
-        listed = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]
-        if listed:
-            parts += [f"## {surface.capitalize()}", text, *listed]
+        sections = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]
+        if sections:
+            parts += [f"## {surface.capitalize()}", text, *sections]
     retired = ((f"`{row.method} {row.path}`", f"`{row.successor}`") for row in DESCRIBED)
     every = sorted({GONE, *(kind for _, kinds in errors for kind in kinds)}, key=_by_status)
     return page(

@@ -7,7 +7,7 @@ ADVICE = {
     "invalid_client": "Check client_id and client_secret. After a rotation, use the new secret.",
     "invalid_grant": "Start the authorization again: the code or refresh token was used, or belongs to another client.",
     "invalid_scope": "Request `offline_access`, `read` or `write`, each once, and only what was authorized.",
-    "invalid_request": "Change the parameter that `message` names. If it names none, the body is not JSON or a form.",
+    "invalid_request": "Change the parameter or header that `message` names. If it names none, the body is malformed.",
     "unsupported_grant_type": "Send `authorization_code` or `refresh_token`.",
     "unauthorized_client": "Ask the seller to authorize the application again.",
     "local_rate_limited": "Wait for the seconds of `Retry-After`, then retry.",

@@ -23,7 +23,6 @@ from paydesk.webhooks import fault_store
 HOLD_SECONDS_MAX = 5.0
 POLL_INTERVAL_SECONDS = 0.25
 
-
 log = structlog.get_logger("request")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from paydesk.core.errors import (
     BAD_REQUEST,
     FORBIDDEN,
+    HOW_TO_GET_TEST_TOKENS,
     INVALID_PATH_PARAM,
     MISDIRECTED_REQUEST,
     UNAUTHORIZED,
@@ -24,10 +25,7 @@ from paydesk.http import body
 from paydesk.http.reply import DISCONNECTED, Receive, Scope
 from paydesk.operation import Call, Caller, Operation
 
-SANDBOX_HEADER_GONE = (
-    "The header x-test-scope is no longer supported. Use a test token (TEST-…, from"
-    " POST /oauth/token with test_token true) to make test orders."
-)
+SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Use a test token; {HOW_TO_GET_TEST_TOKENS}."
 HOP_CHARACTERS_MAX = 64
 PATH_PARAMETER_CHARACTERS_MAX = 200
 MISSING = "authorization value not present"
@@ -164,7 +162,7 @@ class Request:
         if live and self.headers.get("x-test-token", "").lower() == "true":
             raise UNSUPPORTED_HEADER.with_reason(
                 "X-Test-Token with a live token",
-                message="X-Test-Token requests a test order, but the access token is live. Use a TEST-… token.",
+                message=f"X-Test-Token requests a test order, but the access token is live; {HOW_TO_GET_TEST_TOKENS}.",
             )
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:

@@ -42,7 +42,8 @@ READ_ONCE = frozenset(
 """Headers that must not be repeated: proxies disagree about which value is used."""
 IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
-JSON_AS_FORM = f"The body is JSON, but its Content-Type is that of a form. Send Content-Type: {JSON}."
+JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
+"""For curl, whose default is this Content-Type."""
 _START_BYTES = 64
 
 
@@ -71,8 +72,7 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     """Return the body, a form or JSON. The throttle is checked before anything else in it."""
     document: Any = {}
     if raw:
-        is_form = request.check_body_headers((JSON, FORM)) == FORM
-        if is_form:
+        if request.check_body_headers((JSON, FORM)) == FORM:
             _refuse_json(raw)
             document = body.parse_form(raw, name_fault=invalid_parameter)
         else:
@@ -101,7 +101,7 @@ def _operators_and_test_tokens(shared: Shared) -> Authenticate:
         if caller.live:
             raise errors.FORBIDDEN.with_reason(
                 "a live token",
-                message="Virtual terminals take test orders only. Use a test access token (TEST-…) of the seller.",
+                message=f"Virtual terminals take test orders only; {errors.HOW_TO_GET_TEST_TOKENS}.",
             )
         return caller
 

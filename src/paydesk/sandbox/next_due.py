@@ -41,24 +41,24 @@ class Due:
     count: int
 
 
-Found = Callable[[Transaction, "Settings", int], Awaitable[tuple[int, int] | None]]
-"""Returns the next time after now, and how many are due then."""
+FindNext = Callable[[Transaction, "Settings", int], Awaitable[tuple[int, int] | None]]
+"""Returns the next time of a kind after now, and how many are due then; None if there is none."""
 
 
-def _order(deadline: Deadline, begin_ms: Callable[[Order], int | None]) -> Found:
-    async def found(tx: Transaction, settings: Settings, now_ms: int) -> tuple[int, int] | None:
+def _order(deadline: Deadline, begin_ms: Callable[[Order], int | None]) -> FindNext:
+    async def find_next(tx: Transaction, settings: Settings, now_ms: int) -> tuple[int, int] | None:
         after_ms = deadline.after_seconds(settings) * 1000
         waiting = await orders.due(tx, deadline.sql, CLOCK_MS_MAX, ROWS_MAX)
         return _earliest(((begin_ms(order) or 0) + after_ms for order in waiting), now_ms)
 
-    return found
+    return find_next
 
 
-def _job(job: AcquirerJob[Any], count: str) -> Found:
-    async def found(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
+def _job(job: AcquirerJob[Any], count: str) -> FindNext:
+    async def find_next(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
         return await _counted(tx, count, await job.next_ms(tx, now_ms))
 
-    return found
+    return find_next
 
 
 async def _delivery(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
@@ -70,7 +70,7 @@ async def _print_action(tx: Transaction, _settings: Settings, now_ms: int) -> tu
     return _earliest((action.expires_ms for action in waiting), now_ms)
 
 
-KINDS: dict[DueKind, Found] = {
+KINDS: dict[DueKind, FindNext] = {
     "order_expiry": _order(expiry.EXPIRY, lambda order: order.expires_ms),
     "outcome_deadline": _order(expiry.UNKNOWN_OUTCOME, lambda order: order.permitted_ms),
     "cancel_deadline": _order(expiry.CANCEL_TIMEOUT, lambda order: order.cancel_requested_ms),
@@ -86,8 +86,8 @@ KINDS: dict[DueKind, Found] = {
 async def find(tx: Transaction, settings: Settings, now_ms: int) -> Due | None:
     """Return what becomes due next, after `now_ms` and before the year 2100, or None."""
     earliest: Due | None = None
-    for kind, found in KINDS.items():
-        at = await found(tx, settings, now_ms)
+    for kind, find_next in KINDS.items():
+        at = await find_next(tx, settings, now_ms)
         if at is not None and at[0] <= CLOCK_MS_MAX and (earliest is None or at[0] < earliest.due_ms):
             earliest = Due(kind, *at)
     return earliest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
+from paydesk.core.errors import HOW_TO_GET_TEST_TOKENS, PROPERTY_VALUE, ErrorKind, Refusal
 from paydesk.storage.database import Transaction
 from paydesk.terminals import action_store, store
 from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
@@ -69,8 +69,7 @@ def _other_mode(terminal_id: str, live: int) -> str:
         )
     model = "virtual" if terminal_id.startswith(f"{VIRTUAL_MODEL}__") else "test"
     return (
-        f"is a {model} terminal, which takes test tokens only, and the access token is live; for a test token (TEST-…)"
-        " exchange the code with test_token: true, or set the application's `test_tokens`"
+        f"is a {model} terminal, which takes test tokens only, and the access token is live; {HOW_TO_GET_TEST_TOKENS}"
     )
 
 

@@ -1,4 +1,4 @@
--- The buyer's e-mail address, if the request had one: personal data, deleted some months after the order was created.
+-- The buyer's e-mail address, if the request had one: personal data, deleted 120 days after the order was created.
 
 ALTER TABLE orders ADD COLUMN payer_email text;
 
