@@ -150,7 +150,7 @@ async def test_a_token_that_was_replaced_is_read_again(tmp_path: Path) -> None:
         assert (await anext(events)).event_id == "event-1"
         write_credentials(file, feed.access.base_url, "two")
         assert (await anext(events)).event_id == "event-2"
-        with pytest.raises(Failure, match=f"The access token in {file} is invalid"):
+        with pytest.raises(Failure, match=f"The tokens in {file} are not valid"):
             await anext(events)
     assert script.tokens == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
 
