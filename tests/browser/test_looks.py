@@ -47,9 +47,9 @@ async def check_widths(window: Visit, place: str) -> None:
 
 FEW_OPERATIONS = """() => {
   for (const section of document.querySelectorAll("main section"))
-    for (const article of [...section.querySelectorAll("article")].slice(3)) article.remove();
+    for (const article of [...section.querySelectorAll("article")].slice(2)) article.remove();
   for (const list of document.querySelectorAll("nav ul"))
-    for (const item of [...list.children].slice(3)) item.remove();
+    for (const item of [...list.children].slice(2)) item.remove();
   return document.querySelectorAll("main article").length;
 }"""
 

@@ -106,6 +106,7 @@ async def test_the_tray_has_every_card_and_a_wallet(window: Open, counter: PageC
     await counter.ended(order_id, "processed")
 
 
+@pytest.mark.slow
 async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter: PageCounter) -> None:
     """The top taps, the bottom inserts, the right edge swipes; elsewhere nothing happens."""
     shop = await window()
@@ -366,6 +367,7 @@ FOCUS = """() => {
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE, SHORT_PHONE], ids=["desktop", "phone", "short phone"])
+@pytest.mark.slow
 async def test_the_longest_texts_fit(window: Open, counter: PageCounter, viewport: ViewportSize) -> None:
     """A large amount stays on one line, and long names cut nothing off."""
     await counter.service.scene.run("UPDATE pos SET name = $1", LONG_NAME)

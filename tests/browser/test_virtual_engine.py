@@ -193,6 +193,7 @@ def _advance(counter: PageCounter, clock: MovableClock, minutes: int) -> None:
 
 
 @pytest.mark.parametrize("authorizing_seconds", [0.1])
+@pytest.mark.slow
 async def test_every_card_of_the_tray_is_pressed(shop: Window, counter: PageCounter) -> None:
     """Approved ones are charged, declined ones fail with their code as the detail; the slow ones come last."""
     for name, card in CARDS.items():

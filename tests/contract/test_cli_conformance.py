@@ -75,6 +75,7 @@ def test_prints_what_held_and_exits_0(tmp_path: Path) -> None:
     assert "/device/v1/hello" in (tmp_path / "kit.log").read_text()
 
 
+@pytest.mark.slow
 def test_a_program_is_restarted(tmp_path: Path) -> None:
     """It is killed and started again, with the address and the token in its environment."""
     program = tmp_path / "program.py"
@@ -85,6 +86,7 @@ def test_a_program_is_restarted(tmp_path: Path) -> None:
     assert {one["status"] for one in json.loads(ended.stdout)} == {"held"}
 
 
+@pytest.mark.slow
 def test_a_terminal_that_says_no_hello_exits_1(tmp_path: Path) -> None:
     """So does a program that cannot be run."""
     ended = command(*CONFORMANCE, *FREE, "--run", "sleep 60", "--timeout", "1", folder=tmp_path)

@@ -444,6 +444,7 @@ def without_pages(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**one, "page_url": one["page_url"].rpartition("?")[2]} for one in found["terminals"]]
 
 
+@pytest.mark.sqlite_alone
 def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -> None:
     """Also on another port."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
@@ -486,6 +487,7 @@ def test_lost_credentials_file_is_created_again(database_url: str, tmp_path: Pat
         works({**before, "base_url": after["base_url"]})
 
 
+@pytest.mark.slow
 def test_terminals_with_lost_journals_get_new_tokens(tmp_path: Path) -> None:
     """They take orders again."""
     with dev(tmp_path) as running:

@@ -153,6 +153,7 @@ def test_http_2_inside_the_tunnel_is_refused(service: Dev) -> None:
             assert secure.recv(1000).startswith(b"HTTP/1.1 4")
 
 
+@pytest.mark.slow
 def test_fields_of_the_credentials_file_are_removed_without_the_options(tmp_path: Path) -> None:
     """A later start without them would leave addresses that lead nowhere. Another CA is not made."""
     home = str(tmp_path / "home")

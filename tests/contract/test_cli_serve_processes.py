@@ -96,6 +96,7 @@ def test_a_failed_deploy_keeps_the_old_processes(postgres_url: str, tmp_path: Pa
         serve.end(parent)
 
 
+@pytest.mark.slow
 def test_a_new_supervisor_beside_the_old_one(postgres_url: str, tmp_path: Path) -> None:
     """By mistake it is refused; with --beside it shares the port, and the old one ends.
 
@@ -171,6 +172,7 @@ def test_pending_connections_are_answered_at_shutdown(sqlite_url: str, tmp_path:
         assert process.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_counted_events_are_recorded_at_shutdown(sqlite_url: str, tmp_path: Path) -> None:
     """Occurrences of a security event that were held back are written when the service ends."""
     with _serving(sqlite_url, tmp_path) as serve:

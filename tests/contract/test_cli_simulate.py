@@ -174,6 +174,7 @@ def test_terminal_with_an_order_is_released_and_removed(folder: Path) -> None:
     assert shop.remains() == []
 
 
+@pytest.mark.slow
 def test_script_file_flaky_and_kept_journals(folder: Path, tmp_path: Path) -> None:
     """A later run continues the terminals that were kept, with the orders that they have had."""
     shop, file = Shop.of(folder), tmp_path / "shop.toml"

@@ -326,6 +326,7 @@ def test_no_event_is_missed_across_restarts_of_the_service(tmp_path: Path) -> No
     assert all(in_python(one.url, one.headers, one.body, secret) == VALID for one in receiving.got)
 
 
+@pytest.mark.slow
 def test_a_stopped_service_lets_ctrl_c_through(tmp_path: Path) -> None:
     """It waits for the service, and ends at once."""
     with dev(tmp_path) as running:
@@ -337,6 +338,7 @@ def test_a_stopped_service_lets_ctrl_c_through(tmp_path: Path) -> None:
     assert listener.errors.count("is away") == 1
 
 
+@pytest.mark.slow
 def test_a_new_database_starts_another_feed(tmp_path: Path) -> None:
     """The events of the new one are forwarded from its beginning, each once."""
     with hook() as receiving:
@@ -360,6 +362,7 @@ def test_a_new_database_starts_another_feed(tmp_path: Path) -> None:
     assert (events_of(first, receiving.got), events_of(second, receiving.got)) == (FAILED, FAILED)
 
 
+@pytest.mark.slow
 def test_a_restored_database_repeats_nothing(tmp_path: Path) -> None:
     """Its feed ends before the cursor, so it is read from its beginning; events that were forwarded are skipped."""
     data = tmp_path / ".paydesk"

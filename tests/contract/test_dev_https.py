@@ -255,6 +255,7 @@ def test_commands_do_not_trust_the_certificate_elsewhere(folder: Path, found: di
         assert "Cannot connect" in refused.stderr
 
 
+@pytest.mark.slow
 def test_events_are_read_over_https(folder: Path, found: dict[str, Any]) -> None:
     """`paydesk webhooks listen` keeps a connection of its own."""
     with _listening(folder, found["tls_base_url"]) as listening:
@@ -278,6 +279,7 @@ def _listening(folder: Path, base_url: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_service_is_back_with_the_same_authority(tmp_path: Path, user: Path) -> None:
     """Killed in the middle of a handshake. Clients that trust the authority go on, on the same port."""
     with dev(tmp_path, "--tls", XDG_DATA_HOME=str(user)) as service:

@@ -170,6 +170,7 @@ async def test_virtual_terminal_is_idle_in_the_middle_of_a_payment(one: Resettab
         assert await check.check(one.service.database) == []
 
 
+@pytest.mark.sqlite_alone
 async def test_virtual_terminal_starts_its_playlist_anew(one: Resettable) -> None:
     """The first order after a reset is the first of the script."""
     virtual = await create(one.service, script="approve:0s,decline:card_disabled:0s")
@@ -386,6 +387,7 @@ async def test_notification_of_a_removed_order_is_not_kept(one: Resettable) -> N
     assert len(await inbox(one)) == 1
 
 
+@pytest.mark.sqlite_alone
 async def test_reset_of_a_thousand_orders_is_fast(one: Resettable) -> None:
     """20 ms alone on SQLite; the limit allows for a loaded machine, and for PostgreSQL."""
     await one.subscribe()
