@@ -206,8 +206,8 @@ class Operation:
     """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     on_behalf: Callable[[Call], Awaitable[Caller]] | None = None
-    """Finds the seller for whom an operator calls an idempotent operation: returns the caller with that seller. The
-    idempotency key is then the seller's, of application 0."""
+    """Finds the seller on whose behalf an operator calls an idempotent operation: returns the caller with that seller.
+    The idempotency key is then the seller's, of application 0."""
     path_pattern: str = ""
     """A regular expression for the path's last parameter, as sent or in upper case; otherwise `invalid_path_param`."""
     errors: tuple[ErrorKind, ...] = ()

@@ -66,7 +66,7 @@ async def ids(desk: Operator, query: str, limit: int) -> list[str]:
 
 
 async def scene(service: Service) -> tuple[Operator, list[int]]:
-    """Return an operator and four sellers, one of whom has nothing."""
+    """Return an operator and four sellers, the last without any rows."""
     others = [await other_seller(service) for _ in range(3)]
     return await operator(service, "support"), [service.seller_id, *(other.seller_id for other in others)]
 

@@ -15,7 +15,7 @@ ALLOWED = {
     "paydesk.operation": "declares the last phase of a three-phase operation",
     "paydesk.http.endpoint": "runs the handlers",
     "paydesk.http.three_phase": "runs the handlers",
-    "paydesk.http.on_behalf": "finds the seller for whom an operator calls a handler",
+    "paydesk.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
     "paydesk.http.held_answers": "delays the response of a handler, in development",
     "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.orders.change": "takes the change out of the call",

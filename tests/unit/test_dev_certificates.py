@@ -1,4 +1,4 @@
-"""The certificates of `paydesk dev --tls`: whom they are valid for, how they are kept, and when they are replaced."""
+"""The certificates of `paydesk dev --tls`: the hosts that they are valid for, their files, and their replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idempotent operations that an operator calls for the seller of an order, to whom the key then belongs."""
+"""Idempotent operations that an operator calls on behalf of an order's seller. The key belongs to the seller."""
 
 from __future__ import annotations
 
