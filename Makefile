@@ -23,7 +23,7 @@ run: $(RUN) ## Start the service for development and make a payment; ARGS="--por
 
 PYTEST := $(BIN)/pytest --numprocesses 4 --dist worksteal --quiet
 
-test: $(DEV) ## Run the tests but for the slow ones, in about 5 min; ARGS="-k cancel" is passed on
+test: $(DEV) ## Run the tests but for the slow ones, in about 12 min on two cores; ARGS="-k cancel" is passed on
 	@$(PYTEST) -m "not slow" $(ARGS)
 
 test-slow: $(DEV) ## Run the slow tests: more rounds, kills, faults, both databases; ARGS="-k cancel" is passed on
