@@ -22,9 +22,11 @@ run: $(RUN) ## Start the service for development and make a payment; ARGS="--por
 	@$(BIN)/python scripts/run.py $(ARGS)
 
 PYTEST := $(BIN)/pytest --numprocesses 4 --dist worksteal --quiet
+# The longest of these tests takes a minute. One that takes longer than this fails, and shows where it was.
+TEST_SECONDS_MAX := 240
 
-test: $(DEV) ## Run the tests but for the slow ones, in about 12 min on two cores; ARGS="-k cancel" is passed on
-	@$(PYTEST) -m "not slow" $(ARGS)
+test: $(DEV) ## Run the tests but for the slow ones, in about 11 min on two cores; ARGS="-k cancel" is passed on
+	@$(PYTEST) --timeout $(TEST_SECONDS_MAX) -m "not slow" $(ARGS)
 
 test-slow: $(DEV) ## Run the slow tests: more rounds, kills, faults, both databases; ARGS="-k cancel" is passed on
 	@$(PYTEST) -m slow $(ARGS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import re
@@ -20,7 +21,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,10 +35,17 @@ from bench.postgres import Postgres
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 
 ROOT = Path(__file__).parent.parent
-OPERATIONS = ("noop", "get", "poll", "create", "refresh")
+OPERATIONS = ("noop", "get", "poll", "create", "create-unwatched", "create-watched", "refresh")
 DATABASES = ("sqlite", "postgresql")
 WARM_UP, FEW, MANY = 100, 200, 1_200
 """Number of requests of the warm-up, the short run and the long run."""
+
+VIEWERS, CREATES_PER_MESSAGE, CREATES_PER_CHECK = 50, 625, 150
+"""`create-watched`: pages of the console are open. 40 messages a second in all at 500 creates/s are one in 625 creates.
+
+Each page's session is checked every 15 s, which is one check in 150 creates. Neither is timed, because cachegrind makes
+a request 30 times slower, but not a timer. `create-unwatched` is the same service, of which no page is open.
+"""
 
 SIZES = Sizes(terminals=WARM_UP + MANY + 100, families=64, pollers=16)
 _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
@@ -140,19 +149,77 @@ async def _inside(operation: str, count: str, database_url: str) -> None:
         clock, stop, ready = SystemClock(), asyncio.Event(), asyncio.Event()
         await migrate(database, clock.now_ms())
         seeded = await seed(database, clock.now_ms(), SIZES)
-        app = build_app(create_shared(chosen, database, KEYS, clock), CLIENT_SURFACES)
+        shared = create_shared(chosen, database, KEYS, clock)
+        surfaces: tuple[Any, ...] = CLIENT_SURFACES
+        viewers = VIEWERS if operation == "create-watched" else 0
+        if operation.endswith("watched"):
+            from paydesk.operators import sessions
+            from paydesk.web import hints as live
+
+            vars(live)["COMMENT_SECONDS"] = 3600
+            hints = live.Hints(database.signals, streams_max=VIEWERS, per_reader_max=VIEWERS, spacing_seconds=3600)
+            shared, surfaces = replace(shared, hints=hints), (*CLIENT_SURFACES, "console")
+        app = build_app(shared, surfaces)
         app.routes.insert(0, Route("/noop", NoOp()))
         listener = server.bind("127.0.0.1", 0)
         host, port = listener.getsockname()
         serving = asyncio.create_task(server.serve(app, listener, chosen, ready.set, stop))
         await ready.wait()
         async with _Client(host, port, seeded) as client:
-            calls = {"noop": client.noop, "get": client.get, "poll": client.poll}
-            call = {**calls, "create": client.create, "refresh": client.refresh}[operation]
-            for _ in range(WARM_UP + int(count)):
+            calls = {"noop": client.noop, "get": client.get, "poll": client.poll, "refresh": client.refresh}
+            creates = dict.fromkeys(("create", "create-unwatched", "create-watched"), client.create)
+            call: Callable[[], Awaitable[Any]] = {**calls, **creates}[operation]
+            tokens = [await _sign_in(database, clock.now_ms()) for _ in range(viewers)]
+            viewing = [asyncio.create_task(_view(host, port, token)) for token in tokens]
+            while viewers and len(hints) < viewers:  # noqa: ASYNC110 - the streams are opened by requests
+                await asyncio.sleep(0.01)
+            # As a node does: collect garbage seldom, and not in what is there from the start.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(node.YOUNG_OBJECTS_MAX)
+            for number in range(WARM_UP + int(count)):
                 await call()
+                if viewers and number % CREATES_PER_MESSAGE == 0:
+                    hints.flush()
+                if viewers and number % CREATES_PER_CHECK == 0:
+                    await sessions.opened(database, tokens[0], clock.now_ms(), idle_ms=3_600_000, is_use=False)
+            for task in viewing:
+                task.cancel()
+        database.signals.stop()
         stop.set()
         await serving
+
+
+async def _sign_in(database: Any, now_ms: int) -> str:
+    """Begin a session of a new operator and return its token."""
+    from paydesk.operators import credentials, sessions
+
+    async def work(tx: Any) -> str:
+        operator_id = await credentials.add_operator(tx, credentials.new_token(), "viewer", "support", now_ms)
+        token = await sessions.begin(
+            tx,
+            operator_id,
+            address="127.0.0.1",
+            user_agent="",
+            now_ms=now_ms,
+            expires_ms=now_ms + 3_600_000,
+        )
+        assert token is not None, "the operator is valid"
+        return token.reveal()
+
+    token: str = await database.write(work)
+    return token
+
+
+async def _view(host: str, port: int, token: str) -> None:
+    """Read the stream of an open page."""
+    reader, writer = await asyncio.open_connection(host, port)
+    cookie = f"Cookie: paydesk_operator_{port}={token}"
+    writer.write(f"GET /console/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{cookie}\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), head
+    while await reader.read(65_536):
+        pass
 
 
 class _Client:

@@ -30,6 +30,10 @@ NEXT_STEPS = """
 That was a complete payment: an order, a terminal that accepted it, and the webhooks.
 Paydesk runs until Ctrl-C. Where to go next:
 
+  The console: the payment step by step, its notifications and requests; you are signed in by the link
+
+  {console_url}
+
 {playable}{https}{places}
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
@@ -140,6 +144,8 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
     for line in service.stdout:
         print(line, end="", flush=True)
         if line.startswith(READY):
+            console_url = json.loads(credentials.read_text())["console_url"]
+            print(f"console {console_url}", flush=True)
             _pay(credentials)
             base_url = line.removeprefix(READY).strip()
             seller = _seller(credentials)
@@ -147,7 +153,13 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
             places = _places(base_url, credentials)
             print(
                 NEXT_STEPS.format(
-                    base_url=base_url, log=log, seller=seller, playable=playable, https=https, places=places
+                    base_url=base_url,
+                    log=log,
+                    seller=seller,
+                    playable=playable,
+                    https=https,
+                    places=places,
+                    console_url=console_url,
                 ),
                 flush=True,
             )

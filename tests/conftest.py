@@ -2,14 +2,15 @@
 
 Every test fails in which a unit of work locked or changed a row without naming it, see `conflict_guard`.
 
-Tests run with three savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
-password hash is cheap; and tests marked `sqlite_alone`, whose subject isn't the database, run on PostgreSQL only in
-`make test-slow`.
+Tests run with some savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
+password hash is cheap, also in the programs that tests start; and tests marked `sqlite_alone`, whose subject isn't the
+database, run on PostgreSQL only in `make test-slow`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import tempfile
@@ -23,6 +24,7 @@ import pytest
 
 import conflict_guard
 from paydesk.core.clock import MovableClock, SystemClock
+from paydesk.node import YOUNG_OBJECTS_MAX
 from paydesk.oauth.consent import passwords
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
@@ -40,6 +42,7 @@ ARGON2_DEFAULTS = argon2.PasswordHasher.__init__.__defaults__ or ()
 CHEAP = (2, 8, 1)
 """Argon2's passes, KiB of memory, and threads."""
 REFUSED_EVERY_SECONDS = 0.05
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 def pytest_configure() -> None:
@@ -74,6 +77,14 @@ def _set_hash(parameters: tuple[int, ...]) -> None:
     passwords._dummy_hash.cache_clear()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_hash_in_programs() -> Iterator[None]:
+    """Make password hashing cheap in the programs that tests start, see `programs/sitecustomize.py`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(PROGRAMS), prepend=os.pathsep)
+        yield
+
+
 @pytest.fixture
 def production_hash() -> Iterator[None]:
     """Hash passwords with the parameters of production."""
@@ -92,6 +103,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             alone.add(item.path)
         elif of_one or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collect garbage as a node does: seldom, and not in what is there from the start, here thousands of tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 def short_and_long(short: Any, long: Any) -> list[Any]:

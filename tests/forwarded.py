@@ -83,13 +83,3 @@ def hook(answer: Answer | None = None, port: int = 0) -> Iterator[Hook]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def free_port() -> int:
-    """Return a port on which nothing listens."""
-    import socket
-
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -11,7 +11,6 @@ import asyncio
 import atexit
 import os
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from typing import Any
 
 from acquirer_door import with_door
 from forks import Fork, Forks
+from free_port import free_port
 from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core import crash_points
@@ -107,14 +107,6 @@ class NodeProcess:
         except OSError:
             return False
         return True
-
-
-def free_port() -> int:
-    """A free port on loopback."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port
 
 
 def arm(point: str) -> None:

@@ -45,7 +45,7 @@ class _Reader(HTMLParser):
             assert given["method"] in ("get", "post")
             self.forms.append(Form(given["action"]))
             self._in_form = True
-        elif self._in_form and tag == "input":
+        elif self._in_form and tag == "input" and "name" in given:
             self.forms[-1].fields[given["name"]] = given.get("value", "")
         elif self._in_form and tag == "button" and "name" in given:
             self.forms[-1].buttons.append((given["name"], given["value"]))

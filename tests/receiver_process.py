@@ -16,7 +16,7 @@ from pathlib import Path
 
 import node_clients
 from conftest import skip_unless_ci
-from node_process import free_port
+from free_port import free_port
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "receivers"
 COMMANDS = {

@@ -61,7 +61,9 @@ class Resettable:
 
 
 @contextlib.asynccontextmanager
-async def resettable(database: Database, folder: Path, *, workers: bool = True) -> AsyncIterator[Resettable]:
+async def resettable(
+    database: Database, folder: Path, *, workers: bool = True, records: bool = False
+) -> AsyncIterator[Resettable]:
     """Run the service with virtual terminals and a credentials file in the folder."""
     clock, file, settings = MovableClock(), folder / "credentials.json", Settings(acquirer="simulator")
     now_ms, base_url = clock.now_ms(), "http://127.0.0.1:8377"
@@ -78,6 +80,7 @@ async def resettable(database: Database, folder: Path, *, workers: bool = True) 
         development=True,
         has_fleet=True,
         journals=folder / "terminals",
+        records=records,
         **chosen,
     ) as service:
         document = json.loads(file.read_text())

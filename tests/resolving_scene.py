@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,16 @@ async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any
                     if one["order_id"] == order_id and wanted.items() <= one.items():
                         return dict(one)
             await asyncio.sleep(0.02)
+
+
+async def advancing(service: Service, clock: MovableClock, awaited: Coroutine[Any, Any, dict[str, Any]]) -> Any:
+    """Await it while the clock advances: an attempt that was in progress at a first advance is repeated later."""
+    task = asyncio.create_task(awaited)
+    while not task.done():
+        clock.advance(THREE_MINUTES_MS)
+        service.database.signals.notify(["clock"])
+        await asyncio.wait({task}, timeout=0.5)
+    return task.result()
 
 
 async def typed(person: Operator, folder: Path, *words: str) -> str:

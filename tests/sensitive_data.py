@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import unicodedata
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -31,6 +32,7 @@ HEADERS = (
 SPELLINGS = 10
 NUMBER, REST, WORD = 16, 13, 16
 """The lengths of a card number, of what follows it on a magnetic stripe, and of a word."""
+NO_DIGITS, WORDS = re.compile(r"[\0-/:-\x7f]+"), re.compile(rf"[0-9A-F]{{{WORD},}}")
 
 ALONE = {
     "Authorization": "Bearer {}",
@@ -91,12 +93,13 @@ class Canaries:
 
     def found_in(self, text: str) -> list[str]:
         """Return the canaries in the text, in any script and with anything between their digits."""
-        digits = "".join(
-            str(unicodedata.digit(character)) for character in text if unicodedata.digit(character, None) is not None
-        )
-        upper = text.upper()
+        digits = NO_DIGITS.sub("", text)
+        if not digits.isascii():
+            found = (unicodedata.digit(character, None) for character in digits)
+            digits = "".join(str(digit) for digit in found if digit is not None)
         parts = {digits[place : place + size] for size in (REST, NUMBER) for place in range(len(digits))}
-        words = {upper[place : place + WORD] for place in range(len(upper))}
+        runs = WORDS.findall(text.upper())
+        words = {run[place : place + WORD] for run in runs for place in range(len(run) - WORD + 1)}
         return sorted((parts & self.numbers) | (words & self.words))
 
     def _rest(self) -> str:

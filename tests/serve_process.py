@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,9 +15,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from command_line import command
+from free_port import free_port
 from paydesk_process import PAYDESK, environment
 
 START_SECONDS_MAX = 60.0
+PAUSE_SECONDS = 0.01
+"""Between the requests of one client, which leaves the processes the time to start."""
 
 
 class ServeProcess:
@@ -26,7 +28,7 @@ class ServeProcess:
 
     def __init__(self, database_url: str, folder: Path, *options: str, **variables: str) -> None:
         self.folder, self.options = folder, options
-        clients, operators = (f"127.0.0.1:{_free_port()}" for _ in range(2))
+        clients, operators = (f"127.0.0.1:{free_port()}" for _ in range(2))
         self.clients, self.operators = f"http://{clients}", f"http://{operators}"
         self.variables = {
             "PAYDESK_DATABASE_URL": database_url,
@@ -64,10 +66,13 @@ class ServeProcess:
     def wait_for(self, event: str, count: int) -> list[dict[str, Any]]:
         """Wait until the log has `count` lines of the event."""
         until = time.monotonic() + START_SECONDS_MAX
-        while len(found := self.lines(event)) < count:
+        while True:
+            has_ended = self.process is not None and self.process.poll() is not None
+            if len(found := self.lines(event)) >= count:
+                return found
+            assert not has_ended, self.log.read_text()[-3000:]
             assert time.monotonic() < until, self.log.read_text()[-3000:]
             time.sleep(0.02)
-        return found
 
     def end(self, process: subprocess.Popen[bytes]) -> float:
         """Send SIGTERM; return how many seconds it took to exit with 0."""
@@ -87,7 +92,7 @@ class ServeProcess:
 
 
 class ConnectingClients:
-    """Clients that send requests in a loop, each on a new connection, and record every failure."""
+    """Clients that send requests in a loop, with short pauses, each on a new connection, and record every failure."""
 
     def __init__(self, url: str, clients: int = 4) -> None:
         self._url, self._stop = url, threading.Event()
@@ -113,6 +118,7 @@ class ConnectingClients:
                 self.failures.append(repr(error))
             else:
                 self.answers += 1
+            time.sleep(PAUSE_SECONDS)
 
 
 def runs(pid: int) -> bool:
@@ -121,9 +127,3 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port

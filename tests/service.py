@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -79,7 +79,6 @@ class Service:
     live_access_token: str
     fleet: Fleet | None = None
     """The virtual terminals of the service."""
-    undeclared: list[Any] = field(default_factory=list)
 
     @property
     def seller_id(self) -> int:
@@ -241,12 +240,14 @@ async def running(
     is_public: bool = False,
     has_fleet: bool = False,
     journals: Path | None = None,
+    records: bool = False,
     **chosen: Unpack[Chosen],
 ) -> AsyncIterator[Service]:
     """Run a service on the database until the block ends; with `is_public` it knows its own address.
 
     Only what `settings` says itself is throttled. `has_fleet`: it runs virtual terminals, with their journals in the
-    folder `journals` or in memory. `chosen`: shared objects that the test has made itself.
+    folder `journals` or in memory. `records`: its workers write the recorded requests. `chosen`: shared objects that
+    the test has made itself.
     """
     clock = clock or SystemClock()
     settings = settings or Settings()
@@ -270,6 +271,7 @@ async def running(
             development=development,
             acquirers=shared.acquirers,
             gateway=shared.gateway,
+            recorder=shared.recorder if records else None,
         )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()

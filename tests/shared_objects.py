@@ -12,6 +12,7 @@ from paydesk.device.gateway import Gateway
 from paydesk.health.readiness import Readiness
 from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
+from paydesk.operators.console_key import ConsoleKey
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.dev_credentials import CredentialsFile
 from paydesk.sandbox.terminals.fleet import Fleet
@@ -36,6 +37,7 @@ class Chosen(TypedDict, total=False):
     fleet: Fleet
     credentials: CredentialsFile
     streams: Streams
+    console_key: ConsoleKey
 
 
 def make_shared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paydesk.console.operations import OPERATIONS as CONSOLE
 from paydesk.device.operations import OPERATIONS as DEVICE
 from paydesk.events.operations import OPERATIONS as EVENTS
 from paydesk.health.operations import OPERATIONS as HEALTH
@@ -21,7 +22,7 @@ from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL_TERMIN
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.web import assets
 
-_DESCRIBED: tuple[Operation, ...] = (
+_ROWS: tuple[Operation, ...] = (
     *OAUTH,
     *PAGES,
     *assets.operations(assets.SHARED),
@@ -40,4 +41,7 @@ _DESCRIBED: tuple[Operation, ...] = (
     *HEALTH,
 )
 
-OPERATIONS: tuple[Operation, ...] = (*_DESCRIBED, *reference.rows(_DESCRIBED))
+DOCUMENTED: tuple[Operation, ...] = (*_ROWS, *reference.rows(_ROWS))
+"""What the OpenAPI documents and the docs describe: all but the console, which is no interface for programs."""
+
+OPERATIONS: tuple[Operation, ...] = (*DOCUMENTED, *CONSOLE)

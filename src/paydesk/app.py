@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.parse
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 
 from starlette.routing import Route, Router
 
@@ -18,14 +19,16 @@ from paydesk.device.authorizations import Authorizations
 from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
-from paydesk.http import request_log, retired
+from paydesk.http import request_log, request_recorder, retired
 from paydesk.http.endpoint import Endpoint
 from paydesk.http.held_answers import HoldingEndpoint
+from paydesk.http.in_process import InProcess
 from paydesk.http.on_behalf import OnBehalfEndpoint
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
-from paydesk.http.surfaces import SurfacePolicy, policy_of_path
+from paydesk.http.request_recorder import RequestRecorder
+from paydesk.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
 from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
@@ -44,13 +47,26 @@ from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.web.hints import Hints
+from paydesk.web.html import AGAIN
 from paydesk.web.live import Streams
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Routed first, in this order, because routes are matched one after the other."""
 
-EVERY_SURFACE: tuple[Surface, ...] = ("application", "token", "device", "operator", "virtual", "page", "public")
+CONSOLE = "/console/"
+
+EVERY_SURFACE: tuple[Surface, ...] = (
+    "application",
+    "token",
+    "device",
+    "operator",
+    "virtual",
+    "page",
+    "console",
+    "public",
+)
 
 
 def create_shared(
@@ -70,10 +86,11 @@ def create_shared(
         development=development,
         bearers=Bearers(bounded, cache_seconds),
         device_bearers=DeviceBearers(bounded, cache_seconds),
-        operator_bearers=OperatorBearers(bounded),
+        operator_bearers=OperatorBearers(bounded, settings.session_idle_minutes * 60_000),
         bearer_rates=BearerRates(settings, throttle_log),
         client_throttle=_client_throttle(settings, database.signals, throttle_log),
-        sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log),
+        sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log, "seller"),
+        operator_sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log, "operator"),
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
         pairing_rates=_pairing_rates(settings, throttle_log),
         gateway=Gateway(database.signals),
@@ -83,22 +100,27 @@ def create_shared(
         readiness=Readiness(database, keys, clock),
         reporter=Reporter(bounded),
         streams=Streams(database.signals),
+        hints=Hints(database.signals),
+        in_process=InProcess(),
+        recorder=RequestRecorder(development=development),
         resets=resets,
     )
 
 
 def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
     """Return the ASGI application of the `surfaces`, with the development operations only in development."""
-    settings = shared.settings
     paths: dict[str, list[Operation]] = {}
     for row in OPERATIONS:
         if row.surface in surfaces and (shared.development or not row.development):
             paths.setdefault(row.path, []).append(row)
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in sorted(paths, key=_route_order)]
     if "application" in surfaces:
-        routes += [Route(path, Refusing(settings, retired.refusal)) for path in retired.PATHS]
+        routes += [Route(path, Refusing(shared, retired.refusal)) for path in retired.PATHS]
     unknown_paths = UnknownPaths.of(paths)
-    return Router(routes, redirect_slashes=False, default=Refusing(settings, unknown_paths.refusal))
+    refusing = Refusing(shared, unknown_paths.refusal, has_console="console" in surfaces)
+    router = Router(routes, redirect_slashes=False, default=refusing)
+    shared.in_process.bind(router, min(shared.host_names))
+    return router
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
@@ -117,15 +139,22 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: R
 
 
 class Refusing:
-    """Answers requests that reach no operation with the `refusal` of their method and path, and logs them.
+    """Answers requests that reach no operation with the `refusal` of their method and path; logs and records them.
 
-    The answer has the format of `policy`, or of the path.
+    The answer has the format of `policy`, or of the path: below `/console` it is a page, if the listener has those.
     """
 
     def __init__(
-        self, settings: Settings, refusal: Callable[[str, str], Refusal], policy: SurfacePolicy | None = None
+        self,
+        shared: Shared,
+        refusal: Callable[[str, str], Refusal],
+        policy: SurfacePolicy | None = None,
+        *,
+        has_console: bool = False,
     ) -> None:
-        self._refusal, self._policy = refusal, policy
+        self._refusal, self._policy, self._recorder = refusal, policy, shared.recorder
+        self._has_console = has_console
+        settings = shared.settings
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
 
@@ -134,10 +163,15 @@ class Refusing:
         started, request = time.perf_counter(), Request(scope)
         refusal = self._refusal(request.method, request.path)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
-        reply = refused(refusal, self._policy or policy_of_path(request.path), request.headers)
+        policy = self._policy
+        if policy is None and self._has_console and request.path.startswith(CONSOLE):
+            policy, refusal = POLICIES["console"], replace(refusal, extra={AGAIN: CONSOLE.rstrip("/")})
+        reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
         request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
+        if request.path.startswith(request_recorder.PATHS):
+            self._recorder.note("", request, reply, identity, address, started)
 
 
 class PathEndpoint:
@@ -147,7 +181,7 @@ class PathEndpoint:
         self._endpoints = {operation.method: _endpoint(operation, shared) for operation in operations}
         policies = (endpoint.policy for endpoint in self._endpoints.values())
         self._not_allowed = Refusing(
-            shared.settings,
+            shared,
             lambda method, _: method_not_allowed(method, self._endpoints),
             next((policy for policy in policies if policy.error_page is not None), None),
         )
@@ -184,14 +218,14 @@ def _pairing_rates(settings: Settings, log: ThrottleLog) -> PairingRates:
     )
 
 
-def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> SignInThrottle:
+def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog, accounts: str) -> SignInThrottle:
     rates = SignInRates(
         pair_per_hour=settings.sign_in_failures_per_hour,
         address_per_hour=settings.sign_in_failures_per_hour_address,
         email_per_hour=settings.sign_in_failures_per_hour_email,
         known_hours=settings.known_address_hours,
     )
-    return SignInThrottle(rates, signals, log)
+    return SignInThrottle(rates, signals, log, accounts=accounts)
 
 
 def _route_order(path: str) -> int:

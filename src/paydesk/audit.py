@@ -1,4 +1,7 @@
-"""The audit trail: each change by an operator records who, when, from where and what, in its own transaction."""
+"""The audit trail: each change by an operator records who, when, from where and what, in its own transaction.
+
+Of reads only exports of orders are recorded.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,21 @@ ADD = """
 INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
 
+READ_ONLY = ("support", "viewer")
+"""The roles that change nothing; `support` may also send notifications again."""
+
 
 def require_change(call: Call) -> None:
-    """Refuse the role `support`, which is read-only. Raises `FORBIDDEN`."""
-    if call.caller.role == "support":
-        raise FORBIDDEN.with_reason("support may only read", message="Your role, support, may only read.")
+    """Refuse the read-only roles. Raises `FORBIDDEN`."""
+    role = call.caller.role
+    if role in READ_ONLY:
+        raise FORBIDDEN.with_reason(f"{role} may only read", message=f"Your role, {role}, may only read.")
+
+
+def require_resend(call: Call) -> None:
+    """Refuse the role `viewer`, which may not send notifications again. Raises `FORBIDDEN`."""
+    if call.caller.role == "viewer":
+        raise FORBIDDEN.with_reason("viewer may only read", message="Your role, viewer, may only read.")
 
 
 def require_owner(call: Call) -> None:
@@ -33,7 +46,13 @@ def require_owner(call: Call) -> None:
 async def record(
     call: Call, tx: Transaction, action: str, subject: str, *, before: Any = None, after: Any = None
 ) -> None:
-    """Record a change by the calling operator. `before` and `after` must not contain secrets."""
+    """Record a change by the calling operator, and publish a hint to open pages.
+
+    `before` and `after` must not contain secrets. The hint's noun is the first word of the action, such as
+    `subscriptions`.
+    """
+    if call.database.signals.watched:
+        tx.notify(f"hint:{action.partition('.')[0]}:{subject}")
     await write(
         tx,
         operator_id=call.caller.operator_id,

@@ -12,6 +12,7 @@ from paydesk.commands import (
     apps,
     authorize,
     conformance,
+    console,
     deliveries,
     development,
     environment,
@@ -20,7 +21,9 @@ from paydesk.commands import (
     order_changes,
     order_payment,
     orders,
+    overview,
     pay,
+    requests,
     running,
     sellers,
     simulate,
@@ -28,6 +31,7 @@ from paydesk.commands import (
     stores,
     subscriptions,
     terminals,
+    virtual_terminals,
     webhook_listen,
     webhook_trigger,
     webhook_verify,
@@ -55,14 +59,21 @@ app.command("pay", cls=TakesAmount, epilog=pay.EPILOG)(pay.pay)
 app.command("authorize-url", epilog=authorize.EPILOG)(authorize.authorize_url)
 command(app, "code", *development.CODE_EXAMPLES)(development.code)
 command(app, "reset", *development.RESET_EXAMPLES)(development.reset)
+command(app, "inbox", *development.INBOX_EXAMPLES)(development.inbox)
+command(app, "attention", *overview.ATTENTION_EXAMPLES)(overview.attention)
+command(app, "search", *overview.SEARCH_EXAMPLES)(overview.search)
+command(app, "figures", *overview.FIGURES_EXAMPLES)(overview.figures)
 app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
 app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
 app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
+app.command("console", epilog=console.EPILOG)(console.console)
 app.command("env", epilog=environment.EPILOG)(environment.env)
 app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
 
 command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
 command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
+command(terminals.app, "screen", *virtual_terminals.SCREEN_EXAMPLES)(virtual_terminals.screen)
+command(terminals.app, "act", *virtual_terminals.ACT_EXAMPLES)(virtual_terminals.act)
 command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
 
 app.add_typer(apps.app, name="apps")
@@ -78,18 +89,22 @@ orders.app.command("watch", epilog=order_payment.WATCH_EPILOG)(order_payment.wat
 orders.app.command("cancel", epilog=order_changes.CANCEL_EPILOG)(order_changes.cancel)
 orders.app.command("refund", cls=TakesAmount, epilog=order_changes.REFUND_EPILOG)(order_changes.refund)
 orders.app.command("simulate", epilog=order_changes.SIMULATE_EPILOG)(order_changes.simulate)
+overview.add_export(orders.app)
 app.add_typer(orders.app, name="orders")
 app.add_typer(deliveries.app, name="deliveries")
 webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)
 webhooks.app.command("trigger", epilog=webhook_trigger.EPILOG)(webhook_trigger.trigger)
 webhooks.app.command("verify", epilog=webhook_verify.EPILOG)(webhook_verify.verify)
 app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(requests.app, name="requests")
 app.add_typer(orders.inquiries, name="inquiries")
 app.add_typer(orders.reversals, name="reversals")
 app.add_typer(orders.refunds, name="refunds")
 app.add_typer(orders.events, name="events")
 app.add_typer(development.clock, name="clock")
 app.add_typer(operators.app, name="operators")
+app.add_typer(operators.sessions, name="sessions")
+app.add_typer(operators.audit, name="audit")
 app.add_typer(maintenance.keys, name="keys")
 
 

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 NUMBER_DIGITS_MAX = 15
 
 Scope = Literal["read", "write"]
-Surface = Literal["application", "token", "device", "operator", "virtual", "page", "public"]
+Surface = Literal["application", "token", "device", "operator", "virtual", "page", "console", "public"]
 """The kind of client, which decides the credential and the format of errors:
 `application` an access token of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat
 errors) · `device` a terminal's PDT-… · `operator` a PDO-… · `virtual` a PDO-… or a test access token · `page` a
-seller's browser (bodies are forms, answers and errors are HTML in its language) · `public` no credential."""
+seller's browser (bodies are forms, answers and errors are HTML in its language) · `console` an operator's browser, with
+a session · `public` no credential."""
 
 TransactionKind = Literal["write", "read", "heavy", "none"]
 """`write` and `read`: the handler is a unit of work in `call.tx`. `heavy`: a read off the hot path. `none`: the handler
@@ -50,6 +51,8 @@ class Caller:
     role: str = ""
     revoked_ms: int | None = None
     """When a device token was revoked or replaced: from then on it may only report results of earlier orders."""
+    session_id: str = ""
+    """The session of an operator who signed in; empty with an operator's token."""
     token_digest: bytes = field(default=b"", repr=False)
     """The digest of an access or device token: for rate limits, and for long polls, which check the token again."""
 
@@ -74,6 +77,25 @@ Handled = Answer | Refusal
 """A *returned* refusal is committed with the work done; a raised one rolls it back."""
 
 
+class InProcess(Protocol):
+    """Sends requests to the application of the same listener, without a connection."""
+
+    async def request(
+        self, method: str, target: str, *, address: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> InProcessReply:
+        """Send a request on behalf of a client at `address`. `target`: an encoded path with its query."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessReply:
+    """The reply to such a request: status, headers in lower case, and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
 class Call(msgspec.Struct):
     """A request as its handler gets it: read, bounded, authenticated and validated.
 
@@ -92,6 +114,8 @@ class Call(msgspec.Struct):
     """The path's last parameter, checked and canonical; `paths` has all of them."""
     paths: tuple[str, ...] = ()
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    target: str = ""
+    """The path of the request, decoded."""
     query_string: str = ""
     """The query as it was sent, including repeated parameters."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)

@@ -18,6 +18,8 @@ import structlog
 from paydesk.core import ids
 from paydesk.events import store as events
 from paydesk.oauth import retention as tokens
+from paydesk.operators import links as operator_links
+from paydesk.operators import sessions as operator_sessions
 from paydesk.sandbox.simulator.rules import OPERATIONS
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
@@ -199,6 +201,10 @@ RULES = (
 )
 """Token families have an age of their own, see `oauth.retention`."""
 
+PruneOfOperators = Callable[[Transaction, int, int], Awaitable[int]]
+OF_OPERATORS: tuple[PruneOfOperators, ...] = (operator_sessions.prune, operator_links.prune)
+"""Delete rows without a seller that expired before an instant, at most a number of them. Kept as tokens are."""
+
 # The worker ------------------------------------------------------------------------------------------------------
 
 
@@ -233,6 +239,8 @@ class Sweep:
             random.shuffle(sellers)
             for seller_id in sellers:
                 await self._seller(seller_id)
+        for prune_old in OF_OPERATORS:
+            await self._operators(prune_old)
         if self.rows:
             log.info("rows_pruned", rows=self.rows)
         return self.rows
@@ -243,6 +251,16 @@ class Sweep:
             pruned = await self._step(partial(self._prune, seller_id=seller_id, now_ms=self._context.clock.now_ms()))
             self.rows += pruned
         await self._families(seller_id)
+
+    async def _operators(self, prune_old: PruneOfOperators) -> None:
+        pruned = self._step_rows_max
+        while pruned == self._step_rows_max and not self._stop.is_set():
+            pruned = await self._step(self._of_operators(prune_old))
+            self.rows += pruned
+
+    def _of_operators(self, prune_old: PruneOfOperators) -> Work[int]:
+        before_ms = self._tokens_before_ms()
+        return lambda tx: prune_old(tx, before_ms, self._step_rows_max)
 
     async def _prune(self, tx: Transaction, seller_id: int, now_ms: int) -> int:
         left = self._step_rows_max

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from paydesk import logs, node
-from paydesk.app import build_app, create_shared
+from paydesk.app import LOOPBACK_NAMES, build_app, create_shared
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
@@ -29,7 +29,7 @@ from paydesk.storage.migrate import pending
 from paydesk.workers import run_all
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
-OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "public")
+OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "console", "public")
 
 DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 """Suffixes of the files of a SQLite database."""
@@ -59,12 +59,19 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
             readiness=clients.readiness,
             acquirers=clients.acquirers,
             reporter=reporter,
+            recorder=clients.recorder,
         )
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, clients.readiness, settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
             context = WorkerContext(
-                database, settings, clock, server_keys, acquirers=clients.acquirers, gateway=clients.gateway
+                database,
+                settings,
+                clock,
+                server_keys,
+                acquirers=clients.acquirers,
+                gateway=clients.gateway,
+                recorder=clients.recorder,
             )
             clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
             await node.run_together(
@@ -84,9 +91,13 @@ def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:
 
 
 def for_operators(settings: Settings) -> Settings:
-    """Return the settings of the operators' listener, which has its own host names instead of `public_url`."""
+    """Return the settings of the operators' listener, whose `public_url` is `operator_public_url`.
+
+    It also accepts the host of `operator_listen`, and the names of this machine.
+    """
     host = settings.operator_listen.rpartition(":")[0]
-    return settings.model_copy(update={"public_url": None, "host_names": (*settings.host_names, host)})
+    names = dict.fromkeys((*settings.host_names, host, *LOOPBACK_NAMES))
+    return settings.model_copy(update={"public_url": settings.operator_public_url, "host_names": tuple(names)})
 
 
 def check_settings(settings: Settings) -> None:
@@ -95,19 +106,30 @@ def check_settings(settings: Settings) -> None:
         raise StartRefused(
             "public_url is not set: `serve` needs the URL that clients use. Set PAYDESK_PUBLIC_URL=https://…"
         )
-    address = urllib.parse.urlsplit(settings.public_url)
-    host = address.hostname or ""
-    if address.scheme == "http" and host != "localhost" and not is_loopback(host):
-        raise StartRefused(
-            f"public_url is {settings.public_url}: access tokens and passwords would be sent unencrypted. Put a"
-            " TLS proxy in front of the service and set PAYDESK_PUBLIC_URL=https://…"
-        )
+    for name, url in (("public_url", settings.public_url), ("operator_public_url", settings.operator_public_url)):
+        address = urllib.parse.urlsplit(url or "")
+        host = address.hostname or ""
+        if address.scheme == "http" and not _is_this_machine(host):
+            raise StartRefused(
+                f"{name} is {url}: access tokens and passwords would be sent unencrypted. Put a TLS proxy in front of"
+                f" the service and set PAYDESK_{name.upper()}=https://…"
+            )
     if settings.acquirer == "simulator":
         raise StartRefused(
             "acquirer is `simulator`: no money would be charged for live orders. Unset PAYDESK_ACQUIRER."
         )
     if settings.listen == settings.operator_listen:
         raise StartRefused("listen and operator_listen are the same: operators need a separate listener.")
+    if settings.operator_public_url is None and not _is_this_machine(settings.operator_listen.rpartition(":")[0]):
+        raise StartRefused(
+            f"operator_listen is {settings.operator_listen} and operator_public_url is not set: browsers on other"
+            " machines would send operators' passwords unencrypted. Put a TLS proxy in front of it and set"
+            " PAYDESK_OPERATOR_PUBLIC_URL=https://…, or, if only this machine reaches it, http://localhost:…"
+        )
+
+
+def _is_this_machine(host: str) -> bool:
+    return host == "localhost" or is_loopback(host)
 
 
 def check_files(settings: Settings) -> None:

@@ -73,7 +73,8 @@ class Settings(BaseModel):
     public_url: str | None = Field(None, pattern=r"^https?://[^/?#@]+$")
     """URL that clients use; required by `serve`."""
     operator_public_url: str | None = Field(None, pattern=r"^https?://[^/?#@]+$")
-    """URL that operators' browsers use."""
+    """URL that operators' browsers use; without it `http://<operator_listen>`. `serve` requires it if `operator_listen`
+    isn't a loopback address."""
     pairing_url: str | None = Field(None, pattern=r"^https?://[^?#@]+$", max_length=500)
     """URL of the page where operators type the code that a terminal shows; without it
     `<operator_public_url>/console/pair`."""
@@ -100,9 +101,9 @@ class Settings(BaseModel):
     code_repeat_seconds: Positive = 10
     """A code presented again within this time counts as a network retry and revokes nothing."""
     session_hours: Annotated[int, Field(gt=0, le=8760)] = 12
-    """Lifetime of a seller's browser session from sign-in."""
+    """Lifetime of a seller's or operator's browser session from sign-in."""
     session_idle_minutes: Annotated[int, Field(ge=5, le=525_600)] = 30
-    """A seller's browser session ends after this time without use, accurate to the minute."""
+    """A seller's or operator's browser session ends after this time without use, accurate to the minute."""
     consent_minutes: Annotated[int, Field(gt=0, le=1440)] = 30
     """A seller must answer the consent page within this time."""
     bearer_cache_seconds: float = Field(5, ge=0, le=5)
@@ -134,14 +135,14 @@ class Settings(BaseModel):
     bearer_failures_per_minute: Limit = 300
     """Unknown bearer tokens from one address. 0: no limit."""
     sign_in_failures_per_hour: Limit = 30
-    """Failed sign-ins with one e-mail from one address; a seller's known browsers have the same limit of their own.
+    """Failed sign-ins with one e-mail from one address; an account's known browsers have the same limit of their own.
     0: no limit."""
     sign_in_failures_per_hour_address: Limit = 300
-    """Failed sign-ins from one address that is new to the seller. 0: no limit."""
+    """Failed sign-ins from one address that is new to the account. 0: no limit."""
     sign_in_failures_per_hour_email: Limit = 100
-    """Failed sign-ins with one e-mail from all addresses that are new to the seller. 0: no limit."""
+    """Failed sign-ins with one e-mail from all addresses that are new to the account. 0: no limit."""
     known_address_hours: Limit = Field(24, le=8760)
-    """An address is known to a seller or client this long after an authentication. 0: never."""
+    """An address is known to an account or client this long after an authentication. 0: never."""
     order_expiration_default: Expiration = "PT15M"
     """`expiration_time` of orders without one."""
     order_amount_minor_min: Positive = 1
@@ -189,7 +190,7 @@ class Settings(BaseModel):
     idempotency_keep_days: Days = 30
     """Retention of idempotency keys of creates and cancels."""
     tokens_keep_days: Days = 30
-    """Retention of codes, tokens and terminal sessions after their end."""
+    """Retention of codes, tokens and sessions after their end."""
     deliveries_keep_days: Days = 30
     """Retention of deliveries and their attempts after their end."""
     events_keep_days: Days = 30
@@ -231,6 +232,11 @@ class Settings(BaseModel):
     def issuer(self) -> str:
         """Return the URL of the issuer of tokens and of the pages."""
         return self.public_url or f"http://{self.listen}"
+
+    @property
+    def operator_url(self) -> str:
+        """Return the URL of the console."""
+        return self.operator_public_url or f"http://{self.operator_listen}"
 
 
 def description(name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from paydesk.core.recent import Recent
 
 if TYPE_CHECKING:
     from paydesk.core.clock import Clock
@@ -12,11 +14,14 @@ if TYPE_CHECKING:
     from paydesk.device.gateway import Gateway
     from paydesk.events.readers import Readers
     from paydesk.health.readiness import Readiness
+    from paydesk.http.in_process import InProcess
     from paydesk.http.rate_limit import BearerRates
+    from paydesk.http.request_recorder import RequestRecorder
     from paydesk.oauth.bearer import Bearers
     from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
     from paydesk.oauth.consent.throttle import SignInThrottle
     from paydesk.operator_events import Reporter
+    from paydesk.operators.console_key import ConsoleKey
     from paydesk.operators.credentials import OperatorBearers
     from paydesk.orders.status_labels import Labels
     from paydesk.payments.acquirer import Acquirers
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from paydesk.storage.database import Database
     from paydesk.terminals.bearer import DeviceBearers
     from paydesk.terminals.pairing_rates import PairingRates
+    from paydesk.web.hints import Hints
     from paydesk.web.live import Streams
 
 
@@ -53,6 +59,8 @@ class Shared:
     bearer_rates: BearerRates
     client_throttle: ClientThrottle
     sign_in_throttle: SignInThrottle
+    """Of sellers."""
+    operator_sign_in_throttle: SignInThrottle
     authentication_cache: AuthenticationCache
     pairing_rates: PairingRates
     gateway: Gateway
@@ -63,11 +71,21 @@ class Shared:
     reporter: Reporter
     streams: Streams
     """The streams of the pages that are open."""
+    hints: Hints
+    """The open streams of the console."""
+    in_process: InProcess
+    """Sends requests to the application of this listener."""
+    recorder: RequestRecorder
+    """The requests that wait to be recorded."""
     resets: Resets
     """The orders that resets of `paydesk dev` removed while work on them was under way."""
     fleet: Fleet | None = None
     """The virtual terminals of `paydesk dev`."""
+    console_key: ConsoleKey | None = None
+    """The key to the console that `paydesk dev` prints."""
     credentials: CredentialsFile | None = None
     """The credentials file of `paydesk dev`."""
     https_host_names: frozenset[str] = frozenset()
     """Further values of `Host` that are accepted only on the TLS listener of `paydesk dev`."""
+    figures: Recent = field(default_factory=Recent)
+    """The figures of days, kept for up to 20 s."""

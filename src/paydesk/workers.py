@@ -12,6 +12,7 @@ from paydesk.core.worker import Worker, WorkerContext
 from paydesk.device import missed_wakeups, presence
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
+from paydesk.http import request_recording
 from paydesk.orders import expiry
 from paydesk.payments import inquiries, refund_worker, reversals
 from paydesk.printing import expiry as print_expiry
@@ -38,6 +39,7 @@ WORKERS = (
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),
+    Worker("http.request_recording", request_recording.run),
     Worker("retention", retention.run),
     Worker("health.clock", health_clock.run),
 )

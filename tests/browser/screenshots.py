@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from playwright.async_api import Browser
 
-from browser import chromium, inbox_pictures, virtual_pictures
+from browser import chromium, console_pictures, inbox_pictures, virtual_pictures
 from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
 from paydesk.core.clock import MovableClock
@@ -93,6 +93,7 @@ async def _take_all(executable: str) -> None:
             sys.stdout.write(f"{picture.file.relative_to(FOLDER.parents[1])}\n")
         await virtual_pictures.take_all(browser, FOLDER, DAY_MS)
         await inbox_pictures.take(browser, FOLDER, DAY_MS)
+        await console_pictures.take_all(browser, FOLDER, DAY_MS)
 
 
 async def _take(picture: Picture, browser: Browser, shop: Shop) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from axe_playwright_python.async_playwright import Axe
 
+from browser.axe import SCHEMES, violations
 from browser.conftest import Open
 from browser.journey import demo_journey, journey
 from browser.shop import EMAIL, PASSWORD
@@ -16,7 +14,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 WIDTHS = (320, 390, 1280)
 TABS_MAX = 8
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
 async def test_nothing_is_cut_off(visit: Open, language: str) -> None:
@@ -75,20 +72,11 @@ async def test_pages_for_developers_are_accessible_in_light_and_dark_mode(visit:
 async def check_accessibility(window: Visit, place: str) -> None:
     """Fail if a rule is violated, or if the page has one look for both modes."""
     backgrounds = set()
-    for scheme in ("light", "dark"):
+    for scheme, rules in SCHEMES.items():
         await window.page.emulate_media(color_scheme=scheme)
         backgrounds.add(await window.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        assert violations(await Axe().run(window.page, options=RULES)) == [], (place, scheme)
+        assert await violations(window.page, rules) == [], (place, scheme)
     assert len(backgrounds) == 2, place
-
-
-def violations(found: Any) -> list[str]:
-    """What is wrong, where."""
-    return [
-        f"{rule['id']}: {node['html']} {node['failureSummary']}"
-        for rule in found.response["violations"]
-        for node in rule["nodes"]
-    ]
 
 
 async def test_by_keyboard_alone(visit: Open) -> None:

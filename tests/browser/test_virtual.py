@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, ViewportSize
+from playwright.async_api import Browser, Route, ViewportSize
 
 from browser.virtual_screens import RECEIPT, SCREENS, show
 from browser.virtual_window import DESKTOP, PHONE, QUICK, Open, opening
@@ -236,6 +237,30 @@ async def test_a_hidden_tab_has_no_stream_and_comes_back(window: Open, counter: 
     await counter.act("power_off")
     await shop.page.evaluate(VISIBILITY, False)
     await shop.shows("off")
+    await counter.until_streams(1)
+
+
+async def test_a_tab_hidden_while_it_connects_closes_its_stream(window: Open, counter: PageCounter) -> None:
+    """And opens it again when it is seen."""
+    shop = await window()
+    await counter.until_streams(1)
+    await shop.page.evaluate(VISIBILITY, True)
+    await counter.until_streams(0)
+    asked, let_through = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await let_through.wait()
+        await route.continue_()
+
+    await shop.page.route("**/events?**", hold)
+    await shop.page.evaluate(VISIBILITY, False)
+    await asked.wait()
+    await shop.page.evaluate(VISIBILITY, True)
+    async with shop.page.expect_response("**/events?**"):
+        let_through.set()
+    await counter.until_streams(0)
+    await shop.page.evaluate(VISIBILITY, False)
     await counter.until_streams(1)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, ViewportSize
+from playwright.async_api import Browser, ViewportSize
 
-from browser.test_looks import RULES
+from browser.axe import SCHEMES, TAGS, violations
 from browser.virtual_screens import SCREENS, show
 from browser.virtual_window import DESKTOP, PHONE, QUICK, opening
 from page_counter import PageCounter, page_counter
@@ -54,16 +53,15 @@ async def test_every_screen_fits_and_is_accessible(
     """Texts are whole and apart, nothing scrolls that need not, targets are large enough, axe finds nothing."""
     async with opening(chromium, counter) as window:
         page = (await window(viewport=viewport, has_touch=viewport is PHONE, reduced_motion="reduce")).page
-        await page.evaluate(Axe().axe_script)
         for number, (name, screen) in enumerate(SCREENS.items()):
             await show(counter, name)
             await page.locator(f"#glass[data-screen={name}]").wait_for()
             if screen.receipt is not None:
                 await page.locator("#copies section").first.wait_for(state="attached")
             assert await page.evaluate(LAYOUT) == [], name
-            for scheme in ("light", "dark"):
+            for scheme, rules in SCHEMES.items():
                 await page.emulate_media(color_scheme=scheme)
-                assert await _violations(page, None if number == 0 else CHANGING) == [], (name, scheme)
+                assert await violations(page, rules, None if number == 0 else CHANGING) == [], (name, scheme)
 
 
 async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, counter: PageCounter) -> None:
@@ -82,33 +80,19 @@ async def test_prints_and_the_form_fit(chromium: Browser, counter: PageCounter, 
     async with opening(chromium, counter) as window:
         shop = await window(viewport=viewport, reduced_motion="reduce")
         page = shop.page
-        await page.evaluate(Axe().axe_script)
         await show(counter, "approved")
         await shop.shows("approved")
         await page.locator("[popovertarget=copies]:visible").first.click()
         assert await page.evaluate(LAYOUT) == []
-        assert await _violations(page, [["#copies"]]) == []
+        assert await violations(page, TAGS, [["#copies"]]) == []
         counter.display.print(text=COUPON)
         await page.locator("#copies [role=img]").wait_for()
         assert await page.evaluate(LAYOUT) == []
-        assert await _violations(page, [["#copies"]]) == []
+        assert await violations(page, TAGS, [["#copies"]]) == []
         code = await page.locator("#copies [role=img] svg").bounding_box()
         assert code is not None
         assert code["width"] == code["height"] >= 100
         await shop.press("Close")
         await shop.press("New order")
         assert await page.evaluate(LAYOUT) == []
-        assert await _violations(page, [["#new-order"]]) == []
-
-
-async def _violations(page: Page, included: list[list[str]] | None) -> list[str]:
-    """What axe finds in these parts of the page, or in all of it."""
-    run = (
-        "([parts, only]) => axe.run(parts ? {include: parts} : document, {runOnly: only, resultTypes: ['violations']})"
-    )
-    found: dict[str, Any] = await page.evaluate(run, [included, RULES["runOnly"]])
-    return [
-        f"{rule['id']}: {node['html']} {node['failureSummary']}"
-        for rule in found["violations"]
-        for node in rule["nodes"]
-    ]
+        assert await violations(page, TAGS, [["#new-order"]]) == []

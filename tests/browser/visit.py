@@ -17,6 +17,8 @@ LOCALES = {"pt": "pt-BR", "es": "es-AR", "en": "en-US"}
 PHONE = {"width": 390, "height": 844}
 # The console repeats the status of a page that is an error page on purpose; what else it says is a fault.
 STATUS_OF_PAGE = "Failed to load resource: the server responded with a status of 4"
+# The browser cancels what a page was still loading when the window went to another page.
+CANCELLED = "net::ERR_ABORTED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,15 @@ def watch(page: Page, hosts: frozenset[str], faults: list[str]) -> None:
         if response.status >= 400 and not response.request.is_navigation_request():
             faults.append(f"{response.status}: {response.url}")
 
+    def on_failure(request: Request) -> None:
+        if request.failure != CANCELLED:
+            faults.append(f"failed: {request.url} {request.failure}")
+
     page.on("console", on_console)
     page.on("request", on_request)
     page.on("response", on_response)
     page.on("pageerror", lambda error: faults.append(f"script: {error}"))
-    page.on("requestfailed", lambda request: faults.append(f"failed: {request.url} {request.failure}"))
+    page.on("requestfailed", on_failure)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ import pytest
 import requests
 
 import webhooks_scene as scene
-from node_process import free_port
+from free_port import free_port
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
 from paydesk.orders import events, status

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import requests
 
-from node_process import free_port
+from free_port import free_port
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
 from paydesk_process import command, credentials, dev, request

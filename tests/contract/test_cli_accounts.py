@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from command_line import command
+from paydesk.commands import operators
+from paydesk.commands.failure import WrongUsage
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row
 from paydesk_process import credentials, dev, request
@@ -187,6 +190,76 @@ def test_operators_are_changed_and_deleted(folder: Path) -> None:
     assert (len(owners), last.returncode, "last_owner" in last.stderr) == (1, 1, True)
 
 
+def test_people_links_and_sessions(folder: Path) -> None:
+    """A person gets a link, which another one replaces; a program has no sessions; the console's address is printed."""
+    file = credentials(folder)
+    service_option = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
+    create = ("operators", "create", "--name", "eva", "--role", "viewer", "--email", "Eva@shop.example")
+    created = command(*create, *service_option, folder=folder)
+    assert (created.returncode, "valid once" in created.stderr, "/console/password?link=PDL-" in created.stdout) == (
+        0, True, True,
+    )  # fmt: skip
+    assert "email_taken" in command(*create, *service_option, folder=folder).stderr
+    (number,) = [one["operator_id"] for one in answer("operators", "list", folder=folder)
+                 if one.get("email") == "eva@shop.example"]  # fmt: skip
+    link = answer("operators", "link", number, folder=folder)
+    assert link["url"].startswith(f"{file['base_url']}/console/password?link=PDL-")
+    changed = answer("operators", "change", number, "--email", "ana@shop.example", folder=folder)
+    assert changed["email"] == "ana@shop.example"
+    assert answer("sessions", "list", "--operator", number, folder=folder) == []
+    assert answer("sessions", "end", "--operator", number, folder=folder) == {"operator": number, "ended": 0}
+    unknown = command("sessions", "end", "01J67CQQH5904WDBVZEM4JMEP3", folder=folder)
+    assert (unknown.returncode, "session_not_found" in unknown.stderr) == (1, True)
+    assert command("sessions", "end", folder=folder).returncode == 2
+    assert "works only in a browser on the machine of the service" in created.stderr
+    assert "PAYDESK_OPERATOR_PUBLIC_URL" in created.stderr
+    own = command("operators", "password", folder=folder)
+    assert (own.returncode, "two lines" in own.stderr) == (2, True)
+    printed = command("console", folder=folder)
+    assert printed.stdout == f"{file['console_url']}\n"
+    assert file["console_url"].startswith(f"{file['base_url']}/console/enter?key=")
+    assert file["operator"]["email"] == "operator@demo.example"
+    with urllib.request.urlopen(file["console_url"]) as page:  # noqa: S310 - the address of the service
+        assert page.url == f"{file['base_url']}/console/sign-in?return_to=%2Fconsole", "no cookie is kept"
+
+
+def test_first_person_gets_a_link_with_the_set_address(database_url: str, tmp_path: Path) -> None:
+    """With a note if browsers on other machines cannot open it."""
+    create = ("operators", "create", "--name", "ana", "--email", "ana@shop.example")
+    for url, is_noted in (("", True), ("https://desk.example", False)):
+        given = {"PAYDESK_OPERATOR_PUBLIC_URL": url} if url else {}
+        ended = command(*create, "--json", folder=tmp_path, PAYDESK_DATABASE_URL=database_url, **given)
+        assert ended.returncode == 0, ended.stderr
+        assert json.loads(ended.stdout)["password_url"].startswith(url or "http://127.0.0.1:8378/")
+        assert ("works only in a browser on the machine" in ended.stderr) is is_noted
+        create = ("operators", "create", "--name", "bea", "--email", "bea@shop.example")
+
+
+def test_password_is_typed_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without showing it, and twice; if the two differ, nothing is sent."""
+    sent: list[object] = []
+
+    class Desk:
+        def post(self, path: str, body: dict[str, str]) -> None:
+            sent.append((path, body))
+
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    for again, is_sent in (("new one x", False), ("new one", True)):
+        typed = iter(["old one", "new one", again])
+        monkeypatch.setattr(operators, "getpass", lambda _, typed=typed: next(typed))
+        if not is_sent:
+            with pytest.raises(WrongUsage, match="differ"):
+                operators.password(Desk())  # type: ignore[arg-type]  # it only posts
+            assert sent == []
+        else:
+            operators.password(Desk())  # type: ignore[arg-type]  # it only posts
+    assert sent == [("/operator/v1/password", {"current_password": "old one", "password": "new one"})]
+
+
 def test_first_operator_is_created_in_the_database(database_url: str, tmp_path: Path) -> None:
     """Without a service; the audit trail has the operator, and the token only the response."""
     made = answer("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
@@ -206,6 +279,56 @@ def test_first_operator_is_created_in_the_database(database_url: str, tmp_path: 
     assert (operator_id, action, subject) == (made["operator_id"], "operators.create", made["operator_id"])
     assert (address, json.loads(after)) == ("local", made)
     assert token not in after
+
+
+def test_local_refusal_is_that_of_a_service(database_url: str, tmp_path: Path) -> None:
+    """A taken e-mail address exits 1 with the message and its details."""
+    create = ("operators", "create", "--name", "ana", "--email", "ana@shop.example")
+    assert command(*create, folder=tmp_path, PAYDESK_DATABASE_URL=database_url).returncode == 0
+    refused = command(*create, folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "Another account has this e-mail address. (email_taken)\n  '$.email' - must not be another operator's\n"
+    )
+
+
+def test_operator_is_added_by_the_service_of_this_folder(folder: Path) -> None:
+    """Its credentials file is the default; no empty database is left, and the sessions of all are listed."""
+    created = command("operators", "create", "--name", "cid", "--role", "viewer", "--json", folder=folder)
+    assert (created.returncode, ".paydesk/credentials.json" in created.stderr) == (0, True)
+    made = json.loads(created.stdout)
+    del made["token"]
+    assert made in answer("operators", "list", folder=folder)
+    assert list(folder.glob("*.db*")) == []
+    listed = answer("sessions", "list", folder=folder)
+    assert listed == answer("sessions", "list", "--operator", "all", folder=folder)
+    ended = answer("sessions", "end", "--operator", "all", folder=folder)
+    assert ended == {"operator": "all", "ended": len(listed)}
+
+
+def test_audit_trail_is_listed(folder: Path) -> None:
+    """With what has changed; `--json` has the values before and after."""
+    service_option = ("--credentials", str(folder / ".paydesk" / "credentials.json"))
+    made = answer("operators", "create", "--name", "dan", "--role", "viewer", *service_option, folder=folder)
+    number = made["operator_id"]
+    answer("operators", "change", number, "--role", "support", folder=folder)
+    changed, created = answer("audit", "list", "--subject", number, folder=folder)
+    assert (changed["action"], changed["before"]["role"], changed["after"]["role"]) == (
+        "operators.change", "viewer", "support",
+    )  # fmt: skip
+    assert (created["action"], "before" in created) == ("operators.create", False)
+    printed = command("audit", "list", "--operator", changed["operator_id"], "--limit", "1", folder=folder).stdout
+    assert printed.count("\n") == 1
+    assert "role: viewer → support" in printed
+
+
+def test_missing_database_is_not_created(tmp_path: Path) -> None:
+    """The message names the file, and what to do; nothing is left behind."""
+    ended = command("operators", "create", "--name", "ana", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    for part in ("paydesk.db does not exist", "paydesk migrate", "PAYDESK_BASE_URL"):
+        assert part in ended.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\udcff"])

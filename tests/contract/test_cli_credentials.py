@@ -106,7 +106,7 @@ def test_file_that_is_no_object_exits_2(text: str, tmp_path: Path) -> None:
         ended = command(*arguments, folder=tmp_path)
         assert (ended.returncode, ended.stdout) == (2, "")
         assert ".paydesk/credentials.json is not a credentials file" in ended.stderr
-        assert "Restart `paydesk dev`" in ended.stderr
+        assert "Name the right file: --credentials FILE" in ended.stderr
 
 
 def test_unreadable_file_exits_2(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_file_of_another_database_says_what_to_do(tmp_path: Path) -> None:
             ended = command(*arguments, folder=tmp_path)
             assert (ended.returncode, ended.stdout) == (1, "")
             assert f"The tokens in .paydesk/credentials.json are not valid at {base_url}" in ended.stderr
-            assert "Restart `paydesk dev`, which renews its file" in ended.stderr
+            assert "`paydesk dev` renews its own when it starts again" in ended.stderr
         # A token of the environment is not in the file.
         ended = command("apps", "list", folder=tmp_path, PAYDESK_OPERATOR_TOKEN=f"PDO-{'1' * 40}")
         assert (ended.returncode, "PAYDESK_OPERATOR_TOKEN" in ended.stderr) == (1, True)

@@ -309,7 +309,8 @@ def test_order_has_its_history(folder: Path) -> None:
     listed = answer("deliveries", "list", "--order", order_id, folder=folder)
     # The list is newest first, the history oldest first.
     for sent, in_order in zip(listed[::-1], order["deliveries"], strict=True):
-        assert in_order == {**sent, "last_attempt": in_order["last_attempt"]}
+        assert in_order == {**sent, "last_attempt": in_order["last_attempt"], "history": in_order["history"]}
+        assert [one["number"] for one in in_order["history"]] == [1]
         assert in_order["last_attempt"]["status"] == 200
     assert answer("reversals", "list", folder=folder) == []
     assert isinstance(answer("events", "list", folder=folder), list)
@@ -337,7 +338,7 @@ def test_orders_are_listed_and_found(folder: Path) -> None:
     found = command("orders", "search", "cli_ref_1", folder=folder)
     assert (found.returncode, found.stdout.count("\n")) == (0, 1)
     line = found.stdout.rstrip("\n").split("\t")
-    assert (line[0], line[2], line[5], line[7]) == (created["id"], "test", "3.20 BRL", "cli_ref_1")
+    assert (line[0], line[3], line[5], line[7]) == (created["id"], "3.20 BRL", "test", "cli_ref_1")
     assert [order["id"] for order in answer("orders", "search", "cli_ref_1", folder=folder)] == [created["id"]]
     none = command("orders", "search", "missing", "--json", folder=folder)
     assert (none.returncode, json.loads(none.stdout)) == (1, [])
@@ -433,7 +434,7 @@ def works(found: dict[str, Any]) -> None:
 
 def without_addresses(found: dict[str, Any]) -> dict[str, Any]:
     """Return the credentials without the addresses of the service."""
-    kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri")}
+    kept = {name: value for name, value in found.items() if name not in ("base_url", "redirect_uri", "console_url")}
     test_application = {**found["test_application"], "redirect_uri": ""}
     webhook, terminals = found["webhook"]["secret"], without_pages(found)
     return {**kept, "webhook": webhook, "terminals": terminals, "test_application": test_application}
@@ -453,7 +454,8 @@ def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -
         assert running.end() < STOP_SECONDS_MAX
         assert running.process.returncode == 0
         page_url = before["terminals"][-1]["page_url"]
-        assert running.lines == [f"paydesk ready {before['base_url']}\n", f"virtual terminal {page_url}\n"]
+        ready, console = f"paydesk ready {before['base_url']}\n", f"console {before['console_url']}\n"
+        assert running.lines == [ready, console, f"virtual terminal {page_url}\n"]
     assert not any("Traceback" in line for line in running.errors)
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
         after = credentials(tmp_path)
@@ -542,6 +544,8 @@ def test_second_process_on_an_sqlite_file_is_refused(tmp_path: Path) -> None:
         beside = command("operators", "create", "--name", "ana", folder=tmp_path, PAYDESK_DATABASE_URL=url)
         assert beside.returncode == 1
         assert "in use by another Paydesk process" in beside.stderr
+        for way in ("in the console under Operators", "PAYDESK_BASE_URL", "PAYDESK_OPERATOR_TOKEN of an owner"):
+            assert way in beside.stderr
         checked = command("doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=url)
         assert (checked.returncode, checked.stdout) == (0, "No problems found.\n")
 

@@ -133,6 +133,7 @@ def test_requests_and_webhooks_are_shown(tmp_path: Path, command: tuple[str, ...
         assert shown.request("GET", "/nowhere/%1b%5b2J") == 404
         assert shown.request("GET", "/livez") == 200
         shown.wait(lambda text: "/nowhere/" in text)
+    assert any(re.match(r"console http://127\.0\.0\.1:\d+/console/enter\?key=", line) for line in shown.lines)
     following = shown.lines[next(at for at, line in enumerate(shown.lines) if begins in line) :]
     lines = [line for line in following if re.match(r"\d\d:\d\d:\d\d ", line)]
     for pattern in (

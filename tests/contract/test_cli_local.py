@@ -167,6 +167,7 @@ def test_operator_token_is_not_stored(database_url: str, tmp_path: Path) -> None
 
 def test_missing_tables_exit_1(tmp_path: Path) -> None:
     """The message has the command to run."""
+    (tmp_path / "paydesk.db").touch()
     for arguments in (("operators", "create", "--name", "ana"), ("doctor", "--invariants")):
         ended = command(*arguments, folder=tmp_path)
         assert (ended.returncode, ended.stdout) == (1, "")

@@ -37,7 +37,7 @@ WRONG_AMOUNTS = {
     "-24.90": "-24.90 is not an amount. It must be above zero, such as 24.90.",
     "0": "0 is not an amount. It must be above zero, such as 24.90.",
     "0.00": "0.00 is not an amount. It must be above zero, such as 24.90.",
-    "1,50": "1,50 is not an amount. Use a decimal point: 1.50.",
+    "1,500": "1,500 is not an amount. Use digits and a decimal point, such as 24.90.",
     "1.234,50": "1.234,50 is not an amount. Use a decimal point, and no separators of thousands: 1234.50.",
     "24.999": "24.999 is not an amount. It has more than 2 decimals. Use one such as 24.90.",
     "1e3": "1e3 is not an amount. Use digits and a decimal point, such as 24.90.",
@@ -394,6 +394,10 @@ def test_with_a_reason_cancel_and_refund_act_as_operator(folder: Path) -> None:
     (folder / "elsewhere").mkdir(exist_ok=True)
     shown = lines(run(folder / "elsewhere", "refund", paid_id, "4.90", "--reason", "It was broken.", **variables))
     assert (shown["amount"], shown["order status_detail"]) == ("4.90", "partially_refunded")
+    *_, refund = [line.split("\t") for line in run(folder, "get", paid_id).stdout.splitlines() if "REF" in line]
+    assert refund[1:] == ["4.90", "processed", "paydesk dev: It was broken."]
+    change = run(folder, "get", order_id).stdout
+    assert "\torders.cancel\t\tpaydesk dev: The customer has left.\n" in change
     refused = run(folder, "cancel", paid_id, "--reason", "Too late.", code=1)
     assert "(cannot_cancel_order)" in refused.stderr
     for wrong in (("--reason", " "), ("--reason", "Why", "--live")):
@@ -511,6 +515,7 @@ def test_amounts_of_every_form_are_accepted() -> None:
     """What the service takes passes the check unchanged."""
     for amount in ("5", "0.01", "24.9", "24.90", "007", "999999999999.99"):
         assert checked.amount(amount) == amount
+    assert (checked.amount("1,50"), checked.amount("24,9")) == ("1.50", "24.9")
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from free_port import free_port
 from paydesk_process import PAYDESK, command, environment, request
 
 READY_SECONDS_MAX = 30.0
-
-
-def free_port() -> int:
-    """A free port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -56,8 +56,11 @@ def test_good_settings() -> None:
         ({"public_url": "http://pay.example.com"}, "sent unencrypted"),
         ({"public_url": "http://10.1.2.3:8377"}, "sent unencrypted"),
         ({"public_url": "http://localhost.example.com"}, "sent unencrypted"),
+        ({"operator_public_url": "http://console.example.com"}, "PAYDESK_OPERATOR_PUBLIC_URL"),
+        ({"operator_public_url": "http://10.1.2.3:8378"}, "sent unencrypted"),
         ({"acquirer": "simulator"}, "no money would be charged"),
         ({"operator_listen": "127.0.0.1:8377"}, "separate listener"),
+        ({"operator_listen": "10.1.2.3:8378", "operator_public_url": None}, "PAYDESK_OPERATOR_PUBLIC_URL"),
     ],
 )
 def test_settings_that_are_refused(changes: dict[str, str | None], said: str) -> None:

@@ -93,7 +93,7 @@ def test_a_secret_is_rotated_in_three_steps(folder: Path, made: Any) -> None:
         (("change", "ID", "--url", "http://10.0.0.1/"), 1, "must resolve to public addresses only"),
         (("change", "ID", "--action", "order.sold"), 1, "'$.actions[0]' - must be one of order.created"),
         (("show", "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"), 1, "There is no such subscription."),
-        (("show", "x"), 1, "The id in the path is malformed."),
+        (("show", "x"), 1, "SUBSCRIPTION_ID is malformed: give an id as the lists show it."),
         (("show", ""), 2, "An id must not be empty."),
         (("drop", "ID", "7"), 1, "The subscription has no such valid secret."),
         (("promote", "ID"), 2, "SECRET_ID"),

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from command_line import command as run_here
-from forwarded import Got, free_port, hook, wait_until
+from forwarded import Got, hook, wait_until
+from free_port import free_port
 from paydesk_process import PAYDESK, command, credentials, dev, environment, request
 from webhook_validators import in_python
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from command_line import command
-from forwarded import Got, free_port, hook
+from forwarded import Got, hook
+from free_port import free_port
 from paydesk.orders import samples
 from webhook_validators import in_python
 
@@ -105,7 +106,7 @@ def test_no_receiver_exits_3(tmp_path: Path) -> None:
         (("order.failed", "--to", "http://a:99999/"), "--to must be a URL"),
         (("order.failed", "--to", "http://a/#x"), "must not have a fragment"),
         (("order.failed", "--to", "http://a/?data.id=1"), "must not have a parameter data.id of its own"),
-        (("order.failed", "--to", "http://a/", "--amount", "1,5"), "Use a decimal point: 1.5."),
+        (("order.failed", "--to", "http://a/", "--amount", "1,555"), "Use digits and a decimal point"),
         (("order.failed", "--to", "http://a/", "--status-detail", "x"), "has no status detail x"),
         (("order.failed", "--to", "http://a/", "--order", "\N{BELL}"), "is not the id of an order"),
     ],

@@ -38,6 +38,8 @@ KEPT = {
     "terminal_sessions": "terminals stay connected",
     "subscription_secrets": "made by operators",
     "operators": "made by operators",
+    "operator_links": "made by operators",
+    "operator_sessions": "operators stay signed in",
     "operator_audit": "what operators did",
     "operator_events": "what operators were alerted about",
     "database_mark": "never changed",
@@ -89,7 +91,7 @@ async def received(one: Resettable, count: int) -> list[dict[str, Any]]:
 def test_every_table_is_emptied_or_kept_for_a_reason() -> None:
     """A new table must be in one of the lists."""
     script = "\n".join(migration.script for migration in shipped())
-    tables = re.findall(r"^CREATE TABLE (\w+)", script, re.MULTILINE)
+    tables = re.findall(r"^CREATE TABLE (?!\w+_new\b)(\w+)", script, re.MULTILINE)
     assert sorted(tables) == sorted((*EMPTIED, *CHANGED, *KEPT))
     locked = LOCK_ON_POSTGRES.removeprefix("LOCK TABLE ").partition(" IN ")[0].split(", ")
     assert sorted(locked) == sorted((*EMPTIED, *CHANGED))
@@ -388,6 +390,7 @@ async def test_notification_of_a_removed_order_is_not_kept(one: Resettable) -> N
 
 
 @pytest.mark.sqlite_alone
+@pytest.mark.usefixtures("patient_database")
 async def test_reset_of_a_thousand_orders_is_fast(one: Resettable) -> None:
     """20 ms alone on SQLite; the limit allows for a loaded machine, and for PostgreSQL."""
     await one.subscribe()
@@ -402,5 +405,5 @@ async def test_reset_of_a_thousand_orders_is_fast(one: Resettable) -> None:
     began = time.perf_counter()
     assert (await one.reset()).status == 204
     seconds = time.perf_counter() - began
-    assert seconds < (0.5 if one.service.database.name == "sqlite" else 5), seconds
+    assert seconds < (1 if one.service.database.name == "sqlite" else 5), seconds
     assert (await one.counts("orders"))["orders"] == 0

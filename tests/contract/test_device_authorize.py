@@ -309,6 +309,7 @@ async def test_is_refused_as_the_permit_is(shop: Shop) -> None:
         ({"track2": "x"}, "unsupported_properties", "track2"),
     ],
 )
+@pytest.mark.sqlite_alone
 async def test_an_invalid_request_changes_nothing(shop: Shop, wrong: dict[str, Any], code: str, named: str) -> None:
     """It names the field; the permit is not taken."""
     lease_id = await at_terminal(shop.device)

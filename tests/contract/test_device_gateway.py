@@ -94,6 +94,7 @@ async def test_a_poll_without_a_hello_returns_stale_session(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "x", "٣"])
+@pytest.mark.sqlite_alone
 async def test_next_refuses_a_wait_out_of_bounds(desk: Desk, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
     from paydesk.device.polling import next_message

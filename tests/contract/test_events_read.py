@@ -66,6 +66,7 @@ async def test_an_empty_feed_has_a_next_cursor(service: Service) -> None:
     assert events_of(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
 
 
+@pytest.mark.sqlite_alone
 async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     """One more gets 429. Other tokens may wait, and requests that don't wait are not limited."""
     start = (await read(service)).body["next"]
@@ -83,6 +84,7 @@ async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     assert (await read(service, behind, wait=1)).status == 200
 
 
+@pytest.mark.sqlite_alone
 async def test_requests_of_disconnected_clients_stop_waiting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the longest interval of polls other requests may wait instead."""
     monkeypatch.setattr(handlers, "POLL_INTERVAL_SECONDS", (0.2, 1.0))
@@ -187,6 +189,7 @@ async def test_an_invalid_cursor_returns_property_value(service: Service) -> Non
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "1.5", "", "x", "٣"])
+@pytest.mark.sqlite_alone
 async def test_an_invalid_wait_returns_property_value(service: Service, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")

@@ -76,6 +76,7 @@ async def test_a_healthy_node(service: Service) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8377", "elsewhere.example", ""])
+@pytest.mark.sqlite_alone
 async def test_health_checks_accept_any_host(service: Service, host: str) -> None:
     """Load balancers ask by address, and some name no host at all."""
     for path in ("/livez", "/readyz"):
@@ -83,6 +84,7 @@ async def test_health_checks_accept_any_host(service: Service, host: str) -> Non
     assert (await exchange(service, head("GET", "/docs", host=host))).status in (400, 421)
 
 
+@pytest.mark.sqlite_alone
 async def test_draining(database: Database) -> None:
     """A node that is about to end is not ready, and lives."""
     readiness = Readiness(database, KEYS, SystemClock())

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from declared import applications, devices, operators, pages, public, tokens, virtual, virtual_pages
-from declared.attempt import Attempt, Table
+from declared import applications, console, devices, operators, pages, public, tokens, virtual, virtual_pages
+from declared.attempt import PAGES, Attempt, Table
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
 from paydesk.api import OPERATIONS
@@ -26,7 +26,10 @@ from service import Reply, Service, running
 
 pytestmark = pytest.mark.sqlite_alone
 
-TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, public)]
+TABLES = [
+    module.TABLE
+    for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, console, public)
+]
 SETTINGS = Settings(
     body_timeout_seconds=1,
     bearer_failures_per_minute=FAILURES,
@@ -73,7 +76,7 @@ async def test_every_declared_error_is_reached(database: Database, table: Table)
             )
         for operation in table.operations:
             for kind in errors_in_order(operation):
-                if kind.code not in FIRST:
+                if kind.code not in FIRST + table.elsewhere:
                     await _reach(table, await table.good(service, faulty, operation), kind)
 
 
@@ -91,7 +94,13 @@ async def test_each_attempt_succeeds_before_it_is_spoiled(database: Database, ta
 async def _running(database: Database) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
     faulty, clock = FaultyDatabase(database), MovableClock()
     async with running(
-        faulty, settings=SETTINGS, workers=False, development=True, clock=clock, has_fleet=True
+        faulty,
+        settings=SETTINGS,
+        workers=False,
+        development=True,
+        clock=clock,
+        has_fleet=True,
+        console_key=console.KEY,
     ) as service:
         yield replace(service, scene=replace(service.scene, clock=clock)), faulty
 
@@ -118,7 +127,7 @@ async def _reach(table: Table, attempt: Attempt, kind: ErrorKind) -> None:
 
 def _codes(table: Table, reply: Reply) -> set[str]:
     """Return the codes of the response, in the format of its surface."""
-    if table.name == "page" and reply.status != 408:  # which the server answers before any page
+    if table.name in PAGES and reply.status != 408:  # which the server answers before any page
         return _codes_of_page(html.unescape(reply.raw.decode()))
     if table.name == "token":
         assert set(reply.body) == FLAT

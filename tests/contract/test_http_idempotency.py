@@ -41,6 +41,7 @@ async def test_the_key_is_required(service: Service) -> None:
         ["X-Idempotency-Key: clé"],
     ],
 )
+@pytest.mark.sqlite_alone
 async def test_a_malformed_key(service: Service, fields: list[str]) -> None:
     """Too long, with a space, beyond ASCII: refused, and never cut to fit."""
     authorization = f"Authorization: Bearer {service.access_token}"

@@ -112,6 +112,16 @@ async def test_the_log_line_of_an_operator(service: Service, lines: Lines) -> No
     assert logged == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
 
 
+async def test_no_client_keeps_its_requests_out_of_the_log(service: Service, lines: Lines) -> None:
+    """A header of the console's pages has no effect on the interfaces."""
+    person = await operator(service)
+    headers = {**FORWARDED, "X-Paydesk-Background": "true"}
+    await service.request("GET", "/operator/v1/applications", token=person.token, headers=headers)
+    assert last(lines) == {"status": 200, "address": CLIENT, "operator_id": person.operator_id}
+    await service.request("GET", "/terminals/v1/list", headers=headers)
+    assert last(lines)["application_id"]
+
+
 async def test_the_log_line_of_a_seller_in_a_browser(service: Service, lines: Lines) -> None:
     """Not before the password was right; then with every page."""
     visitor: Browser = await browser(service, **FORWARDED)

@@ -87,9 +87,18 @@ async def test_a_similar_path_is_named(service: Service) -> None:
 
 async def test_any_other_path_names_the_reference(service: Service) -> None:
     """Which exists."""
-    for path in ("/", "/v1", "/nowhere", f"{ORDER}/events/1", "/v1/orderss", "/" + "v1/" * 400 + "orders"):
+    for path in ("/v1", "/v1/", "//", "/nowhere", f"{ORDER}/events/1", "/v1/orderss", "/" + "v1/" * 400 + "orders"):
         assert await message(service, "GET", path) == f"{NOT_FOUND.message} {DOCS}", path
     assert (await service.request("GET", "/docs", token=None)).status == 200
+
+
+async def test_the_root_leads_to_the_console(database: Database) -> None:
+    """On the listener that has it; the clients' listener in production has neither."""
+    async with running(database, workers=False, surfaces=("operator", "console", "public")) as service:
+        reply = await service.request("GET", "/", token=None)
+        assert (reply.status, reply.headers["location"]) == (303, "/console")
+    async with running(database, workers=False, surfaces=("application", "public")) as service:
+        assert await message(service, "GET", "/") == f"{NOT_FOUND.message} {DOCS}"
 
 
 async def test_operators_have_a_separate_listener(database: Database) -> None:

@@ -188,7 +188,7 @@ def test_stalled_connections_are_evicted_before_idle_ones(run: Any) -> None:
                 stack.callback(writer.close)
                 writer.write(long_answer(kib=0))
                 await reader.readuntil(b"\r\n\r\n")
-                assert await ended_after(client) < 0.5
+                assert await ended_after(client) < 2
             for reader, writer in idle:
                 writer.write(long_answer(kib=0))
                 await reader.readuntil(b"\r\n\r\n")

@@ -90,6 +90,19 @@ async def test_last_owner_is_not_demoted_revoked_or_deleted(service: Service) ->
     assert [line.action for line in await audited(service)] == ["operators.revoke", "operators.change"]
 
 
+async def test_owner_who_cannot_sign_in_is_not_the_last_one(service: Service) -> None:
+    """One who has not opened the link has neither a token nor a password. A password makes the difference."""
+    owner = await operator(service)
+    bea = await owner.did("POST", "operators", {"name": "Bea", "role": "owner", "email": "bea@shop.example"})
+    path = f"operators/{owner.operator_id}"
+    for method, tail, body in (("PATCH", "", {"role": "support"}), ("POST", "/revoke", None), ("DELETE", "", None)):
+        assert await owner.refused(method, f"{path}{tail}", body) == (409, "last_owner")
+    other = await owner.did("POST", "operators", {"name": "Eva", "role": "owner", "email": "eva@shop.example"})
+    await owner.did("POST", f"operators/{other['operator_id']}/revoke")
+    await service.scene.run("UPDATE operators SET password = 'x' WHERE operator_id = $1", bea["operator_id"])
+    await owner.did("POST", f"{path}/revoke")
+
+
 async def test_operator_without_changes_is_deleted(service: Service) -> None:
     """The token is refused, and what others did to the operator stays in the audit trail."""
     owner = await operator(service)

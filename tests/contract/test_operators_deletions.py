@@ -19,6 +19,7 @@ SELLER = {"email": "bia@shop.example", "name": "Bia", "country": "BRA", "currenc
 BASE = "/operator/v1/"
 NOT_DELETED = {
     "codes": "expires after ten minutes; its authorization is withdrawn with DELETE grants/{grant_id}",
+    "operators/{operator_id}/password-link": "expires after 24 h, and a newer one replaces it",
     "orders/{order_id}/refund": "money that is refunded stays refunded",
 }
 """What operators make without a DELETE of its own, each with the reason."""

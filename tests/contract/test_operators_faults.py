@@ -143,6 +143,7 @@ async def test_who_may_not_set_a_fault_and_where_there_is_none(database: Databas
         await set_fault(owner, consents, "drop")
 
 
+@pytest.mark.sqlite_alone
 async def test_there_are_no_faults_in_production(service: Service) -> None:
     """The paths do not exist there, also with a valid token."""
     owner = await operator(service)
@@ -193,6 +194,7 @@ async def ends(owner: Operator, order_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["twice", "out_of_order", "bad_signature", "old_timestamp", "drop", "late"])
+@pytest.mark.sqlite_alone
 async def test_the_demo_inbox_shows_the_fault(database: Database, kind: str) -> None:
     """A payment on a virtual terminal, with a fault on every second notification."""
     async with playing(database) as service:
@@ -246,9 +248,12 @@ async def shop(database: Database, answer: scene.Answering = scene.ok) -> AsyncI
         yield Shop(service, owner, receiver, subscription_id)
 
 
+SLOW_SECONDS = 0.8
+
+
 async def slowly(_: web.BaseRequest) -> web.StreamResponse:
-    """Answer after 0.3 s, far longer than an order takes."""
-    await asyncio.sleep(0.3)
+    """Answer after far longer than an order takes, also on a loaded machine."""
+    await asyncio.sleep(SLOW_SECONDS)
     return web.Response()
 
 
@@ -267,10 +272,10 @@ async def test_before_answer_notifies_before_the_response(database: Database) ->
         for _ in range(2):
             reply, seconds, was_first = await one.order()
             assert (reply.status, was_first) == (201, True)
-            assert 0.3 <= seconds < 4
+            assert SLOW_SECONDS <= seconds < 4
         assert seen == [200, 200]
         await one.owner.ask("DELETE", f"subscriptions/{one.subscription_id}/fault")
-        assert (await one.order())[1] < 0.3
+        assert (await one.order())[1] < SLOW_SECONDS
 
 
 async def test_before_answer_affects_one_of_every_n_orders(database: Database) -> None:
@@ -281,8 +286,8 @@ async def test_before_answer_affects_one_of_every_n_orders(database: Database) -
         for _ in range(4):
             reply, seconds, _was_first = await one.order()
             assert (await one.service.cancel(reply.body["id"])).status == 200
-            waited.append(seconds >= 0.3)
-            await asyncio.sleep(0.8)
+            waited.append(seconds >= SLOW_SECONDS)
+            await asyncio.sleep(SLOW_SECONDS + 0.5)
         assert waited == [False, True, False, True]
 
 
@@ -295,6 +300,7 @@ async def test_before_answer_does_not_wait_for_a_receiver_that_fails(database: D
         assert seconds < 3
 
 
+@pytest.mark.sqlite_alone
 async def test_before_answer_waits_five_seconds_at_most(database: Database) -> None:
     """A receiver that does not answer lets no order fail. A repeated request gets the stored response."""
     async with shop(database) as one:
@@ -339,7 +345,7 @@ async def test_other_faults_do_not_delay_the_response(database: Database) -> Non
         await set_fault(one.owner, not_created, "before_answer")
         reply, seconds, was_first = await one.order()
         assert (reply.status, was_first) == (201, False)
-        assert seconds < 0.3
+        assert seconds < SLOW_SECONDS
 
 
 async def test_orders_created_at_the_same_time_are_all_notified_before(database: Database) -> None:
@@ -381,4 +387,4 @@ async def test_a_fault_that_is_set_during_a_request_affects_the_next_one(databas
         one.receiver.answer = slowly
         reply, seconds, was_first = await one.order()
         assert (reply.status, was_first) == (201, True)
-        assert seconds >= 0.3
+        assert seconds >= SLOW_SECONDS

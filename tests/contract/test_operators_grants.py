@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from accounts import other_seller
+from accounts import other_application, other_seller
 from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
 from paydesk.core.clock import rfc3339
 from paydesk.operators import credentials
-from paydesk.storage.database import Database
+from paydesk.operators.authorizations import LISTS_OF_APPLICATION
+from paydesk.storage.database import Database, Transaction
 from service import Reply, Service, running
 
 BASE = "/operator/v1/grants"
@@ -94,6 +95,7 @@ async def test_list_has_application_scope_and_dates(desk: Desk) -> None:
     expected = {
         "id": grant["id"],
         "seller_id": service.seller_id,
+        "seller_name": "Shop",
         "client_id": str(service.scene.application.application_id),
         "application_name": "Till",
         "scope": "read",
@@ -113,6 +115,65 @@ async def test_list_has_application_scope_and_dates(desk: Desk) -> None:
     assert {one["id"] for one in listed} < set(found)
     assert (await desk.request("GET", "?seller=1")).body == {"data": []}
     assert (await desk.request("GET", "?seller=x")).code == "property_value"
+
+
+async def test_one_grant_is_shown(desk: Desk) -> None:
+    """As in the list; an id in lower case is the same, and an unknown one is refused."""
+    listed = (await desk.request("GET")).body["data"]
+    for one in listed:
+        assert (await desk.request("GET", f"/{one['id'].lower()}")).body == one
+    unknown = await desk.request("GET", f"/{UNKNOWN}-{desk.service.seller_id}")
+    assert (unknown.status, unknown.code) == (404, "grant_not_found")
+    assert (await desk.request("GET", "/x")).status == 400
+
+
+async def test_list_of_an_application_and_by_status(desk: Desk) -> None:
+    """`application` and `status` choose rows, alone and together, on pages of any size; other values are refused."""
+    service = desk.service
+    other = await other_application(service)
+    third = await other_seller(service)
+    made, _ = await desk.authorized()
+    assert (await desk.request("DELETE", f"/{made}")).status == 204
+
+    async def listed(query: str) -> set[tuple[int, str, bool]]:
+        found, after = [], ""
+        while True:
+            page = (await desk.request("GET", f"?{query}&limit=1{after}")).body
+            found += page["data"]
+            if "next" not in page:
+                return {(one["seller_id"], one["id"], "withdrawn_date" in one) for one in found}
+            after = f"&after={page['next']}"
+
+    client_ids = {str(one.scene.application.application_id) for one in (service, other, third)}
+    of_each = {client_id: await listed(f"application={client_id}") for client_id in client_ids}
+    assert all(of_each.values())
+    assert len(set().union(*of_each.values())) == sum(map(len, of_each.values()))
+    assert set().union(*of_each.values()) == await listed("")
+    client_id = str(service.scene.application.application_id)
+    own = of_each[client_id]
+    assert {seller for seller, _, _ in own} == {service.seller_id}
+    assert await listed(f"application={client_id}&seller={service.seller_id}") == own
+    assert await listed(f"application={client_id}&seller={third.seller_id}") == set()
+    assert await listed("status=withdrawn") == {(service.seller_id, made, True)}
+    assert await listed(f"status=valid&application={client_id}") == own - {(service.seller_id, made, True)}
+    assert await listed("application=1") == set()
+    for query in ("application=x", "application=", "status=gone"):
+        assert (await desk.request("GET", f"?{query}")).code == "property_value"
+
+
+@pytest.mark.parametrize("status", ["valid", "withdrawn"])
+async def test_those_of_an_application_are_found_by_index(desk: Desk, status: str) -> None:
+    """Among the authorizations of many sellers."""
+    sql, args = LISTS_OF_APPLICATION[status], (0, "", 10, 2**63 - 1, 1)
+
+    async def explained(tx: Transaction) -> str:
+        if desk.service.database.name == "sqlite":
+            return str(await tx.all(f"EXPLAIN QUERY PLAN {sql}", *args))
+        await tx.run("SET LOCAL enable_seqscan = off")
+        await tx.run("SET LOCAL enable_bitmapscan = off")
+        return str(await tx.all(f"EXPLAIN {sql}", *args))
+
+    assert f"authorizations_{status}" in await desk.service.database.write(explained)
 
 
 async def test_withdrawn_grant_ends_its_tokens_and_codes(desk: Desk) -> None:

@@ -152,6 +152,7 @@ async def test_events_are_listed_newest_first(database: Database, clock: Movable
 
 
 @pytest.mark.parametrize("after", ["1", "1.2", "x.1.2", "1.x.y", "99999999999999999999.1.y", "1.2.%00", ""])
+@pytest.mark.sqlite_alone
 async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after: str) -> None:
     """A cursor is the `next` of a page."""
     desk = await operator(service, "support")
@@ -159,6 +160,7 @@ async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after:
 
 
 @pytest.mark.parametrize("noun", ["orders", "refunds", "reversals", "inquiries"])
+@pytest.mark.sqlite_alone
 async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun: str) -> None:
     """The same for lists whose cursor is an id and a seller. A point in the id is not an error: no id follows it."""
     desk = await operator(service, "support")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
+
+import pytest
 
 from accounts import other_seller
 from operator_calls import Operator, operator
-from paydesk.core.clock import MovableClock
+from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -74,9 +77,96 @@ async def test_orders_are_filtered(database: Database) -> None:
         )
 
 
+async def test_orders_are_filtered_by_card_payer_application_kind_and_time(database: Database) -> None:
+    """Alone and combined; a date includes its whole day."""
+    clock = MovableClock()
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        desk, made = await operator(service), []
+        for number in range(4):
+            payer = {"payer": {"email": f"p{number % 2}@shop.example"}}
+            made.append(await order_of(service, clock, **payer))
+        ids = [order["id"] for order in reversed(made)]
+        await database.write(lambda tx: tx.run("UPDATE orders SET live = 1 WHERE order_id = $1", ids[0]))
+        await database.write(lambda tx: tx.run("UPDATE orders SET application_id = 7 WHERE order_id = $1", ids[1]))
+        dates = {order["id"]: quote(order["created_date"]) for order in made}
+        terminal = made[0]["config"]["point"]["terminal_id"]
+        application = made[0]["integration_data"]["application_id"]
+        day, next_day = (rfc3339(clock.now_ms() + days * 86_400_000)[:10] for days in (0, 1))
+        for query, expected in (
+            ("payer_email=p1@shop.example", [ids[0], ids[2]]),
+            ("payer_email=P1@Shop.example&live=true", [ids[0]]),
+            ("payer_email=P1@SHOP.EXAMPLE", [ids[0], ids[2]]),
+            ("payer_email=P1@shop.exampl", []),
+            ("application=7", [ids[1]]),
+            (f"application={application}&live=false", ids[2:]),
+            ("live=true", ids[:1]),
+            ("live=false", ids[1:]),
+            ("live=true&status=created", ids[:1]),
+            ("live=false&status=canceled", []),
+            (f"terminal_id={terminal}", ids[3:]),
+            (f"terminal_id={terminal}&live=true", []),
+            (f"terminal_id={terminal}&application={application}&status=created", ids[3:]),
+            (f"since={dates[ids[1]]}", ids[:2]),
+            (f"until={dates[ids[1]]}", ids[1:]),
+            (f"since={dates[ids[2]]}&until={dates[ids[1]]}", ids[1:3]),
+            (f"since={dates[ids[2]]}&live=false&limit=1", ids[1:2]),
+            (f"until={dates[ids[1]]}&live=false", ids[1:]),
+            (f"since={day}&until={day}", ids),
+            (f"since={next_day}", []),
+            ("until=1969-01-01", []),
+        ):
+            assert await listed(desk, query) == expected, query
+        found, after = [], ""
+        while True:
+            page = await desk.did("GET", f"orders?live=false&limit=1&until={dates[ids[1]]}{after}")
+            found += [order["id"] for order in page["data"]]
+            if "next" not in page:
+                break
+            after = f"&after={page['next']}"
+        assert found == ids[1:]
+
+
+@pytest.mark.parametrize("outcome", ["approved", "declined"])
+async def test_orders_are_found_by_the_last_digits_of_their_card(database: Database, outcome: str) -> None:
+    """Whether it paid or was declined; the list shows them."""
+    async with running(database, workers=False) as service:
+        desk, device = await operator(service), await service.device(await service.terminal())
+        order_id = (await service.create(device.terminal)).body["id"]
+        lease_id = order_id[3:]
+        assert (await device.ack(lease_id)).status == 200
+        assert (await device.authorizing(lease_id)).status == 200
+        card = {"first_digits": "503175", "last_digits": "6351", "entry_mode": "chip"}
+        reply = (
+            await device.approve(lease_id, card=card)
+            if outcome == "approved"
+            else await device.result(lease_id, outcome="declined", status_detail="insufficient_amount", card=card)
+        )
+        assert reply.status == 200, reply.body
+        (order,) = (await desk.did("GET", "orders?last_digits=6351"))["data"]
+        assert (order["id"], order["last_digits"]) == (order_id, "6351")
+        assert await listed(desk, "last_digits=6351&since=2020-01-01&status=created") == []
+        assert await listed(desk, "last_digits=6352") == []
+
+
 async def test_invalid_filters_return_400(service: Service) -> None:
-    """For status, seller, limit, cursor, terminal and reference."""
+    """For each parameter; the error names it."""
     desk = await operator(service)
-    for query in ("status=open", "status=expired", "seller=x", "limit=0", "after=x", "terminal_id=%00"):
+    for query in (
+        "status=open",
+        "state=open",
+        "status=created&state=created",
+        "seller=x",
+        "limit=0",
+        "after=x",
+        "terminal_id=%00",
+        "last_digits=635",
+        "live=yes",
+        "application=x",
+        "payer_email=x",
+        "payer_email=%00@x",
+        "since=today",
+        "until=2026-13-01",
+    ):
         assert await desk.refused("GET", f"orders?{query}") == (400, "property_value"), query
     assert await desk.refused("GET", "orders?external_reference=%0A") == (400, "property_value")

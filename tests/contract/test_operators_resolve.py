@@ -15,7 +15,7 @@ from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.payments.acquirer import NotFound, Unknown
 from paydesk.storage.database import Database
-from resolving_scene import REASON, THREE_MINUTES_MS, scene, typed, unknown, until
+from resolving_scene import REASON, THREE_MINUTES_MS, advancing, scene, typed, unknown, until
 from service import Device, Reply, Service, approved
 
 ROUNDS_MAX = 600
@@ -105,9 +105,7 @@ async def test_approval_after_resolved_decline_is_reversed(database: Database, c
         clock.advance(THREE_MINUTES_MS)
         failed = await person.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
         acquirer.say(SAID)
-        clock.advance(THREE_MINUTES_MS)
-        service.database.signals.notify(["clock"])
-        reversal = await until(service, order_id, status="reversed")
+        reversal = await advancing(service, clock, until(service, order_id, status="reversed"))
         assert acquirer.reversed_keys == [reversal["id"]]
         assert reversal["confirmed"] == "approved"
         assert await service.get(order_id) == failed
@@ -129,9 +127,8 @@ async def test_reversing_order_can_only_be_declined(database: Database, clock: M
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
         await person.did("POST", path, {"outcome": "declined", "reason": REASON})
         acquirer.answer(UNDONE)
-        clock.advance(THREE_MINUTES_MS)
-        service.database.signals.notify(["clock"])
-        assert (await until(service, order_id, status="ended"))["outcome"] == "not_found"
+        ended = await advancing(service, clock, until(service, order_id, status="ended"))
+        assert ended["outcome"] == "not_found"
 
 
 @pytest.mark.parametrize("rounds", short_and_long(20, 60))
@@ -172,6 +169,7 @@ async def _one_round(service: Service, device: Device, person: Operator, clock: 
     return "terminal"
 
 
+@pytest.mark.sqlite_alone
 async def test_resolve_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """The lists of inquiries, reversals and events show the open work."""
     async with scene(database, clock, None) as (service, device, person):
@@ -206,6 +204,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
 
 
 @pytest.mark.parametrize("query", ["reversals?status=lost", "inquiries?open=perhaps"])
+@pytest.mark.sqlite_alone
 async def test_unknown_filter_value_returns_400(service: Service, query: str) -> None:
     """An unknown value does not return the whole list."""
     assert await (await operator(service)).refused("GET", query) == (400, "property_value")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -27,12 +29,59 @@ async def found(owner: Operator, terminal_id: str) -> dict[str, Any]:
     return document
 
 
+async def ids_of(owner: Operator, query: str) -> list[str]:
+    """Return the ids that the list with these filters has."""
+    return [one["id"] for one in (await owner.did("GET", f"terminals?{query}"))["data"]]
+
+
 async def new_pos(owner: Operator) -> dict[str, Any]:
     """Create a point of sale in a new store."""
     seller_id = owner.service.seller_id
     shop = await owner.did("POST", "stores", {"seller_id": seller_id, "name": "Shop"})
     body = {"seller_id": seller_id, "store_id": shop["store_id"], "external_pos_id": uuid.uuid4().hex[:8]}
     return await owner.did("POST", "pos", body)
+
+
+async def test_terminal_has_the_names_of_its_place(service: Service, owner: Operator) -> None:
+    """Alone as in the list; the version of its app is that of its last start."""
+    terminal = await service.terminal()
+    assert "app_version" not in await found(owner, terminal.id)
+    for version in ("1.0", "1.1"):
+        device = await service.device(terminal)
+        await device.post("/hello", {"boot_id": str(uuid.uuid4()), "app_version": version, "journal": []})
+    one = await owner.did("GET", f"terminals/{terminal.id}")
+    assert one == await found(owner, terminal.id)
+    names = [one[name] for name in ("seller_name", "store_name", "pos_name", "app_version")]
+    assert names == [service.scene.seller.name, "Shop", "Till", "1.1"]
+    assert await owner.refused("GET", "terminals/NEWLAND_N950__NONE") == (404, "terminal_not_found")
+
+
+async def test_terminals_are_filtered(service: Service, owner: Operator) -> None:
+    """By presence, mode, kind and text; characters of patterns stand for themselves."""
+    tested, live = await service.terminal(terminal_id="M__a_1"), await service.terminal(live=True, mode="STANDALONE")
+    await service.terminal(terminal_id="M__ab1")
+    await owner.did("PATCH", f"stores/{(await found(owner, live.id))['store_id']}", {"name": "100% Café"})
+    seen = {"online": 44_000, "degraded": 46_000, "offline": 121_000}
+    for status, age_ms in seen.items():
+        now_ms = int(time.time() * 1000)
+        await service.scene.run(
+            "UPDATE terminals SET last_seen_ms = $1 WHERE terminal_id = $2", now_ms - age_ms, live.id
+        )
+        assert (await found(owner, live.id))["status"] == status
+        for asked in seen:
+            assert (live.id in await ids_of(owner, f"status={asked}")) == (asked == status)
+    assert await ids_of(owner, "mode=STANDALONE") == await ids_of(owner, "live=true") == [live.id]
+    assert await ids_of(owner, "live=false&q=A_1") == [tested.id]
+    assert await ids_of(owner, "q=%25%20caf") == await ids_of(owner, "q=shop&live=true&mode=PDV") + [live.id]
+    assert await ids_of(owner, "q=" + quote((await found(owner, tested.id))["external_pos_id"])) == [tested.id]
+    assert await ids_of(owner, "virtual=true") == []
+    await service.scene.run(
+        "UPDATE terminals SET is_virtual = 1, script = 'approved' WHERE terminal_id = $1", tested.id
+    )
+    assert await ids_of(owner, "virtual=true") == [tested.id]
+    assert tested.id not in await ids_of(owner, "virtual=false")
+    for query in ("status=on", "mode=X", "live=1", "virtual=1", f"q={'a' * 201}", "q=%00"):
+        assert await owner.refused("GET", f"terminals?{query}") == (400, "property_value")
 
 
 async def test_terminal_is_changed(service: Service, owner: Operator) -> None:
@@ -56,12 +105,15 @@ async def test_terminal_is_changed(service: Service, owner: Operator) -> None:
         **before,
         "operating_mode": "SELF_SERVICE",
         "pos_id": pos["pos_id"],
+        "pos_name": pos["name"],
+        "external_pos_id": pos["external_pos_id"],
         "store_id": pos["store_id"],
     }
     lines = await audited(service)
     assert [line.action for line in lines if line.subject == terminal.id] == ["terminals.change"] * 4
+    shown_only = ("created_date", "status", "seller_name", "store_name", "pos_name", "external_pos_id")
     assert lines[2].before == {
-        **{name: value for name, value in before.items() if name not in ("created_date", "status")},
+        **{name: value for name, value in before.items() if name not in shown_only},
         "script": None,
         "tip_percentages": None,
     }

@@ -207,7 +207,7 @@ async def test_pairing_anew_replaces_the_token(service: Service, owner: Operator
     assert (busy.status, busy.code, order_id in busy.details[0]) == (409, "in_use", True)
     assert (await service.cancel(order_id)).status == 200
     made = await owner.did("POST", path_of(codes), {**body, "replace": True})
-    assert made == {**place, "operating_mode": "UNDEFINED"}
+    assert made == {**place, "operating_mode": "UNDEFINED", "app_version": made["app_version"]}
     after = Terminal(made["id"], (await poll(service, codes)).body["device_token"])
     assert after.token != before.token
     assert (await device.next(0)).status == 401

@@ -98,6 +98,7 @@ async def test_a_report_of_anything_else_is_refused(service: Service) -> None:
 
 
 @pytest.mark.parametrize("malformed", ["x", "%00", "é", "' OR 1=1"])
+@pytest.mark.sqlite_alone
 async def test_a_malformed_id_is_refused(service: Service, malformed: str) -> None:
     """Before the database sees it."""
     device = await service.device(await service.terminal())

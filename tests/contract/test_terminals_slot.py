@@ -172,6 +172,7 @@ async def test_who_may_release(service: Service) -> None:
     assert await person.refused("GET", "terminals/NEWLAND/queue") == (400, "invalid_path_param")
 
 
+@pytest.mark.sqlite_alone
 async def test_the_command_line_shows_and_releases(service: Service, tmp_path: Path) -> None:
     """In words, with the command that frees the terminal; exit code 1 once the card may be charged."""
     terminal, person = await service.terminal(), await operator(service, "operator")

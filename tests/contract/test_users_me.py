@@ -41,6 +41,7 @@ async def test_another_seller_gets_its_own(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("stored", "country", "site"), COUNTRIES)
+@pytest.mark.sqlite_alone
 async def test_the_country_has_two_letters_and_a_site(service: Service, stored: str, country: str, site: str) -> None:
     """Sellers are stored with three letters."""
     await service.scene.run("UPDATE sellers SET country = $2 WHERE seller_id = $1", service.seller_id, stored)

@@ -81,6 +81,7 @@ async def _received(service: Service, order_id: str) -> list[str]:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.sqlite_alone
 async def test_every_card(service: Service) -> None:
     """An approved one is charged, one with the name of a detail is declined with it; the slow one is approved late."""
 
@@ -142,6 +143,7 @@ async def test_an_inserted_card_needs_its_pin(service: Service, virtual: Virtual
     assert not any(PIN in message.text for message in service.fleet.display(virtual.id).messages)
 
 
+@pytest.mark.sqlite_alone
 async def test_three_wrong_pins(service: Service, virtual: Virtual) -> None:
     """The card is blocked, the acquirer is not asked, and the next order ends the request to remove the card."""
     order_id = await _asked(virtual)
@@ -204,6 +206,7 @@ async def test_the_application_cancels(service: Service, virtual: Virtual) -> No
     await ended(service, order_id, "canceled")
 
 
+@pytest.mark.sqlite_alone
 async def test_power_is_lost_in_the_middle(service: Service, virtual: Virtual) -> None:
     """Before the card: the order is resumed and paid. While it is authorized: it is charged once."""
     order_id = await _asked(virtual)

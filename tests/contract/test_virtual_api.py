@@ -126,6 +126,7 @@ async def test_options_of_a_new_terminal(service: Service) -> None:
         ({"seller_id": 1160535239}, "property_value", "$.seller_id"),
     ],
 )
+@pytest.mark.sqlite_alone
 async def test_an_invalid_field_creates_nothing(service: Service, body: dict[str, Any], code: str, path: str) -> None:
     """The error names it."""
     before = await _pos_ids(service)
@@ -346,6 +347,7 @@ async def test_a_shared_point_of_sale_stays(service: Service) -> None:
     assert pos["pos_id"] in await _pos_ids(service)
 
 
+@pytest.mark.sqlite_alone
 async def test_wait_until_a_screen(service: Service) -> None:
     """The response is sent when the terminal shows it, and at the end of the time with the one that it has."""
     virtual, loop = await create(service), asyncio.get_running_loop()
@@ -365,6 +367,7 @@ async def test_wait_until_a_screen(service: Service) -> None:
         assert reply.details[0].startswith(detail)
 
 
+@pytest.mark.sqlite_alone
 async def test_waiting_requests_are_bounded(service: Service) -> None:
     """Per terminal; the next one is refused until one has its answer."""
     virtual, other = await create(service), await create(service)
@@ -379,6 +382,7 @@ async def test_waiting_requests_are_bounded(service: Service) -> None:
     assert (await virtual.screen("off"))["screen"] == "off"
 
 
+@pytest.mark.sqlite_alone
 async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
     """A request between the two stops gets 503, not an internal error."""
     virtual = await create(service)
@@ -389,6 +393,7 @@ async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
     assert (await virtual.try_to("reboot")).status == 404
 
 
+@pytest.mark.sqlite_alone
 async def test_a_stopping_service_ends_waits(database: Database) -> None:
     """At once, with the screen; later requests get 503, and change nothing."""
     async with playing(database) as service:

@@ -23,6 +23,7 @@ from paydesk.sandbox.inbox_checks import NO_SECRET, check
 from paydesk.sandbox.inbox_view import ShownNotification
 from paydesk.sandbox.operations import OPERATIONS
 from paydesk.storage.database import Database
+from paydesk.web import statuses
 from paydesk.webhooks import subscriptions
 from paydesk.webhooks.mistakes import NamedSecret
 from paydesk.webhooks.signature import manifest, standard_headers, x_signature
@@ -166,7 +167,7 @@ def test_status_and_its_detail_are_shown_apart_from_the_body() -> None:
     """With the version and the attempt."""
     one = shown(signed(x_retry="3"))
     assert (one.status, one.status_detail, one.version, one.attempt) == ("processed", "accredited", "3", "4")
-    assert one.look == ("ok", "check")
+    assert one.look == ("ok", "check", "Processed")
 
 
 @pytest.mark.parametrize("retry", ["", "-1", "x", "1" * 30, "\xb2"])
@@ -182,7 +183,7 @@ def test_any_status_can_be_shown(data: Any) -> None:
     """A sender may send anything."""
     one = shown({}, json.dumps({"action": "a", "data": data}).encode())
     assert len(one.status) <= inbox_view.TEXT_CHARACTERS_MAX + 1
-    assert one.look == inbox_view.OTHER_LOOK
+    assert one.look == statuses.OTHER
 
 
 def test_long_body_keeps_its_action_and_order() -> None:

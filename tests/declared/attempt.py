@@ -17,6 +17,9 @@ from paydesk.operation import Operation, Surface
 from raw_http import exchange, head
 from service import Device, Reply, Service
 
+PAGES = ("page", "console")
+"""The surfaces whose bodies are forms and whose errors are pages."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -71,7 +74,7 @@ class Attempt:
         return replace(self, paths={**self.paths, **paths})
 
     def _encoded(self, body: Any) -> bytes:
-        is_form = self.operation.surface == "page"
+        is_form = self.operation.surface in PAGES
         return urllib.parse.urlencode(body).encode() if is_form else json.dumps(body).encode()
 
 
@@ -105,7 +108,10 @@ Good = Callable[[Service, FaultyDatabase, Operation], Awaitable[Attempt]]
 class Table(Ways):
     """A surface: its operations, their good requests, and the ways that are its own."""
 
-    def __init__(self, surface: Surface, good: Good, *, needs_more: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, surface: Surface, good: Good, *, needs_more: tuple[str, ...] = (), elsewhere: tuple[str, ...] = ()
+    ) -> None:
+        """`needs_more`: operations whose good request does not succeed yet; `elsewhere`: errors reached elsewhere."""
         super().__init__()
-        self.name, self.good, self.needs_more = surface, good, needs_more
+        self.name, self.good, self.needs_more, self.elsewhere = surface, good, needs_more, elsewhere
         self.operations = [operation for operation in OPERATIONS if operation.surface == surface]

@@ -11,13 +11,20 @@ from declared.attempt import Attempt, Table
 from declared.virtual import one_more
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, operator
+from operator_people import PASSWORD, Person, begin_session, make_person
 from pairing_scene import ask_to_pair
+from paydesk.core import ids
 from paydesk.operation import Operation
 from refund_scene import paid
 from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
 UNKNOWN_UUID = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
+
+RECORDED = """
+INSERT INTO recorded_requests (entry_id, request_id, method, path, operation, status, duration_us, replayed, address,
+                               user_agent, created_ms)
+VALUES ($1, 'a', 'GET', '/v1/orders', 'search_orders', 200, 1, 0, '127.0.0.1', '', 1)"""
 
 VALID_BODIES: dict[str, Any] = {
     "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
@@ -28,6 +35,7 @@ VALID_BODIES: dict[str, Any] = {
     "operator_password_seller": {},
     "operator_create_operators": {"name": "Eva", "role": "support"},
     "operator_change_operator": {"name": "Eva"},
+    "operator_change_own_password": {"current_password": PASSWORD, "password": "quite different words in a row"},
     "operator_create_stores": {"seller_id": "$seller", "name": "Main street"},
     "operator_create_pos": {"seller_id": "$seller", "store_id": "$store", "external_pos_id": "TILL2"},
     "operator_create_terminals": {"seller_id": "$seller", "script": "ignore"},
@@ -45,8 +53,11 @@ VALID_BODIES: dict[str, Any] = {
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "operator_replay_deliveries": {"subscription_id": "$subscription"},
+    "operator_send_delivery_to": {"url": "http://127.0.0.1:9/hooks"},
+    "operator_verify_delivery": {"headers": {"X-Signature": "ts=1,v1=0a1b2c"}, "body_base64": "e30="},
     "clock_move": {"advance": "1s"},
     "dev_reset": {},
+    "operator_send_request": {},
 }
 """The bodies of valid requests; values with `$` are replaced by ids of the scene."""
 
@@ -59,25 +70,28 @@ NEEDS_MORE = (
     "operator_resolve_order",
     "operator_resolve_reversal",
     "operator_withdraw_grant",
+    "operator_change_own_password",
+    "operator_send_request",
 )
-"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval or
-a grant: see other tests."""
+"""These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval,
+a grant, a person or a request of an application: see other tests."""
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
     scene, one = service.scene, await operator(service)
-    ids: dict[str, Any] = {"$seller": scene.seller.seller_id, "$application": scene.application.application_id}
+    known: dict[str, Any] = {"$seller": scene.seller.seller_id, "$application": scene.application.application_id}
     await service.terminal()
     if operation.name == "operator_create_pos":
-        ids["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
+        known["$store"] = (await one.did("GET", "stores?limit=1"))["data"][0]["store_id"]
     if operation.name == "operator_replay_deliveries":
-        ids["$subscription"] = await _subscribe(service, one)
+        known["$subscription"] = await _subscribe(service, one)
     return Attempt(
         service,
         database,
         operation,
         one.token,
-        body=_filled(VALID_BODIES.get(operation.name), ids),
+        body=_filled(VALID_BODIES.get(operation.name), known),
+        query="?q=A-1" if operation.name == "operator_search" else "",
         paths=await _paths(service, operation, one),
         operator=one,
     )
@@ -94,6 +108,7 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "reversal_id": NO_ID,
         "operator_id": one.operator_id,
     }
+    paths |= await _of_accounts(service, operation, one)
     if operation.path.startswith(("/operator/v1/stores/{", "/operator/v1/pos/{")):
         made = await one.did("POST", "stores", {"seller_id": service.seller_id, "name": "Shop"})
         paths["store_id"] = str(made["store_id"])
@@ -123,6 +138,27 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
     return paths
 
 
+async def _of_accounts(service: Service, operation: Operation, one: Operator) -> dict[str, str]:
+    """Return the ids of a grant, a person, a session and a recorded request, as far as the operation needs them."""
+    if operation.name == "operator_get_grant":
+        return {"grant_id": (await one.did("GET", f"grants?seller={service.seller_id}"))["data"][0]["id"]}
+    if operation.name == "operator_create_password_link":
+        return {"operator_id": (await _person(service)).operator_id}
+    if "{session_id}" in operation.path:
+        await begin_session(service, one.operator_id)
+        return {"session_id": (await one.did("GET", "sessions"))["data"][0]["session_id"]}
+    if "{entry_id}" in operation.path:
+        entry_id = ids.ulid(service.clock.now_ms())
+        await service.scene.run(RECORDED, entry_id)
+        return {"entry_id": entry_id}
+    return {}
+
+
+async def _person(service: Service) -> Person:
+    """Add an operator with an e-mail address and a password."""
+    return await make_person(service, email=f"{uuid.uuid4().hex}@shop.example")
+
+
 async def _subscribe(service: Service, one: Operator) -> str:
     """Subscribe the application; return the subscription's id."""
     body = {"client_id": service.scene.application.application_id, "url": "https://8.8.8.8/hooks"}
@@ -137,10 +173,10 @@ async def _delivery(service: Service, one: Operator) -> str:
     return str(listed[0]["id"])
 
 
-def _filled(body: Any, ids: dict[str, Any]) -> Any:
+def _filled(body: Any, known: dict[str, Any]) -> Any:
     if body is None:
         return None
-    return {name: ids.get(value, value) if isinstance(value, str) else value for name, value in body.items()}
+    return {name: known.get(value, value) if isinstance(value, str) else value for name, value in body.items()}
 
 
 TABLE = Table("operator", _valid, needs_more=NEEDS_MORE)
@@ -149,8 +185,8 @@ operator_orders.register(TABLE)
 
 
 @TABLE.way("forbidden")
-async def _support(attempt: Attempt) -> Reply:
-    return await attempt.send(token=(await operator(attempt.service, "support")).token)
+async def _viewer(attempt: Attempt) -> Reply:
+    return await attempt.send(token=(await operator(attempt.service, "viewer")).token)
 
 
 @TABLE.way("clock_show/forbidden", "clock_move/forbidden", "dev_reset/forbidden")
@@ -179,6 +215,7 @@ async def _many_actions(attempt: Attempt) -> Reply:
 )
 async def _unknown_id(attempt: Attempt) -> Reply:
     unknown = {"client_id": UNKNOWN_NUMBER, "user_id": UNKNOWN_NUMBER, "operator_id": NO_ID, "secret_id": NO_ID}
+    unknown["grant_id"] = f"{NO_ID}-{UNKNOWN_NUMBER}"
     return await attempt.at(**unknown).send()
 
 
@@ -341,6 +378,58 @@ async def _email_of_another(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "email": "taken@shop.example"})
 
 
+@TABLE.way("operator_create_operators/email_taken", "operator_change_operator/email_taken")
+async def _email_of_another_operator(attempt: Attempt) -> Reply:
+    return await attempt.send(body={**attempt.body, "email": (await _person(attempt.service)).email})
+
+
+@TABLE.way("operator_list_sessions/forbidden", "operator_end_sessions/forbidden")
+async def _sessions_of_others(attempt: Attempt) -> Reply:
+    support = await operator(attempt.service, "support")
+    return await replace(attempt, query="?operator=all").send(token=support.token)
+
+
+@TABLE.way("operator_end_sessions/property_value")
+async def _sessions_of_a_name(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?operator=ana").send()
+
+
+@TABLE.way("operator_search/property_value", "operator_figures/property_value")
+async def _malformed_query(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?q=%00&day=x").send()
+
+
+@TABLE.way("cannot_send_again")
+async def _request_without_an_application(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("request_not_found")
+async def _unknown_request(attempt: Attempt) -> Reply:
+    return await attempt.at(entry_id=NO_ID).send()
+
+
+@TABLE.way("session_not_found")
+async def _unknown_session(attempt: Attempt) -> Reply:
+    return await attempt.at(session_id=NO_ID).send()
+
+
+@TABLE.way("operator_create_password_link/cannot_sign_in")
+async def _link_for_a_program(attempt: Attempt) -> Reply:
+    return await attempt.at(operator_id=_operator(attempt).operator_id).send()
+
+
+@TABLE.way("cannot_sign_in")
+async def _program_without_password(attempt: Attempt) -> Reply:
+    return await attempt.send()
+
+
+@TABLE.way("wrong_password")
+async def _wrong_own_password(attempt: Attempt) -> Reply:
+    token = await begin_session(attempt.service, (await _person(attempt.service)).operator_id)
+    return await attempt.send(token=token, body={**attempt.body, "current_password": "wrong"})
+
+
 @TABLE.way("operator_delete_application/in_use", "operator_delete_seller/in_use")
 async def _with_a_grant(attempt: Attempt) -> Reply:
     return await attempt.send()
@@ -433,7 +522,7 @@ async def _delivery_to_paused_subscription(attempt: Attempt) -> Reply:
     return await attempt.send()
 
 
-@TABLE.way("operator_resend_delivery/subscription_ended")
+@TABLE.way("operator_resend_delivery/subscription_ended", "operator_send_delivery_to/subscription_ended")
 async def _delivery_to_deleted_subscription(attempt: Attempt) -> Reply:
     await _delete_subscription(attempt, attempt.paths["delivery_id"].partition(".")[2])
     return await attempt.send()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +27,7 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     bodies: dict[str, Any] = {
         "create_virtual_terminal": {"script": "ignore"},
         "act_on_virtual_terminal": {"action": "reboot"},
+        "create_order_on_virtual_terminal": {"amount": "24.90"},
     }
     return replace(attempt, body=bodies.get(operation.name, {}))
 
@@ -51,6 +54,36 @@ async def _seller_of_a_token(attempt: Attempt) -> Reply:
 @TABLE.way("get_virtual_screen/property_value")
 async def _unknown_screen(attempt: Attempt) -> Reply:
     return await replace(attempt, query="?wait=1&until=paid").send()
+
+
+@TABLE.way("already_queued_order_on_terminal")
+async def second_order(attempt: Attempt) -> Reply:
+    """Create an order while the terminal has one."""
+    assert (await attempt.send()).status in (201, 303)
+    return await attempt.send()
+
+
+@TABLE.way("terminal_not_in_pdv_mode")
+async def standalone(attempt: Attempt) -> Reply:
+    """Create an order on a terminal that takes none."""
+    await attempt.service.scene.run("UPDATE terminals SET operating_mode = 'STANDALONE'")
+    return await attempt.send()
+
+
+@TABLE.way("no_application")
+async def _nothing_authorized(attempt: Attempt) -> Reply:
+    async with all_withdrawn(attempt.service):
+        return await attempt.send(token=(await operator(attempt.service)).token)
+
+
+@asynccontextmanager
+async def all_withdrawn(service: Service) -> AsyncIterator[None]:
+    """Withdraw all authorizations for a while."""
+    await service.scene.run("UPDATE authorizations SET withdrawn_ms = 1 WHERE withdrawn_ms IS NULL")
+    try:
+        yield
+    finally:
+        await service.scene.run("UPDATE authorizations SET withdrawn_ms = NULL WHERE withdrawn_ms = 1")
 
 
 @TABLE.way("create_virtual_terminal/seller_not_found")

@@ -8,6 +8,7 @@ from typing import Any
 
 from declared.attempt import Attempt, Table
 from declared.everywhere import FAILURES
+from declared.virtual import all_withdrawn, second_order, standalone
 from faulty_database import FaultyDatabase
 from page_scene import Browser
 from paydesk.operation import Operation
@@ -96,26 +97,14 @@ async def _no_amount(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "amount": "much"})
 
 
-@TABLE.way("already_queued_order_on_terminal")
-async def _second_order(attempt: Attempt) -> Reply:
-    assert (await attempt.send()).status == 303
-    return await attempt.send()
-
-
-@TABLE.way("terminal_not_in_pdv_mode")
-async def _standalone(attempt: Attempt) -> Reply:
-    await attempt.service.scene.run("UPDATE terminals SET operating_mode = 'STANDALONE'")
-    return await attempt.send()
-
-
 @TABLE.way("no_application")
 async def _nothing_authorized(attempt: Attempt) -> Reply:
-    run = attempt.service.scene.run
-    await run("UPDATE authorizations SET withdrawn_ms = 1 WHERE withdrawn_ms IS NULL")
-    try:
+    async with all_withdrawn(attempt.service):
         return await attempt.send()
-    finally:
-        await run("UPDATE authorizations SET withdrawn_ms = NULL WHERE withdrawn_ms = 1")
+
+
+TABLE.way("already_queued_order_on_terminal")(second_order)
+TABLE.way("terminal_not_in_pdv_mode")(standalone)
 
 
 def _with_key(attempt: Attempt, key: str) -> Attempt:

@@ -17,7 +17,7 @@ from faults import wire
 from faults.clocked_node import write_offset
 from faults.wire import Wire
 from forks import Fork, Forks
-from node_process import free_port
+from free_port import free_port
 from paydesk_process import environment
 from postgres_server import PostgresServer
 

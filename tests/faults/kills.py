@@ -58,6 +58,7 @@ async def kill_often(
                 node.kill()
                 await asyncio.to_thread(node.start)
                 seen()
+            await _until_created(clients)
             for client in clients:
                 client.stopping = True
             await asyncio.wait_for(asyncio.gather(*tasks), 30)
@@ -94,6 +95,14 @@ async def _seeded(
         *(Till(device, random.Random(chance.random()), at_once) for device in devices),
         *(Refresher(service, first, random.Random(chance.random()), at_once) for first in tokens),
     ]
+
+
+async def _until_created(clients: list[Client]) -> None:
+    """Wait until an order was created: a busy machine may answer nothing between two kills."""
+    for _ in range(int(STANDSTILL_SECONDS_MAX / 0.05)):
+        if any(client.record.acknowledged["create"] for client in clients):
+            return
+        await asyncio.sleep(0.05)
 
 
 async def _undelivered(clients: list[Client], inbox: Receiver) -> list[str]:

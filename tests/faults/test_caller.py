@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from faults.caller import Addresses, Answer, Caller, GaveUp, Tally, share_after_one_repeat
-from node_process import free_port
+from free_port import free_port
 
 UNUSED = f"http://127.0.0.1:{free_port()}"
 

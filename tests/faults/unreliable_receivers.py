@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import cast
 
-from node_process import free_port
+from free_port import free_port
 
 HEALTHY, DEAD, SLOW, HALF, RESETS = "healthy", "dead", "slow", "half", "resets"
 BAD = (DEAD, SLOW, HALF, RESETS)

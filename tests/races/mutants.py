@@ -26,6 +26,7 @@ from refund_mutants import REFUND_MUTANTS
 from removal_mutants import REMOVAL_MUTANTS
 from security_mutants import SECURITY_MUTANTS
 from session_mutants import SESSION_MUTANTS
+from sign_in_mutants import SIGN_IN_MUTANTS
 from token_mutants import TOKEN_MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -629,8 +630,8 @@ MUTANTS = (
         "No secret is in a log",
         "a path is cut before it is masked",
         "http/request_log.py",
-        'masked: str = redacted(plain, "path")',
-        'masked: str = redacted(plain[:PATH_CHARACTERS_MAX], "path")',
+        'redacted(plain, "path")',
+        'redacted(plain[:PATH_CHARACTERS_MAX], "path")',
         "tests/unit/test_log_mask.py",
     ),
     Mutant(
@@ -738,6 +739,7 @@ MUTANTS = (
         "signs_in_no_seller",
     ),
     *SESSION_MUTANTS,
+    *SIGN_IN_MUTANTS,
     *REFUND_MUTANTS,
     *REMOVAL_MUTANTS,
     *EVENT_MUTANTS,

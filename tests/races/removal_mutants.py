@@ -27,6 +27,15 @@ REMOVAL_MUTANTS = (
         "last_owner and sqlite",
     ),
     Mutant(
+        "One valid owner stays",
+        "an owner who cannot authenticate counts",
+        "operators/operator_accounts.py",
+        "not any(owners.values())",
+        "not owners",
+        "tests/contract/test_operators_accounts.py",
+        "cannot_sign_in and sqlite",
+    ),
+    Mutant(
         "What is in use is not deleted",
         "a store is added to a seller that is being deleted",
         "operators/stores.py",

@@ -11,19 +11,27 @@ from operator_calls import audited, operator
 from page_scene import browser
 from paydesk.invariants import check
 from paydesk.oauth.clients import applications
+from paydesk.operators import credentials
 from service import Service
 
 ROUNDS = 5
-OWNERS = "SELECT COUNT(*) FROM operators WHERE role = 'owner' AND revoked_ms IS NULL"
+OWNERS = "SELECT COUNT(*) FROM operators WHERE role = 'owner' AND revoked_ms IS NULL AND digest IS NOT NULL"
+
+
+async def invite(service: Service, email: str) -> None:
+    """Add an owner who has neither a token nor a password."""
+    now_ms = service.clock.now_ms()
+    await service.database.write(lambda tx: credentials.add_operator(tx, None, "Bea", "owner", now_ms, email=email))
 
 
 @pytest.mark.parametrize(
     ("method", "tail", "body"), [("PATCH", "", {"role": "support"}), ("POST", "/revoke", None), ("DELETE", "", None)]
 )
 async def test_two_owners_cannot_end_each_other(service: Service, method: str, tail: str, body: object) -> None:
-    """One of the two requests is refused, and one valid owner stays."""
-    for _ in range(ROUNDS):
+    """One of the two requests is refused, and one owner stays besides one who has not opened the link."""
+    for number in range(ROUNDS):
         await service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE revoked_ms IS NULL")
+        await invite(service, f"owner{number}@shop.example")
         one, other = await operator(service), await operator(service)
         replies = await asyncio.gather(
             one.ask(method, f"operators/{other.operator_id}{tail}", body),
@@ -36,8 +44,9 @@ async def test_two_owners_cannot_end_each_other(service: Service, method: str, t
 
 async def test_three_owners_leave_one(service: Service) -> None:
     """Each revokes all others at once; a fourth who revokes himself is refused if no other is left."""
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         await service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE revoked_ms IS NULL")
+        await invite(service, f"owner{number}@shop.example")
         owners = [await operator(service) for _ in range(3)]
         await asyncio.gather(
             *(one.ask("POST", f"operators/{other.operator_id}/revoke") for one in owners for other in owners)

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from console_scene import console
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
 from oauth_scene import authorizations_of
+from operator_calls import operator
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.device import gateway, missed_wakeups
 from paydesk.oauth import authorizations, store
@@ -25,13 +27,16 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from paydesk.storage.postgres_notify import Relay
 from paydesk.terminals import store as terminals
-from service import Device, Reply, Service, running
+from service import Device, Reply, Service, Terminal, running
 
 NEVER_SECONDS = 600.0
 """Longer than a test: what is set to it does not help, so that something else must."""
 
 MEMORY_SECONDS_MAX, REQUEST_SECONDS_MAX = 5.0, 3.0
 """So long may a node that hears nothing take a revoked token for good, and so long may it take to say so."""
+
+HINT_SECONDS_MAX = 1.0
+"""So long may a page on another node take to know of a change; the machine may be busy."""
 
 WHAT_ENDS = ("family", "authorization", "seller", "application")
 """What can end, or suspend, what an access token is good for."""
@@ -359,3 +364,33 @@ async def test_a_disconnected_poll_gets_no_order(opened: Database) -> None:
         made = await service.create(device.terminal)
         back = await asyncio.wait_for(device.next(wait=50), 8)
         assert back.body["order"]["id"] == made.body["id"]
+
+
+async def test_a_page_gets_the_hint_of_a_change_on_another_node(opened: Database, postgres_url: str) -> None:
+    """Within a second: of an order, which notifies its terminal, and of an operator's change."""
+    async with two_nodes(opened, postgres_url) as nodes:
+        terminal, browser = await nodes[0].terminal(), await console(nodes[1])
+        address = f"{nodes[1].base_url}/console/events"
+        async with nodes[1].session.get(address, headers={"Cookie": browser.cookie}) as stream:
+            assert await stream.content.readline() == b":\n"
+            # The first node hints once it knows that a page is open.
+            await until(lambda: _is_watched(nodes[0]))
+            for change, hint in ((_order(nodes[0], terminal), terminal.id), (_audited(nodes[0]), "stores")):
+                began = time.monotonic()
+                await change
+                async with asyncio.timeout(20):
+                    while hint.encode() not in await stream.content.readline():
+                        pass
+                assert time.monotonic() - began < HINT_SECONDS_MAX, hint
+
+
+async def _is_watched(service: Service) -> bool:
+    return service.database.signals.watched
+
+
+async def _order(service: Service, terminal: Terminal) -> None:
+    assert (await service.create(terminal)).status == 201
+
+
+async def _audited(service: Service) -> None:
+    await (await operator(service)).did("POST", "stores", {"seller_id": service.seller_id, "name": "Shop"})

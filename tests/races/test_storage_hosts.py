@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 import structlog
 
-from node_process import free_port
+from free_port import free_port
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import ReadOnly, Unavailable
 from paydesk.storage.postgres_hosts import HOST_SECONDS_MAX, hosts_of

@@ -60,6 +60,37 @@ def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: py
     assert piped.getvalue() == "\t".join(row.values()) + "\n"
 
 
+def test_list_of_orders_says_why_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words, which are not broken; the status alone would repeat itself."""
+    listed = LISTS["orders"]
+    order = {
+        "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
+        "status": "failed",
+        "status_detail": "failed",
+        "created_date": "2026-01-31T14:26:40.109Z",
+        "user_id": 1160535239,
+        "live_mode": False,
+        "total_amount": "24.90",
+        "currency": "BRL",
+        "config": {"point": {"terminal_id": "NEWLAND_N950__N950NCB801293324"}},
+        "transactions": {"payments": [{"status_detail": "invalid_installments"}]},
+    }
+    shown, hidden = print_table(monkeypatch, [dict(listed.flatten(order))], 80, listed.columns)
+    assert all(word in shown.split() for word in ("Declined", "acquirer:", "cannot", "installments"))
+    assert "failed" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "reason" not in hidden
+
+
+def test_words_are_not_broken_beside_a_longer_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The narrowest column gets the room of its longest word before others get more."""
+    columns = ("id", "amount", "status", "by", "reason")
+    row = {"id": "REF01J67CQQH5904WDBVZEM4JMEP3", "amount": "1.00", "status": "processed", "by": "the application"}
+    shown, hidden = print_table(monkeypatch, [{**row, "reason": "It was broken."}], 80, columns)
+    assert all(word in shown.split() for word in ("the", "application", "It", "was", "broken."))
+    assert hidden == ""
+
+
 def test_piped_row_is_one_line_with_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its values have in them."""
     piped = io.StringIO()
@@ -93,6 +124,12 @@ def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
     """Rather than its mode."""
     held = {**TERMINAL, "order": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA at_terminal"}
     assert list(fitting([held], COLUMNS, 80)[0]) == ["id", "status", "order"]
+
+
+def test_narrow_terminal_shows_how_requests_were_answered() -> None:
+    """Long paths are folded."""
+    row = {"created_date": TERMINAL["last_seen_date"], "status": 404, "method": "DELETE", "path": "/v1/orders/x" * 9}
+    assert {"status", "path"} <= set(fitting([row], LISTS["requests"].columns, 80)[0])
 
 
 def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,6 +121,9 @@ def test_a_failed_delivery_says_when_it_is_tried_again() -> None:
         request(path="/pages/assets/paydesk.css"),
         request(path="/favicon.ico", status=404, error="not_found", reason="unknown path"),
         request(path="/virtual/PAYDESK_VIRTUAL__75D5FBBF2321/events"),
+        request(path="/console/orders"),
+        request(path="/console/events"),
+        request(path="/console", status=303),
         {"timestamp": _at(0), "level": "info", "event": "rows_pruned", "rows": 7},
         {"timestamp": _at(0), "level": "info", "event": "webhook_sent", "delivery": "d", "status": 200},
     ],
@@ -147,6 +150,8 @@ def test_what_the_service_does_by_itself_is_left_out(fields: dict[str, Any]) -> 
         request("POST", "/virtual/v1/PAYDESK_VIRTUAL__1/card"),
         request(path="/operator/v1/orders"),
         request(path="/authorization"),
+        request(path="/console/orders/ORD1", status=404, error="console_refused", reason="404 order_not_found"),
+        request("POST", "/console/development/clock", 303),
     ],
     ids=lambda fields: f"{fields['method']} {fields['path']} {fields['status']}",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.api import OPERATIONS
+from paydesk.api import DOCUMENTED
 from paydesk.core.errors import GONE
 from paydesk.docs import generated, lifecycles, settings
 from paydesk.events import readers
@@ -115,7 +115,7 @@ def test_the_limits_have_the_values_of_settings_and_code(monkeypatch: pytest.Mon
 
 def test_every_error_comes_with_advice() -> None:
     """Each declared code has advice, and no other code has."""
-    declared = {kind.code for row in OPERATIONS for kind in openapi.errors_in_order(row)}
+    declared = {kind.code for row in DOCUMENTED for kind in openapi.errors_in_order(row)}
     assert declared | {GONE.code} == set(ADVICE)
 
 

@@ -16,7 +16,7 @@ from typing import get_args
 
 import pytest
 
-from node_process import free_port
+from free_port import free_port
 from paydesk.docs import webhook_events, webhook_pictures
 from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.settings import Settings

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -38,6 +40,37 @@ async def test_the_parameters_are_those_of_rfc_9106() -> None:
     assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert not needs_rehash(stored)
     assert needs_rehash(QUICK)
+
+
+SLOW_IMPORT = f"""
+import asyncio, sys, time
+from importlib.machinery import PathFinder
+from paydesk.oauth.consent import passwords
+
+class Slow(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name != "argon2":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        # While it waits here, the package is locked, but not yet among the modules.
+        spec.loader.create_module = lambda _: time.sleep(0.3)
+        return spec
+
+async def sign_in():
+    first, second = passwords.hash_password("correct horse"), passwords.verify_password({QUICK!r}, "correct horse")
+    assert (await asyncio.gather(first, second))[1]
+
+assert "argon2" not in sys.modules
+sys.meta_path.insert(0, Slow)
+asyncio.run(sign_in())
+"""
+
+
+def test_the_first_two_passwords_at_the_same_time() -> None:
+    """Both threads then import the library, and neither import waits for the other for ever."""
+    finished = subprocess.run([sys.executable, "-I", "-c", SLOW_IMPORT], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
 
 
 async def test_without_a_hash_no_password_matches() -> None:

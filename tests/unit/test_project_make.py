@@ -119,7 +119,10 @@ def test_run_makes_a_payment_and_runs_until_ctrl_c(tmp_path: Path) -> None:
     modes = {file.relative_to(data): stat.S_IMODE(file.stat().st_mode) for file in data.rglob("*") if file.is_file()}
     assert modes == dict.fromkeys(modes, 0o600)
     assert {Path("service.log"), Path("paydesk.db"), Path("keys.json"), Path("credentials.json")} <= set(modes)
-    assert re.search(r"^paydesk ready http://127\.0\.0\.1:\d+$", output, re.MULTILINE), output
+    ready = re.search(r"^paydesk ready http://127\.0\.0\.1:\d+\n(console (http://\S+))$", output, re.MULTILINE)
+    assert ready is not None, output
+    assert re.search(r"/console/enter\?key=[0-9a-f]{40}$", ready[2])
+    assert f"\n  {ready[2]}\n" in output.partition("Where to go next:")[2]
     assert "processed" in output
     assert re.search("webhook order.processed delivered", output)
     assert "/docs" in output

@@ -21,6 +21,7 @@ TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(sel
 
 _EVERYBODYS = "looks for work of all sellers, and is followed by a transaction for each of them"
 _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
+_ATTENTION = "finds, of all sellers, what is open and needs a person, by an index of open rows"
 _NEXT_DUE = "counts what is due next of all sellers, in development"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
@@ -41,6 +42,9 @@ ALLOWED = {
     "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "webhooks.store.SELLERS_DUE": _EVERYBODYS,
     "webhooks.store.NEXT_DUE": _EVERYBODYS,
+    "operators.subscription_lists.BY_ID": _OPERATORS,
+    "operators.subscription_lists.BY_URGENCY": _OPERATORS,
+    "webhooks.backlog.COUNTS": "counts the deliveries of a subscription of all sellers, for operators",
     "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
@@ -49,11 +53,13 @@ ALLOWED = {
     "webhooks.outcome_store.RELEASE_ALL": "releases the claims of a killed process, on SQLite, which has only one",
     "webhooks.resend_store.WAITING": _EVERYBODYS,
     "webhooks.replaying.NEXT_SELLER": _EVERYBODYS,
-    "operators.authorizations.LIST": _OPERATORS,
     "operators.stores.STORES": _OPERATORS,
     "operators.stores.POINTS_OF_SALE": _OPERATORS,
     "operators.store_changes.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
     "operators.store_changes.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
+    "operators.attention_store.REFUNDS": _ATTENTION,
+    "operators.attention_store.REVERSALS": _ATTENTION,
+    "operators.attention_store.SUBSCRIPTIONS": _ATTENTION,
     "operators.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
     "operators.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
     "sandbox.next_due.COUNT_REFUNDS": _NEXT_DUE,
@@ -119,7 +125,7 @@ def unsaid(sql: str) -> list[str]:
 def test_tables_with_a_seller_begin_their_keys_with_it() -> None:
     """One request is one shard: the seller comes first in the primary key; the few other tables are small."""
     of_sellers = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?\n    seller_id ", SCRIPT, re.DOTALL))
-    assert of_sellers - TABLES == {"sellers", "terminal_owners", "operator_events", "pairings"}
+    assert of_sellers - TABLES == {"sellers", "terminal_owners", "operator_events", "pairings", "recorded_requests"}
 
 
 def test_the_seller_tables_are_found_in_the_schema() -> None:

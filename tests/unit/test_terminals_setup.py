@@ -63,6 +63,7 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
 @pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "²"])
+@pytest.mark.sqlite_alone
 async def test_list_refuses_an_invalid_number(desk: Desk, name: str, text: str) -> None:
     """Anything but a non-negative integer is `property_value`."""
     assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"

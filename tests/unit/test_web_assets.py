@@ -89,8 +89,8 @@ def test_the_check_of_templates_finds_each_fault(text: str) -> None:
 
 @pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
 def test_style_sheets_load_nothing(sheet: Path) -> None:
-    """No font, image or sheet of another address."""
-    assert not re.search(r"url\(|@import|@font-face", sheet.read_text())
+    """No font, image or sheet of another address; a pattern of the page itself is none."""
+    assert not re.search(r"url\((?!\"#)|@import|@font-face", sheet.read_text())
 
 
 def test_only_the_shared_sheet_has_colours_of_the_tokens() -> None:
@@ -115,12 +115,12 @@ def test_every_named_icon_exists() -> None:
 
 
 def test_the_first_page_is_small() -> None:
-    """All shared assets leave more than half of 60 KB to a page. The reference of all operations may have 80 KB."""
+    """All shared assets leave more than half of 60 KB to a page. The reference of all operations may have 90 KB."""
     shared = sum(len(gzip.compress(content)) for content in assets.found(assets.SHARED).values())
     assert shared < 25_000
     documents = (reference.render(OPERATIONS).encode(), *assets.found(reference.PACKAGE).values())
     sheet = assets.found(assets.SHARED)["paydesk.css"]
-    assert sum(len(gzip.compress(content)) for content in (*documents, sheet)) < 80_000
+    assert sum(len(gzip.compress(content)) for content in (*documents, sheet)) < 90_000
 
 
 def test_only_pages_with_scripts_may_load_them() -> None:

@@ -11,7 +11,7 @@ import pytest
 from paydesk.operators import deliveries, orders
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import replaying, resend_store
+from paydesk.webhooks import backlog, replaying, resend_store
 
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -24,14 +24,17 @@ STATEMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "subscriptions of order": (replaying.SUBSCRIPTIONS_OF_ORDER, (1, ORDER, 1)),
     "next seller": (replaying.NEXT_SELLER, (SUBSCRIPTION, 1)),
     "replay step": (replaying.REPLAY_STEP, (1, SUBSCRIPTION, 1, 1, "", 0, 5)),
+    "counts": (backlog.COUNTS, (SUBSCRIPTION, SUBSCRIPTION)),
     "owner of delivery": (deliveries.OWNER, ("a",)),
     "owner of order": (orders.OWNER, (ORDER,)),
     "delivery": (deliveries.DELIVERY, (1, "a")),
     "deliveries of order": (deliveries.OF_ORDER, (1, ORDER, "", "", 1)),
+    "newest failed": (deliveries.FAILED.rows, (1, 1, 1, "", 5, "", "", 1)),
+    "sellers with failed ones": (deliveries.FAILED.heads, (1, 1, 1, "", 5, "", "", 1)),
     "attempts": (deliveries.ATTEMPTS, (1, "a")),
     "notification": (deliveries.NOTIFICATION["orders"], (1, "a")),
 }
-SMALL = {"s", "chosen", "owners"}
+SMALL = {"s", "chosen", "owners", "counted"}
 """Sellers, and what a subquery has found."""
 
 

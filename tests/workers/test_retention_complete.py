@@ -11,7 +11,7 @@ from paydesk.storage.migrate import shipped
 from recording_database import RecordingDatabase
 from retention_scene import add_seller, sweep
 
-TABLES = set(re.findall(r"CREATE TABLE (\w+)", "".join(migration.script for migration in shipped())))
+TABLES = set(re.findall(r"CREATE TABLE (?!\w+_new\b)(\w+)", "".join(migration.script for migration in shipped())))
 
 _BY_HAND = "grows with what operators and commands set up"
 _BY_CONSENT = "grows with sellers' consents, not with requests"
@@ -35,6 +35,7 @@ KEPT = {
     "order_events": _OF_THE_ORDER,
     "payment_references": _OF_THE_ORDER,
     "leases": _OF_THE_ORDER,
+    "lease_steps": _OF_THE_ORDER,
     "lease_authorizations": _OF_THE_ORDER,
     "pairings": "at most `pairings_open_max` rows are open, and every new one deletes expired rows",
     "results": _OF_THE_ORDER,
@@ -44,6 +45,7 @@ KEPT = {
     "event_counters": "one row for each feed",
     "database_mark": "one row",
     "clock_settings": "one row",
+    "recorded_requests": "its worker keeps the last ones only",
     "demo_inbox": "in development only, and trimmed with every entry",
 }
 """Tables that no rule prunes, each with its reason."""

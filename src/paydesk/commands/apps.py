@@ -174,11 +174,17 @@ def remove_secret(service: Service, client_id: ClientId, secret_id: SecretId, *,
         note(f"The application has no secret left and gets no tokens. Add one: `paydesk apps secrets add {client_id}`.")
 
 
+GrantId = Annotated[str, typer.Argument(metavar="GRANT_ID", help="The grant's id, see `paydesk grants list`.")]
+
+
+@command(grants, "show", "paydesk grants show 01J67CQQH5904WDBVZEM4JMEP3-1160535239 --json")
+def show_grant(service: Service, grant_id: GrantId) -> Answer:
+    """Show a grant."""
+    return service.get(f"/operator/v1/grants/{segment(grant_id)}")
+
+
 @command(grants, "revoke", "paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239")
-def revoke_grant(
-    service: Service,
-    grant_id: Annotated[str, typer.Argument(help="The grant's id, see `paydesk grants list`.")],
-) -> Answer:
+def revoke_grant(service: Service, grant_id: GrantId) -> Answer:
     """Withdraw a grant on its seller's behalf. Its tokens are refused at once; open orders continue. Repeatable."""
     service.request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
     return {"id": grant_id.upper(), "withdrawn": True}

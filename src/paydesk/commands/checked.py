@@ -19,6 +19,7 @@ EXAMPLE_ORDER_ID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CHARACTERS_SHOWN_MAX = 40
 DECIMALS_MAX = 2
 _NEGATIVE = re.compile(r"-[0-9.,].*")
+_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}")
 _GROUPED = re.compile(r"([0-9]{1,3}(?:([.,])[0-9]{3})+)(?!\2)[.,]([0-9]{1,2})")
 """A number with a separator of thousands and another one of decimals: `1.234,50`."""
 _ADVICE = (
@@ -34,7 +35,12 @@ _ADVICE = (
 
 
 def amount(text: str | None) -> str | None:
-    """Return the amount if it is one in any currency; the service judges its decimals in the seller's."""
+    """Return the amount if it is one in any currency; the service judges its decimals in the seller's.
+
+    A decimal comma becomes a point, as in the console.
+    """
+    if text is not None and _DECIMAL_COMMA.fullmatch(text):
+        text = text.replace(",", ".")
     if text is None or minor_units(text, DECIMALS_MAX):
         return text
     if not text.strip():

@@ -9,7 +9,7 @@ import shlex
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from paydesk import __version__
 from paydesk.commands.credentials import HOW_TO_AUTHENTICATE, Credentials, find_credentials
@@ -27,8 +27,25 @@ OPERATOR_HINTS = {
 """What to do about an error, by its code."""
 NOT_PAYDESK = "The response is not from Paydesk. Check the address of the service."
 HOW_TO_REPEAT = "Check whether it was applied before you repeat it."
+DEVELOPMENT = re.compile(
+    r"[A-Z]+ (?:/dev/|/virtual/|/demo/).*"
+    r"|POST /operator/v1/(?:codes|terminals|requests/[^/]+/send|deliveries/[^/]+/send-to)"
+    r"|(?:PUT|DELETE) /operator/v1/subscriptions/[^/]+/fault"
+)
+"""The operations of services for development, as `METHOD /path`."""
+HOW_TO_REACH = "Check that the service runs, and that PAYDESK_BASE_URL is its address for operators."
+_NEXT = re.compile('<([!-~]+)>; rel="next"')
+_MALFORMED = re.compile(r"'(\w+)' - is malformed")
 OUTCOME_UNKNOWN = (423, 500, 502, 503, 504)
 """Statuses of a response after which the request may or may not have been applied."""
+
+
+class Received(NamedTuple):
+    """A response."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    raw: bytes
 
 
 class Service:
@@ -49,10 +66,15 @@ class Service:
         return self.request("GET", f"{path}?{urllib.parse.urlencode(asked)}" if asked else path)
 
     def post(
-        self, path: str, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Answer:
         """Send a POST without the fields that are None; return the document. Raises `Failure`, `Unreachable`."""
-        return self.request("POST", path, given(body or {}), headers)
+        return self.request("POST", path, given(body or {}), headers, timeout_seconds=timeout_seconds)
 
     def post_with_key(
         self, path: str, body: Mapping[str, Any], key: str, headers: Mapping[str, str] | None = None
@@ -78,12 +100,34 @@ class Service:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         repeat: str = "",
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Answer:
         """Send a request and return the document. Raises `Failure` with the service's message, `Unreachable`.
 
         `repeat` says how to repeat a request whose outcome is unknown.
         """
-        status, document, retry_after = self._exchange(method, path, body, headers or {}, repeat or HOW_TO_REPEAT)
+        received = self._exchange(method, path, body, headers or {}, repeat or HOW_TO_REPEAT, timeout_seconds)
+        document = _document(received.raw)
+        if document is not None and _is_unknown(received.status, document):
+            target = f"{method} {path.partition('?')[0]}"
+            if DEVELOPMENT.fullmatch(target):
+                raise Failure(
+                    f"The service at {self._base_url} is not for development, so it cannot do this.",
+                    "Name one that `paydesk dev` runs: --credentials FILE.",
+                )
+        return self._checked(received, document, repeat)
+
+    def download(self, path: str, media_type: str) -> tuple[bytes, str | None]:
+        """Send a GET and return the response's body, and the address of the next part. Raises as `request`."""
+        received = self._exchange("GET", path, None, {}, HOW_TO_REPEAT)
+        if received.status != 200 or received.headers.get_content_type() != media_type:
+            self._checked(received, _document(received.raw) if received.status >= 400 else None)
+        found = _NEXT.fullmatch(received.headers.get("Link", ""))
+        return received.raw, found[1] if found is not None else None
+
+    def _checked(self, received: Received, document: Answer | None, repeat: str = "") -> Answer:
+        status, retry_after = received.status, received.headers.get("Retry-After", "")
         repeats = [repeat] if repeat and status in OUTCOME_UNKNOWN else []
         if document is None or 300 <= status < 400 or not _is_readable(document.get("errors", [])):
             raise Failure(NOT_PAYDESK, *repeats)
@@ -94,14 +138,20 @@ class Service:
         return document
 
     def _exchange(
-        self, method: str, path: str, body: Any, headers: Mapping[str, str], repeat: str
-    ) -> tuple[int, Answer | None, str]:
-        address = urllib.parse.urlsplit(self._base_url)
-        connection = self._connection(address.scheme, address.hostname or "", address.port)
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str],
+        repeat: str,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Received:
+        connection = self._connection(urllib.parse.urlsplit(self._base_url), timeout_seconds)
         sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        failure, hint = f"Cannot connect to {self._base_url}", HOW_TO_START
+        failure = f"Cannot connect to {self._base_url}"
+        hint = HOW_TO_START if self.credentials.document else HOW_TO_REACH
         try:
             connection.connect()
             failure = f"No response from {self._base_url}"
@@ -118,12 +168,13 @@ class Service:
             raise Unreachable(f"{failure}: {reason}.", hint) from None
         finally:
             connection.close()
-        return answer.status, _document(raw), answer.headers.get("Retry-After", "")
+        return Received(answer.status, answer.headers, raw)
 
-    def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
-        if scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
-        return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=self.credentials.tls_context())
+    def _connection(self, address: urllib.parse.SplitResult, timeout_seconds: float) -> http.client.HTTPConnection:
+        host, port = address.hostname or "", address.port
+        if address.scheme != "https":
+            return http.client.HTTPConnection(host, port, timeout=timeout_seconds)
+        return http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=self.credentials.tls_context())
 
 
 def segment(text: str) -> str:
@@ -169,6 +220,14 @@ def _document(raw: bytes) -> Answer | None:
     return document if isinstance(document, dict) else None
 
 
+def _is_unknown(status: int, document: Answer) -> bool:
+    """Return whether the service has no operation with this method and path."""
+    errors = document.get("errors")
+    if status not in (404, 405) or not _is_readable(errors) or not errors:
+        return False
+    return bool(errors[0]["code"] == "method_not_allowed" or errors[0]["message"].startswith("Unknown path."))
+
+
 def _is_readable(errors: Any) -> bool:
     """Return whether these are the errors of a response of Paydesk."""
     return isinstance(errors, list) and all(
@@ -185,6 +244,10 @@ def _refused(status: int, document: Answer, retry_after: str, hints: Mapping[str
     if not errors:
         return Failure(str(document.get("message") or f"The service responded with status {status}."), *repeats)
     details = [str(detail) for error in errors for detail in error.get("details", ())]
+    malformed = _MALFORMED.fullmatch(details[0]) if details else None
+    if errors[0]["code"] == "invalid_path_param" and malformed is not None:
+        argument = malformed[1].upper()
+        return Failure(f"{argument} is malformed: give an id as the lists show it. (invalid_path_param)")
     if errors[0]["code"] in hints:
         details.append(hints[errors[0]["code"]])
     if retry_after:

@@ -13,7 +13,7 @@ from typing import Any
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 
 HOW_TO_RENEW = (
-    "Restart `paydesk dev`, which renews its file, or name the right one: --credentials FILE or PAYDESK_CREDENTIALS."
+    "Name the right file: --credentials FILE or PAYDESK_CREDENTIALS. `paydesk dev` renews its own when it starts again."
 )
 HOW_TO_START = (
     "Start a service with `paydesk dev`, or name a running one: --credentials FILE, or PAYDESK_BASE_URL and"
@@ -33,7 +33,8 @@ MEMBERS: Mapping[str, Any] = {
     "live": _TOKENS,
     "terminals": [{"id": str, "operating_mode": str, "script": str, "page_url": str}],
     "webhook": {"url": str, "secret": str, "inbox_url": str},
-    "operator": {"token": str},
+    "operator": {"token": str, "email": str, "password": str},
+    "console_url": str,
     "test_application": {"client_id": str, "client_secret": str, "redirect_uri": str},
 }
 """The members that commands read. Other programs may keep more in the file."""

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from paydesk.commands import checked, webhooks
-from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands import checked, recorded_requests, webhook_verify, webhooks
+from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.options import group, harmless_json, show, show_list
+from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
+from paydesk.commands.webhook_attempts import checked_url, write_lines
 
 app = add_list(group("Deliveries of notifications."), "deliveries")
 
 ATTEMPT_COLUMNS = ("number", "date", "resend", "status", "duration_ms", "outcome")
 EXAMPLE_ID = "0b9d1c4e-3f6a-4c55-9d0e-8f2f6f1f0a11.5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
+
+UNAUTHORIZED = 401
+ANSWER_SECONDS_MAX = 120
+"""How long the command waits for the answer of another receiver: the service waits `webhook_timeout_seconds`."""
 
 DeliveryId = Annotated[str, typer.Argument(metavar="DELIVERY_ID", help="The delivery, see `paydesk deliveries list`.")]
 
@@ -39,11 +47,74 @@ def show_delivery(service: Service, delivery_id: DeliveryId, *, as_json: bool) -
         show_list({"data": list(map(_flat, delivery["history"]))}, ATTEMPT_COLUMNS, as_json=False)
 
 
-@command(webhooks.app, "resend", f"paydesk webhooks resend {EXAMPLE_ID}")
-def resend(service: Service, delivery_id: DeliveryId) -> tuple[Answer, str]:
-    """Send a notification again at once, outside the retry schedule."""
-    delivery = service.post(f"/operator/v1/deliveries/{segment(delivery_id)}/resend")
-    return delivery, f"Requested. To see the attempt: paydesk deliveries show {delivery['id']}"
+@command(
+    app,
+    "verify",
+    f"paydesk deliveries verify {EXAMPLE_ID}",
+    f"paydesk deliveries verify {EXAMPLE_ID} --request request.txt",
+    f"paydesk deliveries verify {EXAMPLE_ID} --attempt 2 --json",
+)
+def verify(
+    service: Service,
+    delivery_id: DeliveryId,
+    *,
+    request: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What the receiver got, a file as for `paydesk webhooks verify`."),
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The attempt. [default: the last one]", show_default=False)
+    ] = None,
+    as_json: bool,
+) -> None:
+    """Verify the signatures of a request that a receiver got, or of the attempt itself, and show what differs.
+
+    The service verifies them, so the secrets stay there.
+    """
+    body: dict[str, Any] = given({"attempt": attempt})
+    if request is not None:
+        recorded = recorded_requests.parse(webhook_verify.read(request), None)
+        body |= {"headers": dict(recorded.headers), "body_base64": base64.b64encode(recorded.body).decode()}
+        if recorded.data_id is not None:
+            body["url"] = f"?data.id={quote(recorded.data_id, safe='')}"
+    checked_delivery = service.post(f"/operator/v1/deliveries/{segment(delivery_id)}/verify", body)
+    if as_json:
+        show(checked_delivery, as_json=True)
+    else:
+        lines = [line for one in checked_delivery["signatures"] for line in _verdict_lines(one)]
+        write_lines([*lines, *map(_difference_line, checked_delivery["differences"])])
+    if not checked_delivery["valid"]:
+        raise Failure("The notification is not signed correctly: a receiver must refuse it.")
+
+
+@command(
+    webhooks.app,
+    "resend",
+    f"paydesk webhooks resend {EXAMPLE_ID}",
+    f"paydesk webhooks resend {EXAMPLE_ID} --to http://localhost:3000/hook",
+)
+def resend(
+    service: Service,
+    delivery_id: DeliveryId,
+    *,
+    to: Annotated[
+        str | None, typer.Option(metavar="URL", help="Send it once to this URL instead.", show_default=False)
+    ] = None,
+    as_json: bool,
+) -> None:
+    """Send a notification again at once, outside the retry schedule.
+
+    With --to, which only `paydesk dev` has, it is sent once to another URL, signed with the subscription's secret.
+    Nothing of the delivery changes. The answer is printed, and the exit code is 0 only if that is a 2xx.
+    """
+    path = f"/operator/v1/deliveries/{segment(delivery_id)}"
+    if to is not None:
+        body = {"url": checked_url(to, "--to")}
+        _conclude(service.post(f"{path}/send-to", body, timeout_seconds=ANSWER_SECONDS_MAX), as_json=as_json)
+        return
+    delivery = service.post(f"{path}/resend")
+    show(delivery, as_json=as_json)
+    note(f"Requested. To see the attempt: paydesk deliveries show {delivery['id']}")
 
 
 @command(
@@ -74,6 +145,37 @@ def replay(
     return replayed, (
         "No delivery of it is exhausted or superseded. To send another one again: paydesk webhooks resend DELIVERY_ID"
     )
+
+
+def _conclude(sent: Answer, *, as_json: bool) -> None:
+    """Print the result of sending a notification to another URL. Raises `Failure` if the answer was no 2xx."""
+    if as_json:
+        show(sent, as_json=True)
+    if "error" in sent:
+        raise Failure(f"No answer from {sent['url']} after {sent['duration_ms']} ms: {sent['error']}.")
+    status, body = sent["answer"]["status"], sent["answer"]["body"].strip()
+    if not as_json:
+        lines = (harmless_line(line) for line in body.splitlines())
+        write_lines([f"{status} in {sent['duration_ms']} ms", *lines])
+    if status == UNAUTHORIZED:
+        raise Failure(
+            "The receiver answered 401.",
+            "It usually verifies with another secret: give it that of the delivery's subscription.",
+        )
+    if not 200 <= status < 300:
+        raise Failure(f"The receiver answered {status}: only a 2xx accepts a notification.")
+
+
+def _verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{verdict['header']}: {'valid' if verdict['valid'] else 'NOT VALID'}",
+        *(f"  {harmless_line(text)}" for text in (*verdict["reasons"], *verdict["remarks"])),
+    ]
+
+
+def _difference_line(difference: Mapping[str, Any]) -> str:
+    sent, received = (difference.get(name, "(missing)") for name in ("sent", "received"))
+    return harmless_line(f"{difference['part']}: sent {sent}, received {received}")
 
 
 def _flat(attempt: Mapping[str, Any]) -> dict[str, Any]:

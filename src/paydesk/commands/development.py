@@ -1,4 +1,4 @@
-"""`paydesk code`, `clock` and `reset`, for `paydesk dev` only."""
+"""`paydesk code`, `clock`, `inbox` and `reset`, for `paydesk dev` only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import group, show
+from paydesk.commands.options import group, show, show_list
 from paydesk.core.durations import typed_seconds
 
 clock = group("The clock of `paydesk dev`: stop it, or advance it.")
@@ -28,6 +28,8 @@ DUE = {
 }
 """What can be due, one and several."""
 
+INBOX_COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
+INBOX_EXAMPLES = ("paydesk inbox", "paydesk inbox --limit 5 --json")
 RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes")
 CODE_EXAMPLES = (
     "paydesk code",
@@ -140,6 +142,16 @@ def reset(service: Service, *, yes: Yes = False) -> Answer:
     confirm("Remove all orders, and all tokens that are not in the credentials file?", yes=yes)
     service.post("/dev/reset", {})
     return {"reset": True}
+
+
+def inbox(
+    service: Service,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of the newest notifications.")] = 20,
+    *,
+    as_json: bool,
+) -> None:
+    """List the notifications that the demo inbox received, newest last."""
+    show_list(service.get("/demo/inbox", {"limit": limit}), INBOX_COLUMNS, as_json=as_json)
 
 
 @command(clock, "show", "paydesk clock show --json")

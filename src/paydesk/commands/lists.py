@@ -12,9 +12,9 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
-from paydesk.commands.options import After, Limit, OfSeller, show_list
-
-Row = Mapping[str, Any]
+from paydesk.commands.list_filters import GRANT_FILTERS, OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
+from paydesk.commands.list_rows import Row, flat_entry, flat_order, flat_terminal
+from paydesk.commands.options import After, Limit, show_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +31,6 @@ class ListCommand:
     limit: int = 200
     flatten: Callable[[Row], Row] = dict
 
-
-def _status(values: str) -> Any:
-    return Annotated[str | None, typer.Option(help=values)]
-
-
-def flat_order(order: Row) -> dict[str, Any]:
-    """Return the order with nested values copied to the top for display."""
-    return {
-        **order,
-        "seller": order["user_id"],
-        "amount": f"{order['total_amount']} {order['currency']}",
-        "terminal": order["config"]["point"]["terminal_id"],
-        "kind": "live" if order["live_mode"] else "test",
-    }
-
-
-def _flat_terminal(terminal: Row) -> dict[str, Any]:
-    order = terminal.get("current_order")
-    return {**terminal, "order": order and f"{order['id']} {order['status']}"}
-
-
-_SELLER: Mapping[str, Any] = {"seller": OfSeller}
-_OPEN = Annotated[
-    bool | None,
-    typer.Option("--all", help="Include inquiries that have ended.", callback=lambda value: None if value else "true"),
-]
 
 LISTS = {
     "applications": ListCommand(
@@ -80,26 +54,44 @@ LISTS = {
     ),
     "operators": ListCommand(
         "List the operators by id, revoked ones included.",
-        ("operator_id", "name", "role", "created_date", "revoked_date"),
+        ("operator_id", "name", "role", "email", "last_used_date", "link_expires_date", "created_date", "revoked_date"),
         ("paydesk operators list --json",),
+    ),
+    "sessions": ListCommand(
+        "List your sessions in the console, newest first; as an owner those of all operators.",
+        ("session_id", "name", "address", "user_agent", "created_date", "used_date", "expires_date"),
+        ("paydesk sessions list", "paydesk sessions list --operator 01J67CQQH5904WDBVZEM4JMEP3 --json"),
+        {
+            "operator": Annotated[
+                str | None,
+                typer.Option(metavar="OPERATOR_ID", help="Only those of this operator; of another one: for owners."),
+            ]
+        },
     ),
     "grants": ListCommand(
         "List the grants, withdrawn ones included, by seller and from oldest to newest.",
-        ("id", "seller_id", "client_id", "application_name", "scope", "created_date", "withdrawn_date"),
-        ("paydesk grants list", "paydesk grants list --seller 1160535239 --json"),
-        _SELLER,
+        (
+            *("id", "seller_id", "seller_name", "client_id", "application_name", "scope"),
+            *("created_date", "withdrawn_date"),
+        ),
+        (
+            "paydesk grants list --status valid",
+            "paydesk grants list --seller 1160535239 --json",
+            "paydesk grants list --application 3676047501096810",
+        ),
+        GRANT_FILTERS,
     ),
     "stores": ListCommand(
         "List the stores, by seller and number.",
         ("store_id", "seller_id", "name", "created_date"),
         ("paydesk stores list --seller 1160535239",),
-        _SELLER,
+        SELLER,
     ),
     "pos": ListCommand(
         "List the points of sale, by seller and number.",
         ("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
         ("paydesk pos list --seller 1160535239 --json",),
-        _SELLER,
+        SELLER,
     ),
     "terminals": ListCommand(
         "List the terminals, by seller and id.",
@@ -107,31 +99,60 @@ LISTS = {
             *("id", "status", "order", "operating_mode", "last_seen_date"),
             *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
         ),
-        ("paydesk terminals list", "paydesk terminals list --seller 1160535239 --json"),
-        _SELLER,
-        flatten=_flat_terminal,
+        (
+            "paydesk terminals list",
+            "paydesk terminals list --status offline --mode PDV",
+            "paydesk terminals list --text 'Main street' --seller 1160535239 --json",
+        ),
+        {
+            "status": of_status("online, degraded or offline."),
+            "mode": Annotated[str | None, typer.Option(help="PDV, STANDALONE, SELF_SERVICE or UNDEFINED.")],
+            "live": of_kind("terminals"),
+            "virtual": Annotated[
+                bool | None,
+                typer.Option(
+                    "--virtual/--physical",
+                    help="Only virtual terminals, or only others.",
+                    callback=lambda value: None if value is None else str(value).lower(),
+                ),
+            ],
+            "q": Annotated[
+                str | None,
+                typer.Option(
+                    "--text", help="Only those with this text in their id, or the name of their store or point of sale."
+                ),
+            ],
+            **SELLER,
+        },
+        flatten=flat_terminal,
     ),
     "subscriptions": ListCommand(
-        "List the subscriptions, by id.",
+        "List the subscriptions, by id or by urgency.",
         ("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),
-        ("paydesk subscriptions list", "paydesk subscriptions list --client-id 3676047501096810 --json"),
+        (
+            "paydesk subscriptions list",
+            "paydesk subscriptions list --sort urgency",
+            "paydesk subscriptions list --client-id 3676047501096810 --json",
+        ),
         {
+            "sort": Annotated[
+                str | None,
+                typer.Option(help="id, or urgency: first those that are paused after failures, or are failing."),
+            ],
             "client_id": Annotated[
                 str | None, typer.Option(metavar="CLIENT_ID", help="Only subscriptions of this application.")
-            ]
+            ],
         },
     ),
     "orders": ListCommand(
         "List the orders, newest first.",
-        ("id", "created_date", "kind", "status", "status_detail", "amount", "terminal", "external_reference"),
-        ("paydesk orders list --status at_terminal", "paydesk orders list --json"),
-        {
-            **_SELLER,
-            "status": _status("Only orders with this status, such as processed."),
-            "terminal_id": Annotated[
-                str | None, typer.Option("--terminal", metavar="ID", help="Only orders on this terminal.")
-            ],
-        },
+        ("id", "status", "reason", "amount", "created_date", "kind", "terminal", "external_reference"),
+        (
+            "paydesk orders list --status at_terminal",
+            "paydesk orders list --state partially_refunded",
+            "paydesk orders list --card 6351 --since 2026-01-31 --json",
+        ),
+        ORDER_FILTERS,
         50,
         flat_order,
     ),
@@ -144,44 +165,98 @@ LISTS = {
         (
             "paydesk deliveries list --order ORD01J67CQQH5904WDBVZEM4JMEP3",
             "paydesk deliveries list --status exhausted --since 2026-01-31",
+            "paydesk deliveries list --failed",
         ),
         {
             "order": Annotated[
                 str | None,
                 typer.Option(metavar="ORDER_ID", help="Only deliveries of this order.", callback=checked.order_id),
             ],
-            "status": _status("pending, delivered, exhausted, superseded or withdrawn."),
+            "status": of_status("pending, delivered, exhausted, superseded or withdrawn."),
+            "failed": Annotated[
+                bool | None,
+                typer.Option(
+                    "--failed",
+                    help="Only those that are exhausted, or have failed and wait for a retry.",
+                    callback=lambda value: "true" if value else None,
+                ),
+            ],
             "since": Annotated[
                 str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
             ],
             "subscription": Annotated[
                 str | None, typer.Option(metavar="ID", help="Only deliveries to this subscription.")
             ],
-            **_SELLER,
+            **SELLER,
         },
+    ),
+    "requests": ListCommand(
+        "List the last requests of applications and terminals, newest first.",
+        ("created_date", "status", "method", "path", "duration_ms", "error", "application", "order_id", "entry_id"),
+        (
+            "paydesk requests list --status failed",
+            "paydesk requests list --order ORD01J67CQQH5904WDBVZEM4JMEP3 --json",
+        ),
+        {
+            "order": Annotated[
+                str | None,
+                typer.Option(metavar="ORDER_ID", help="Only requests about this order.", callback=checked.order_id),
+            ],
+            "status": of_status("A status such as 404, or one of 2xx, 4xx, 5xx, failed."),
+            "method": Annotated[str | None, typer.Option(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.")],
+            "application": Annotated[
+                str | None, typer.Option(metavar="CLIENT_ID", help="Only requests of this application.")
+            ],
+            "terminal": Annotated[
+                str | None, typer.Option(metavar="TERMINAL_ID", help="Only requests of this terminal itself.")
+            ],
+            "request_id": Annotated[str | None, typer.Option(metavar="ID", help="Only those with this X-Request-Id.")],
+            **SELLER,
+        },
+        limit=50,
     ),
     "inquiries": ListCommand(
         "List the orders whose outcome is unknown, newest first, with the time of the next inquiry at the acquirer.",
         ("order_id", "status", "outcome", "reason", "attempts", "next_date"),
         ("paydesk inquiries list", "paydesk inquiries list --all --json"),
-        {"open": _OPEN, **_SELLER},
+        {"open": OPEN, **SELLER},
     ),
     "reversals": ListCommand(
         "List the reversals of late approvals, newest first.",
         ("id", "order_id", "status", "confirmed", "amount_minor", "reference_id", "attempts", "next_date"),
         ("paydesk reversals list", "paydesk reversals list --status pending"),
-        {"status": _status("pending, reversed or not_found."), **_SELLER},
+        {"status": of_status("pending, reversed or not_found."), **SELLER},
     ),
     "refunds": ListCommand(
         "List the refunds, newest first, with the time of the next attempt at the acquirer.",
         ("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
         ("paydesk refunds list --status processing",),
-        {"status": _status("processing, processed or failed."), **_SELLER},
+        {"status": of_status("processing, processed or failed."), **SELLER},
     ),
     "events": ListCommand(
         "List the operator events, newest first.",
         ("created_date", "kind", "subject", "message"),
         ("paydesk events list --json",),
+    ),
+    "audit": ListCommand(
+        "List the audit trail, newest first: which operator changed what, when and from where.",
+        ("created_date", "name", "action", "subject", "address", "changed"),
+        (
+            "paydesk audit list",
+            "paydesk audit list --subject ORD01J67CQQH5904WDBVZEM4JMEP3",
+            "paydesk audit list --operator 01J67CQQH5904WDBVZEM4JMEP3 --json",
+        ),
+        {
+            "operator": Annotated[
+                str | None, typer.Option(metavar="OPERATOR_ID", help="Only changes by this operator.")
+            ],
+            "subject": Annotated[
+                str | None,
+                typer.Option(metavar="ID", help="Only changes of this: an order, a terminal, an operator."),
+            ],
+        },
+        50,
+        flat_entry,
     ),
 }
 """By the last segment of the path under `/operator/v1`."""
@@ -195,6 +270,17 @@ def show_page(service: Service, noun: str, query: Mapping[str, Any], *, as_json:
     return bool(rows)
 
 
+def with_options(work: Callable[..., None], options: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
+    """Give a function that takes `**query` these options, each with its type and its default."""
+    work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # instead of `**query`
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+            for name, (kind, default) in options.items()
+        ]
+    )
+    return work
+
+
 def add_list(app: typer.Typer, noun: str) -> typer.Typer:
     """Add the command `list` to a group, and return the group."""
     listed = LISTS[noun]
@@ -206,11 +292,5 @@ def add_list(app: typer.Typer, noun: str) -> typer.Typer:
     options |= {name: (kind, None) for name, kind in listed.filters.items()}
     options |= {"limit": (Limit, listed.limit), "after": (After, None), "as_json": (bool, False)}
     list_.__doc__ = listed.help
-    list_.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # instead of `**query`
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in options.items()
-        ]
-    )
-    command(app, "list", *listed.examples)(list_)
+    command(app, "list", *listed.examples)(with_options(list_, options))
     return app

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -77,17 +77,39 @@ def existing_database(file: Path | None, data: Path | None) -> Settings:
     )
 
 
-def run(work: Coroutine[Any, Any, T], new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> T:
-    """Run a command's coroutine. Raises `Failure` for expected errors of the database, the key file or the start."""
+def refuse_missing_database(settings: Settings, *hints: str) -> None:
+    """Refuse a SQLite file that does not exist: opening it would make an empty one. Raises `Failure` with the hints."""
+    scheme, _, name = settings.database_url.partition(":")
+    if scheme == "sqlite" and name not in ("", ":memory:") and not exists(Path(name)):
+        raise Failure(f"There is no database: {name} does not exist.", *hints)
+
+
+def run(
+    work: Coroutine[Any, Any, T],
+    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    *,
+    while_in_use: Sequence[str] = (),
+) -> T:
+    """Run a command's coroutine.
+
+    Raises `Failure` for expected errors of the database, the key file or the start, and for a refused change.
+    `while_in_use`: what to do if another process has the database.
+    """
+    from paydesk.core.errors import Refusal
     from paydesk.core.keys import KeysError
     from paydesk.node import StartRefused
-    from paydesk.storage.database import Unavailable, UnsafeDatabase
+    from paydesk.storage.database import DatabaseInUse, Unavailable, UnsafeDatabase
 
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(work)
+    except DatabaseInUse as error:
+        raise Failure(str(error), *while_in_use) from None
     except (KeysError, StartRefused, Unavailable, UnsafeDatabase) as error:
         raise Failure(str(error)) from None
+    except Refusal as refusal:
+        # As a running service answers it.
+        raise Failure(f"{refusal.public_message} ({refusal.kind.code})", *refusal.details) from None
 
 
 async def check_tables(database: Database) -> None:
@@ -99,7 +121,13 @@ async def check_tables(database: Database) -> None:
         raise Failure(f"The database lacks {', '.join(missing)}. Run `paydesk migrate`.")
 
 
-def run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T]], *, exclusive: bool = True) -> T:
+def run_with_database(
+    settings: Settings,
+    work: Callable[[Database], Awaitable[T]],
+    *,
+    exclusive: bool = True,
+    while_in_use: Sequence[str] = (),
+) -> T:
     """Run the work with the open database of the settings. Raises `Failure` as `run` does."""
     from paydesk.storage.connect import open_database
 
@@ -115,4 +143,4 @@ def run_with_database(settings: Settings, work: Callable[[Database], Awaitable[T
         finally:
             await database.close()
 
-    return run(opened())
+    return run(opened(), while_in_use=while_in_use)

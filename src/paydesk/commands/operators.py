@@ -1,25 +1,57 @@
-"""`paydesk operators`: the accounts that may operate a service. The first is created directly in the database."""
+"""`paydesk operators` and `sessions`: the accounts that may operate a service. The first is created in the database."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from getpass import getpass
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 
 from paydesk.commands.client import Answer, Service, changes, operator_service, segment
 from paydesk.commands.command import command
+from paydesk.commands.credentials import DEFAULT_FILE, LOOPBACK_NAMES
+from paydesk.commands.credentials_file import exists
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.lists import add_list
-from paydesk.commands.local import SettingsFile, check_tables, load_settings, run_with_database
+from paydesk.commands.local import (
+    SettingsFile,
+    check_tables,
+    load_settings,
+    refuse_missing_database,
+    run_with_database,
+)
 from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
 
-app = group("Operators, who administer the service with `paydesk`.")
+app = group("Operators: people, who use the console, and programs, which use `paydesk` or the interface.")
+sessions = group("Sessions of operators who are signed in to the console.")
 SERVICE_VARIABLES = ("PAYDESK_BASE_URL", "PAYDESK_CREDENTIALS")
+DATABASE_VARIABLES = ("PAYDESK_SETTINGS", "PAYDESK_DATABASE_URL")
+FOR_A_DATABASE = "For a database instead, use --settings FILE or PAYDESK_DATABASE_URL."
+WITH_A_SERVICE = "with PAYDESK_BASE_URL (the address of operator_listen) and PAYDESK_OPERATOR_TOKEN of an owner"
+WITHOUT_A_DATABASE = (
+    "Create it with `paydesk migrate`, or name the right one: --settings FILE, or PAYDESK_DATABASE_URL.",
+    f"A running service adds operators {WITH_A_SERVICE}, or with --credentials FILE.",
+)
+WHILE_A_SERVICE_RUNS = (f"While a service runs, add operators in the console under Operators, or {WITH_A_SERVICE}.",)
 PATH = "/operator/v1/operators"
-ROLE_HELP = "owner (everything), operator (everything but operators) or support (read-only)."
+SESSIONS = "/operator/v1/sessions"
+ROLE_HELP = (
+    "owner (everything), operator (everything but operators), support (reads, and sends notifications again) or viewer"
+    " (reads)."
+)
+TOKEN_SHOWN_ONCE = "The token is not stored and cannot be shown again."  # noqa: S105 - a sentence
+LINK_SHOWN_ONCE = (
+    "Send the link to the operator, who sets a password with it. It is valid once, for 24 h, and cannot be shown again."
+)
+ONLY_ON_THIS_MACHINE = (
+    "The link works only in a browser on the machine of the service. For other machines set operator_public_url"
+    " (PAYDESK_OPERATOR_PUBLIC_URL) to the URL that operators' browsers use, and create a new link."
+)
 
 OperatorId = Annotated[str, typer.Argument(metavar="OPERATOR_ID", help="The operator, see `paydesk operators list`.")]
 
@@ -28,6 +60,7 @@ OperatorId = Annotated[str, typer.Argument(metavar="OPERATOR_ID", help="The oper
     "create",
     epilog=examples(
         "paydesk operators create --name ana --role owner",
+        "paydesk operators create --name ana --role owner --email ana@shop.example",
         "paydesk operators create --name ci --role operator --json",
         "paydesk operators create --name bea --role support --credentials .paydesk/credentials.json",
     ),
@@ -38,31 +71,38 @@ def create(
         str,
         typer.Option(help=ROLE_HELP),
     ] = "owner",
+    email: Annotated[
+        str | None,
+        typer.Option(help="The e-mail address of a person, who signs in to the console. [default: a token instead]"),
+    ] = None,
     settings: SettingsFile = None,
     *,
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Add an operator and print the token, which is shown only once.
+    """Add an operator and print the token, or with `--email` the link to set a password. It is shown only once.
 
-    With `--credentials`, `PAYDESK_BASE_URL` or `PAYDESK_CREDENTIALS` a running service adds it, on behalf of an owner.
-    Otherwise it is added directly to the database of the settings: use this for the first owner, and when every token
-    is lost. With SQLite, stop the service first.
+    With `--credentials`, `PAYDESK_BASE_URL` or a credentials file, a running service adds it, on behalf of an owner.
+    With `--settings` or `PAYDESK_DATABASE_URL`, and without all of these, it is added directly to the database: use
+    this for the first owner, and when every token is lost. With SQLite, stop the service first.
     """
-    from paydesk.operators.schemas import ROLES
+    from paydesk.operators.operator_schemas import ROLES
 
     if role not in ROLES:
         raise WrongUsage(f"There is no role {role}. Use one of {', '.join(ROLES)}.")
     if settings is not None and credentials is not None:
         raise WrongUsage("Give either --credentials, to use a service, or --settings, to use a database.")
-    if settings is None and (
-        credentials is not None or any(os.environ.get(variable) for variable in SERVICE_VARIABLES)
-    ):
-        created = operator_service(credentials).post(PATH, {"name": name, "role": role})
+    body = {"name": name, "role": role, **({} if email is None else {"email": email})}
+    is_named = credentials is not None or any(os.environ.get(variable) for variable in SERVICE_VARIABLES)
+    if settings is None and (is_named or _has_default_file()):
+        service = operator_service(credentials)
+        if not is_named:
+            note(f"Adding it by {service.credentials.base_url}, the service of {DEFAULT_FILE}. {FOR_A_DATABASE}")
+        created = service.post(PATH, body)
     else:
-        created = _create_local(name, role, settings)
+        created = _create_local(body, settings)
     show(created, as_json=as_json)
-    note("The token is not stored and cannot be shown again.")
+    note(TOKEN_SHOWN_ONCE if email is None else _about_link(created["password_url"]))
 
 
 add_list(app, "operators")
@@ -78,7 +118,7 @@ def show_one(service: Service, operator_id: OperatorId) -> Answer:
     app,
     "change",
     "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --role support",
-    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --name 'Ana Lima'",
+    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --name 'Ana Lima' --email ana@shop.example",
 )
 def change(
     service: Service,
@@ -86,14 +126,25 @@ def change(
     *,
     name: Annotated[str | None, typer.Option(help="The operator's name.")] = None,
     role: Annotated[str | None, typer.Option(help=ROLE_HELP)] = None,
+    email: Annotated[str | None, typer.Option(help="The new e-mail address for signing in.")] = None,
 ) -> Answer:
-    """Change only the given fields. For owners only; the last valid owner keeps the role."""
-    return service.request("PATCH", f"{PATH}/{segment(operator_id)}", changes(name=name, role=role))
+    """Change only the given fields. For owners only; the last owner with a token or a password keeps the role."""
+    return service.request("PATCH", f"{PATH}/{segment(operator_id)}", changes(name=name, role=role, email=email))
+
+
+@command(app, "link", "paydesk operators link 01J67CQQH5904WDBVZEM4JMEP3")
+def link(service: Service, operator_id: OperatorId) -> tuple[Answer, str]:
+    """Create a link with which an operator sets a password. It replaces earlier links. For owners only."""
+    created = service.post(f"{PATH}/{segment(operator_id)}/password-link")
+    return created, _about_link(created["url"])
 
 
 @command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
 def revoke(service: Service, operator_id: OperatorId) -> Answer:
-    """Revoke an operator's token at once, also your own, but not the last valid owner's. For owners only."""
+    """Revoke an operator: token, sessions and links are refused at once. For owners only.
+
+    Not the last owner with a token or a password.
+    """
     return service.post(f"{PATH}/{segment(operator_id)}/revoke")
 
 
@@ -104,18 +155,88 @@ def delete(service: Service, operator_id: OperatorId) -> Answer:
     return {"operator_id": operator_id.upper(), "deleted": True}
 
 
-def _create_local(name: str, role: str, settings_file: Path | None) -> Answer:
+@command(
+    app,
+    "password",
+    "paydesk operators password",
+    "paydesk operators password < passwords.txt",
+)
+def password(service: Service) -> Answer:
+    """Change your own password. It asks for the current and the new one without showing them.
+
+    If standard input is not a terminal, it has two lines: the current password, then the new one. All your sessions in
+    the console end.
+    """
+    current, new = _typed_passwords() if sys.stdin.isatty() else _passwords_of_lines()
+    service.post("/operator/v1/password", {"current_password": current, "password": new})
+    return {"password": "changed"}
+
+
+add_list(sessions, "sessions")
+audit = add_list(group("The audit trail: which operator changed what, when and from where."), "audit")
+
+
+@command(sessions, "end", "paydesk sessions end 01J67CQQH5904WDBVZEM4JMEP3", "paydesk sessions end --operator all")
+def end(
+    service: Service,
+    session_id: Annotated[
+        str | None, typer.Argument(metavar="SESSION_ID", help="The session, see `paydesk sessions list`.")
+    ] = None,
+    *,
+    operator: Annotated[
+        str | None,
+        typer.Option(metavar="OPERATOR_ID", help="All sessions of this operator, or of `all`. For owners only."),
+    ] = None,
+) -> Answer:
+    """End a session, or all sessions of an operator, and print how many. Their browsers must sign in again."""
+    if (session_id is None) == (operator is None):
+        raise WrongUsage("Give either a SESSION_ID or --operator.")
+    if session_id is not None:
+        service.request("DELETE", f"{SESSIONS}/{segment(session_id)}")
+        return {"session_id": session_id.upper(), "ended": True}
+    return {"operator": operator, **service.request("DELETE", f"{SESSIONS}?operator={segment(str(operator))}")}
+
+
+def _has_default_file() -> bool:
+    """Return whether there is the default credentials file, and no setting names a database instead."""
+    return exists(DEFAULT_FILE) and not any(os.environ.get(variable) for variable in DATABASE_VARIABLES)
+
+
+def _about_link(url: str) -> str:
+    """Return what to do with a link, and where it works if not everywhere."""
+    is_local = urlsplit(url).hostname in LOOPBACK_NAMES
+    return f"{LINK_SHOWN_ONCE}\n{ONLY_ON_THIS_MACHINE}" if is_local else LINK_SHOWN_ONCE
+
+
+def _typed_passwords() -> tuple[str, str]:
+    """Ask on the terminal for the current and the new password, the new one twice. Raises `WrongUsage`."""
+    current, new = getpass("Current password: "), getpass("New password: ")
+    if not (current and new):
+        raise WrongUsage("Type the current password, then the new one.")
+    if getpass("New password again: ") != new:
+        raise WrongUsage("The new password and its repetition differ. The password was not changed.")
+    return current, new
+
+
+def _passwords_of_lines() -> tuple[str, str]:
+    """Return the current and the new password of standard input, a line each. Raises `WrongUsage`."""
+    current, new = (sys.stdin.readline().rstrip("\r\n") for _ in range(2))
+    if not (current and new):
+        raise WrongUsage("Send two lines on standard input: the current password, then the new one.")
+    return current, new
+
+
+def _create_local(body: Answer, settings_file: Path | None) -> Answer:
     import msgspec
 
     from paydesk.core.clock import SystemClock
     from paydesk.http import validation
     from paydesk.operators.operator_accounts import NewOperator, create_local
-    from paydesk.operators.schemas import OperatorRequest
+    from paydesk.operators.operator_schemas import OperatorRequest
     from paydesk.storage import mark
     from paydesk.storage.database import Database
 
     # The validation of `POST /operator/v1/operators`.
-    body = {"name": name, "role": role}
     request, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())
     if not isinstance(request, OperatorRequest):
         raise WrongUsage("; ".join(fault.detail for fault in found))
@@ -124,7 +245,9 @@ def _create_local(name: str, role: str, settings_file: Path | None) -> Answer:
         await check_tables(database)
         now_ms = SystemClock().now_ms()
         await mark.find_or_set(database, "production", now_ms)
-        return await database.write(lambda tx: create_local(tx, request, now_ms))
+        return await database.write(lambda tx: create_local(tx, request, settings.operator_url, now_ms))
 
-    created: Answer = msgspec.to_builtins(run_with_database(load_settings(settings_file), work))
+    settings = load_settings(settings_file)
+    refuse_missing_database(settings, *WITHOUT_A_DATABASE)
+    created: Answer = msgspec.to_builtins(run_with_database(settings, work, while_in_use=WHILE_A_SERVICE_RUNS))
     return created

@@ -13,7 +13,7 @@ import typer
 
 FOLDED_WIDTH_MIN, WORD_WIDTH_MAX = 16, 40
 """In a table on a terminal the last column, often a text, may be this narrow; longer words are folded anywhere."""
-FOLDED_COLUMNS = frozenset({"url"})
+FOLDED_COLUMNS = frozenset({"url", "path"})
 """These may be as narrow as the last one, wherever they are."""
 CELL_PADDING, TABLE_PADDING = 3, 1
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -116,7 +116,9 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
         # Only texts and URLs may become narrower: an id that is folded cannot be copied.
         fits = (is_whole and column == columns[0]) or _width(rows, column, columns) >= max(map(len, cells))
         kept = fits and not any(" " in cell for cell in cells)
-        table.add_column(column, overflow="fold", no_wrap=kept)
+        words = max(map(len, [column, *_words(rows, column)]))
+        whole = words if words <= _width(rows, column, columns) else None
+        table.add_column(column, overflow="fold", no_wrap=kept, min_width=whole)
     for row in rows:
         table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
     console.print(table)

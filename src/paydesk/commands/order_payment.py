@@ -9,16 +9,19 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_client, order_request, terminal_of
 from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
+from paydesk.commands.client import operator_service, segment
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.orders import show_order
+from paydesk.commands.pay import VIRTUAL_TERMINALS
 from paydesk.commands.progress import Order, Progress, refuse_unpaid, with_current_state
 
 CREATE_EPILOG = examples(
     "paydesk orders create 24.90",
     "paydesk orders create 24.90 --reference sale-0042 --expires 10m --json",
     "paydesk orders create 120 --method credit_card --installments 3",
+    "paydesk orders create 24.90 --as-operator --terminal PAYDESK_VIRTUAL__C2AFE1BB4D93",
     "paydesk orders create 24.90 --live --terminal NEWLAND_N950__N950NCB801293324 --key till-1-0042",
 )
 WATCH_EPILOG = examples(
@@ -54,6 +57,16 @@ def create(  # noqa: PLR0913 - one parameter for each option
     ticket_number: Annotated[
         str | None, typer.Option(help="The number of the ticket, which is printed.", show_default=False)
     ] = None,
+    as_operator: Annotated[
+        bool,
+        typer.Option(
+            "--as-operator",
+            help=(
+                "As an operator, for a virtual terminal of any seller. The application that the seller authorized first"
+                " creates the order."
+            ),
+        ),
+    ] = False,
     key: Key = None,
     live: Live = False,
     as_json: AsJson = False,
@@ -68,17 +81,25 @@ def create(  # noqa: PLR0913 - one parameter for each option
     if live and terminal is None:
         raise WrongUsage("The terminals of the credentials take test orders. Add --terminal with a live one.")
     found = find_credentials(credentials)
-    application = as_application(found, live=live)
-    request = order_request(
-        amount,
-        terminal_of(found, terminal),
-        external_reference=reference,
-        description=description,
-        expiration_time=expires,
-        ticket_number=ticket_number,
-        payment_method=payment_method,
-    )
-    order = application.post_with_key("/v1/orders", request, used_key)
+    if as_operator:
+        others = (expires, method, installments, ticket_number, key, live or None)
+        if any(option is not None for option in others):
+            raise WrongUsage("With --as-operator, give only --terminal, --reference and --description.")
+        fields = {"amount": amount, "description": description, "external_reference": reference}
+        path = f"{VIRTUAL_TERMINALS}/{segment(terminal_of(found, terminal))}/orders"
+        order = operator_service(credentials).post(path, fields)
+    else:
+        application = as_application(found, live=live)
+        request = order_request(
+            amount,
+            terminal_of(found, terminal),
+            external_reference=reference,
+            description=description,
+            expiration_time=expires,
+            ticket_number=ticket_number,
+            payment_method=payment_method,
+        )
+        order = application.post_with_key("/v1/orders", request, used_key)
     if as_json:
         show(order, as_json=True)
         return

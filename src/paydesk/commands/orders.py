@@ -11,7 +11,8 @@ from paydesk.commands.checked import OrderId
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
-from paydesk.commands.lists import LISTS, add_list, flat_order, show_page
+from paydesk.commands.list_rows import flat_order
+from paydesk.commands.lists import LISTS, add_list, show_page
 from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
 
 app = add_list(group("Orders, with their history and notifications."), "orders")
@@ -19,8 +20,13 @@ events = add_list(group("Operator events: what needs an operator's attention."),
 inquiries = add_list(group("Orders whose outcome is unknown."), "inquiries")
 reversals = add_list(group("Reversals of late approvals."), "reversals")
 refunds = add_list(group("Full and partial refunds."), "refunds")
-DETAILS = (*LISTS["orders"].columns, "seller", "description", "expiration_time", "version", "last_updated_date")
+DETAILS = (
+    *LISTS["orders"].columns,
+    *("status_detail", "seller", "description", "expiration_time", "version", "last_updated_date"),
+)
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
+REFUND_COLUMNS = ("id", "amount", "status", "by")
+CHANGE_COLUMNS = ("date", "action", "outcome", "by")
 
 Reason = Annotated[str, typer.Option(help="How you know the outcome; recorded in the audit trail.")]
 
@@ -51,17 +57,33 @@ def search(
 
 @command(app, "get", "paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json")
 def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
-    """Show an order with all its status changes and notifications."""
+    """Show an order with all its status changes, refunds, changes by operators and notifications."""
     order = service.get(f"/operator/v1/orders/{segment(order_id)}")
     if as_json:
         show(order, as_json=True)
         return
     show_order(order)
-    sys.stdout.write("\n")
-    show_list({"data": order["events"]}, MOVE_COLUMNS, as_json=False)
-    if order["deliveries"]:
-        sys.stdout.write("\n")
-        show_list({"data": order["deliveries"]}, LISTS["deliveries"].columns, as_json=False)
+    for rows, columns in (
+        (order["events"], MOVE_COLUMNS),
+        (_refunds(order), REFUND_COLUMNS),
+        ([{**one, "by": _by(one)} for one in order["changes"] if "refund_id" not in one], CHANGE_COLUMNS),
+        (order["deliveries"], LISTS["deliveries"].columns),
+    ):
+        if rows:
+            sys.stdout.write("\n")
+            show_list({"data": rows}, columns, as_json=False)
+
+
+def _refunds(order: Answer) -> list[Answer]:
+    """Return the refunds, each with who requested it and why."""
+    by = {one["refund_id"]: _by(one) for one in order["changes"] if "refund_id" in one}
+    return [{**refund, "by": by.get(refund["id"], "application")} for refund in order["order_refunds"]]
+
+
+def _by(change: Answer) -> str:
+    """Return the operator who made a change, and the reason."""
+    operator, reason = change.get("operator", change["operator_id"]), change.get("reason")
+    return f"{operator}: {reason}" if reason else operator
 
 
 @command(

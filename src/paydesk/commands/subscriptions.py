@@ -47,8 +47,11 @@ def create(
     live: Annotated[bool, typer.Option("--live/--test", help="Live orders or test orders, never both.")] = False,
 ) -> Answer:
     """Subscribe an application and print the secret that signs its notifications; it is shown only once."""
+    chosen = client_id or service.credentials.document.get("client_id")
+    if not chosen:
+        raise WrongUsage("The credentials name no application. Add --client-id; `paydesk apps list` shows the ids.")
     body = {
-        "client_id": client_id or service.credentials.document.get("client_id"),
+        "client_id": chosen,
         "url": url,
         "topic": topic,
         "live_mode": live,

@@ -76,6 +76,12 @@ def create_terminal(
 add_list(app, "terminals")
 
 
+@command(app, "show", "paydesk terminals show NEWLAND_N950__N950NCB801293324 --json")
+def show_terminal(service: Service, terminal_id: TerminalId) -> Answer:
+    """Show a terminal: whether it is online, its order, its mode and its place."""
+    return service.get(f"{PATH}/{segment(terminal_id)}")
+
+
 @command(
     app,
     "pair",

@@ -84,14 +84,14 @@ def verify(
 def _recorded(request: Path | None, headers: Path | None, body: Path | None, query: str | None) -> Recorded:
     """Return the request that the options name. Raises `WrongUsage`."""
     if headers is None and body is None:
-        return recorded_requests.parse(_read(request), query)
+        return recorded_requests.parse(read(request), query)
     if headers is None or body is None or request is not None:
         raise WrongUsage("Give --headers and --body together, or one file with the whole request.")
-    found = recorded_requests.parse_headers(_read(headers).decode("utf-8", "surrogateescape"))
-    return recorded_requests.recorded(found, _read(body), query)
+    found = recorded_requests.parse_headers(read(headers).decode("utf-8", "surrogateescape"))
+    return recorded_requests.recorded(found, read(body), query)
 
 
-def _read(file: Path | None) -> bytes:
+def read(file: Path | None) -> bytes:
     """Return the contents of the file, or of standard input. Raises `WrongUsage`."""
     try:
         if file is not None:

@@ -16,6 +16,8 @@ ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 ORDER_ID_PATTERN = f"^ORD{ULID_PATTERN}$"
 PAYMENT_ID_PATTERN = f"^PAY{ULID_PATTERN}$"
 REFUND_ID_PATTERN = f"^REF{ULID_PATTERN}$"
+NUMBER_PATTERN = "^[0-9]{1,18}$"
+"""Of the ids that are numbers, such as those of applications, sellers and stores."""
 ORDER_ID = re.compile(ORDER_ID_PATTERN)
 UUID = re.compile(UUID_PATTERN)
 
@@ -61,6 +63,14 @@ def ordered_ulid(now_ms: int) -> str:
 def first_ulid(now_ms: int) -> str:
     """Return the smallest ULID of an instant."""
     return _instant(now_ms) + "0" * 16
+
+
+def instant_of(ulid_: str) -> int | None:
+    """Return the instant in a ULID in milliseconds, or None if the text does not begin with one."""
+    digits = ulid_[:10]
+    if len(digits) < 10 or not set(digits) <= set(_CROCKFORD):
+        return None
+    return sum(_CROCKFORD.index(digit) << shift for digit, shift in zip(digits, range(45, -1, -5), strict=True))
 
 
 @lru_cache(64)

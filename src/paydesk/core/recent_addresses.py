@@ -1,4 +1,4 @@
-"""The addresses from which each client or seller authenticated recently: a bounded table, shared between nodes."""
+"""The addresses from which each client, seller or operator authenticated recently, bounded and shared between nodes."""
 
 from __future__ import annotations
 

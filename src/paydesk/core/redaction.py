@@ -20,7 +20,7 @@ _CONSONANTS = "[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz]{4}"
 # With any prefix, and also if its end is cut off.
 _CREDENTIAL = re.compile(
     r"(APP_USR|TEST)-[0-9]+-[0-9]{6}-[0-9a-f]{1,32}(?:-[0-9]+)?"  # access tokens
-    r"|(TG|PDT|PDO)-[0-9a-fA-F]{8,}(?:-[0-9]+)?"  # codes, refresh tokens, terminals' and operators' tokens
+    r"|(TG|PD[TOSL])-[0-9a-fA-F]{8,}(?:-[0-9]+)?"  # codes, tokens, operators' sessions and links
     r"|(whsec)_(?:[A-Za-z0-9+/_=-]|%[0-9A-Fa-f]{2}){8,}"  # webhook secrets
     rf"|{_CONSONANTS}-{_CONSONANTS}"  # user codes of a pairing: eight consonants
     rf"|(?<={_PAIRINGS})[^/\s\"]+"  # the same, however an operator has typed them
@@ -28,7 +28,7 @@ _CREDENTIAL = re.compile(
     r"|\$?argon2id(?:\$|%24)[^\s\"']+"  # passwords as they are stored
 )
 # The same in four quick searches: together they take a fifth of the time of one expression.
-_PREFIX = re.compile("APP_USR-|TEST-|TG-|PD[TO]-|whsec_|argon2id")
+_PREFIX = re.compile("APP_USR-|TEST-|TG-|PD[TOSL]-|whsec_|argon2id")
 _HEX = re.compile("[0-9a-fA-F]{40}")
 _USER_CODE = re.compile(f"-(?<={_CONSONANTS}-){_CONSONANTS}")
 _SECRET_NAME = re.compile(
@@ -47,7 +47,7 @@ _NAMED = re.compile(
 )
 _JSON_VALUE = re.compile(r""""(?:[^"\\]|\\.)*+"?|\\+"[^"]*"?|[\[{].*|[^\s,}\]]*""", re.DOTALL)
 _FORM_VALUE = re.compile(r"[^&;\s]*")
-_ESCAPED = re.compile(r"\\u00(3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
+_ESCAPED = re.compile(r"\\u00(2[Dd]|3[0-9]|[46][1-9A-Fa-f]|5[Ff]|[57][0-9Aa])")
 NAME_CHARACTERS_MAX = 64
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLAIN_NUMBERS = frozenset({"application_id", "client_id", "seller_id", "user_id"})

@@ -5,7 +5,7 @@ whose signal is lost finds the change at its next poll. Topics are strings: `del
 `stop`, `remote_lost`, `returned`, `applications`, `sellers`, `terminal:<terminal_id>`, `moved:<terminal_id>`,
 `device:<terminal_id>`, `events:<feed>`, `reads:<feed>`, `remote-events:<feed>`, `answer:<digest of an idempotency
 key>`, `family:<family_id>`, `authorization:<authorization_id>`, `known-client:<client>:<address>`,
-`known-seller:<digest>:<address>`.
+`known-seller:<digest>:<address>`, `known-operator:<digest>:<address>`, `hint:<noun>:<id>`, `watching`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Signals:
         self.remote_connected = False
         """Whether signals of other nodes arrive at once."""
         self.stopping = False
+        self.watched = False
+        """Whether a page for operators is open on this node or another: hints are published only then."""
 
     def listen(self, prefix: str, listener: Callable[[str], None]) -> None:
         """Call `listener(topic)` for every signal whose topic begins with `prefix`: a kind's name, or a part of it."""
@@ -50,6 +52,11 @@ class Signals:
             kind, colon, _ = topic.partition(":")
             for listener in self._listening(kind + colon):
                 listener(topic)
+
+    def hint(self, noun: str, identity: str = "") -> None:
+        """Hint to open pages that something they may show has changed. Does nothing while no page is open."""
+        if self.watched:
+            self.notify((f"hint:{noun}:{identity}",))
 
     def _listening(self, kind: str) -> tuple[Callable[[str], None], ...]:
         listeners = self._listeners_of.get(kind)

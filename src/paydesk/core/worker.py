@@ -12,6 +12,7 @@ from paydesk.core.keys import Keys
 
 if TYPE_CHECKING:
     from paydesk.device.gateway import Gateway
+    from paydesk.http.request_recorder import RequestRecorder
     from paydesk.payments.acquirer import Acquirer, Acquirers
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
@@ -22,7 +23,7 @@ class WorkerContext:
     """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
 
     `development`: this is `paydesk dev`, the only place where webhook faults are applied.
-    `gateway` has the terminals that poll this node.
+    `gateway` has the terminals that poll this node, `recorder` the requests that wait to be recorded.
     """
 
     database: Database
@@ -33,6 +34,7 @@ class WorkerContext:
     development: bool = False
     acquirers: Acquirers | None = None
     gateway: Gateway | None = None
+    recorder: RequestRecorder | None = None
 
     def acquirer(self, *, live: bool) -> Acquirer | None:
         """Return the acquirer of live or of test orders, or None if none is configured."""

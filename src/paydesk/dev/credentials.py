@@ -18,7 +18,8 @@ from paydesk.core import atomic_file
 from paydesk.core.clock import Clock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.core.secrets import digest
+from paydesk.core.secrets import digest, new_hex
+from paydesk.dev import demo_operator
 from paydesk.dev.demo import CALLBACK, INBOX, Demo
 from paydesk.dev.https import Https
 from paydesk.dev.proxy_access import ProxyAccess
@@ -28,7 +29,8 @@ from paydesk.oauth.clients import applications, authentication
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.tokens import Lifetimes
-from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
+from paydesk.operators.console_key import ConsoleKey
+from paydesk.operators.credentials import new_password
 from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
@@ -73,20 +75,25 @@ class CredentialsFile:
     spare_password: Awaitable[NewPassword | None]
     secure: Https | None = None
     proxy: ProxyAccess | None = None
+    console_key: str = field(default_factory=lambda: new_hex(160), repr=False)
+    """The key of the link to the console, for this run of the service."""
 
-    async def refresh(self, file: Path) -> None:
-        """Update the file. Raises `StartRefused` if it cannot be written."""
+    async def refresh(self, file: Path) -> str:
+        """Update the file and return the id of the demo operator. Raises `StartRefused` if it cannot be written."""
         previous = _read(file)
         # Concurrent, so that they share their commits.
-        secret, test_secret, password, test, live, operator, webhook_secret = await asyncio.gather(
+        operating = asyncio.create_task(
+            demo_operator.find_or_create(self.database, _within(previous, "operator"), self.now_ms)
+        )
+        secret, test_secret, password, test, live, webhook_secret = await asyncio.gather(
             self._client_secret(self.demo.application, previous.get("client_secret")),
             self._client_secret(self.demo.test_application, _within(previous, "test_application").get("client_secret")),
             self._password(_within(previous, "seller").get("password")),
             self._tokens(_within(previous, "test"), live=False),
             self._tokens(_within(previous, "live"), live=True),
-            self._operator_token(_within(previous, "operator").get("token")),
             self._webhook_secret(),
         )
+        operator_id, operator = await operating
         document = {
             "base_url": self.base_url,
             **self._https(),
@@ -114,7 +121,8 @@ class CredentialsFile:
                 "secret": webhook_secret,
                 "inbox_url": self.base_url + INBOX,
             },
-            "operator": {"token": operator},
+            "operator": operator,
+            "console_url": ConsoleKey(operator_id, self.console_key).url(self.settings.operator_url),
             # Last: programs that search the file for a name find the fields of the other application first.
             "test_application": {
                 "client_id": str(self.demo.test_application.application_id),
@@ -124,6 +132,7 @@ class CredentialsFile:
         }
         # Read again: a command may have written fields of its own since.
         _write_changed(file, _read(file), document, removed=HTTPS_FIELDS)
+        return operator_id
 
     def _https(self) -> Document:
         if self.secure is None:
@@ -207,16 +216,6 @@ class CredentialsFile:
         valid = await self.database.read(lambda tx: subscriptions.secrets(tx, primary.subscription_id))
         found = next(secret for secret in valid if secret.generation == primary.secret_generation)
         return found.derive(self.keys).reveal()
-
-    async def _operator_token(self, previous: Any) -> str:
-        try:
-            await OperatorBearers(self.database).caller(previous if isinstance(previous, str) else None, self.now_ms)
-        except Refusal:
-            token = new_token()
-            await self.database.write(lambda tx: add_operator(tx, token, "paydesk dev", "owner", self.now_ms))
-            return token.reveal()
-        assert isinstance(previous, str), "the operator was found by this token"
-        return previous
 
 
 class LiveCredentials:

@@ -28,6 +28,7 @@ APPLICATION, TEST_APPLICATION = "Demo POS", "Demo POS (test tokens)"
 """The second is for clients that cannot send `test_token`: it gets test tokens without it."""
 SCOPES = "offline_access read write"
 EMAIL = "seller@demo.example"
+OPERATOR_EMAIL = "operator@demo.example"
 SELLER, COUNTRY, CURRENCY = "Demo seller", "BRA", "BRL"
 STORE = "Demo store"
 POS_COUNT = 3

@@ -1,7 +1,8 @@
 """The log as a developer reads it on a terminal: a line for each of the user's requests, each delivery and warning.
 
 `scripts/run.py` makes the lines of the JSON in the log file, `paydesk dev` of the events themselves. The other events
-are in the log of the format `json` only: polls of virtual terminals, the demo inbox's requests, health checks, assets.
+are in the log of the format `json` only: polls of virtual terminals, the demo inbox's requests, health checks, assets,
+pages of the console.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ WITHOUT_DETAILS = frozenset(("timestamp", "level", "event", "exception", "messag
 HEALTH = ("/livez", "/readyz", "/metrics")
 ASSETS = ("/pages/assets/", "/favicon.ico")
 INBOX = "/demo/inbox"
-PAGES, STREAM = ("/virtual/", "/console"), "/events"
-"""What the paths of streams for the service's own pages begin and end with."""
+PAGES, STREAM = "/virtual/", "/events"
+"""What the paths of streams of terminals' pages begin and end with."""
+CONSOLE = "/console"
 
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, DIM, BOLD = "31", "32", "33", "34", "35", "36", "2", "1"
 _BY_CLASS = {2: GREEN, 3: CYAN, 4: YELLOW, 5: RED}
@@ -142,6 +144,7 @@ def _is_shown(fields: Fields) -> bool:
         or path.startswith(ASSETS)
         or (method, path) == ("POST", INBOX)
         or (method == "GET" and path.startswith(PAGES) and path.endswith(STREAM))
+        or (method == "GET" and path.startswith(CONSOLE) and isinstance(status, int) and status < 400)
     )
     return not is_own
 

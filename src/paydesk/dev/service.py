@@ -27,6 +27,7 @@ from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.http import server
 from paydesk.node import StartRefused
+from paydesk.operators.console_key import ConsoleKey
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.scripts import MANUAL
@@ -93,6 +94,8 @@ async def run(options: Options, settings: Settings) -> None:
         base_url = _base_url(options.host, listener.getsockname()[1])
         if settings.public_url is None:
             settings = settings.model_copy(update={"public_url": base_url})
+        if settings.operator_public_url is None:
+            settings = settings.model_copy(update={"operator_public_url": settings.public_url})
         if options.fresh:
             await fresh.remove(settings, options.data)
         server_keys = _keys(Path(settings.keys_file))
@@ -105,16 +108,24 @@ async def run(options: Options, settings: Settings) -> None:
             credentials = CredentialsFile(
                 database, server_keys, settings, demo, base_url, now_ms, password, secure, proxy
             )
-            await credentials.refresh(options.credentials)
+            key = ConsoleKey(await credentials.refresh(options.credentials), credentials.console_key)
             # One folder per seller: the journals of another database's terminals are not for this one.
-            fleet = Fleet(base_url, options.data / fresh.JOURNALS / str(demo.seller.seller_id))
+            journals, hint = options.data / fresh.JOURNALS / str(demo.seller.seller_id), database.signals.hint
+            fleet = Fleet(base_url, journals, on_screen=lambda terminal_id: hint("screen", terminal_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             node.stop_on_signals(stop)
             shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
             vendor_hosts = https.vendor_hosts() if proxy is not None else frozenset()
             app = build_app(
-                replace(shared, reporter=reporter, fleet=fleet, credentials=live, https_host_names=vendor_hosts)
+                replace(
+                    shared,
+                    reporter=reporter,
+                    fleet=fleet,
+                    credentials=live,
+                    https_host_names=vendor_hosts,
+                    console_key=key,
+                )
             )
             context = WorkerContext(
                 database,
@@ -125,8 +136,10 @@ async def run(options: Options, settings: Settings) -> None:
                 development=True,
                 acquirers=shared.acquirers,
                 gateway=shared.gateway,
+                recorder=shared.recorder,
             )
-            output = greeting(options, base_url, find_playable(demo, settings, server_keys), secure, proxy)
+            console = key.url(settings.operator_url)
+            output = greeting(options, base_url, console, find_playable(demo, settings, server_keys), secure, proxy)
             await node.run_together(
                 stop,
                 server.serve(app, listener, settings, ready.set, stop, secure.tls if secure is not None else None),
@@ -196,6 +209,7 @@ def find_playable(demo: Demo, settings: Settings, keys: Keys) -> Playable | None
 def greeting(
     options: Options,
     base_url: str,
+    console: str,
     playable: Playable | None,
     secure: Https | None = None,
     proxy: ProxyAccess | None = None,
@@ -207,6 +221,7 @@ def greeting(
         if proxy is not None:
             lines.append(proxy.hint())
         lines.append(https.export((proxy or secure).variables()))
+    lines.append(f"console {console}")
     if playable is not None:
         lines.append(f"virtual terminal {playable.page_url}")
     if sys.stdout.isatty():

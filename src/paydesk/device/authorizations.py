@@ -120,14 +120,14 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
     situation = situation_of(order, is_being_reversed=inquiry == REVERSING.name, contradicts=False)
     reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
     if isinstance(outcome, NotSent) and situation == "permitted" and not await _is_repeated(change.tx, order):
-        return await _decline(change, order, "processing_error", origin="network")
+        return await _decline(change, order, authorization, "processing_error", origin="network")
     match TABLE[reported, situation]:
         case "end" if isinstance(outcome, Approved):
             terms = authorization.terms
             paid = outcomes.paid_of(outcome, terms.requested, tip_minor=terms.requested_tip_minor)
             return await outcomes.approve(change, order, paid, by="authorization") or order
         case "end" if isinstance(outcome, Declined):
-            return await _decline(change, order, outcomes.detail_of(outcome), origin="acquirer")
+            return await _decline(change, order, authorization, outcomes.detail_of(outcome), origin="acquirer")
         case "check" | "conflict":
             checked = await orders.move(change, status.CHECK, order, origin="network")
             await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
@@ -146,5 +146,9 @@ async def _is_repeated(tx: Transaction, order: Order) -> bool:
     return (await payment_terms.find(tx, order)).is_repeated
 
 
-async def _decline(change: Change, order: Order, detail: str, *, origin: str) -> Order:
-    return await outcomes.decline(change, order, by="authorization", detail=detail, origin=origin) or order
+async def _decline(change: Change, order: Order, authorization: Authorization, detail: str, *, origin: str) -> Order:
+    digits = authorization.card.last_digits
+    declined = await outcomes.decline(
+        change, order, by="authorization", detail=detail, origin=origin, last_digits=digits
+    )
+    return declined or order

@@ -65,10 +65,12 @@ async def progress(call: Call) -> Handled:
         return LEASE_NOT_FOUND.with_reason("never acknowledged")
     if order.detached_ms is not None:
         return ORDER_CANCELED.with_reason("detached")
+    if call.database.signals.watched:
+        call.tx.notify(f"hint:order:{order.order_id}")
     if request.step == AUTHORIZING:
         return await _authorize(change, order, lease, session, request.seq, call.settings.grant_seconds)
     if lease.session == session:
-        await store.advance_lease(call.tx, order.seller_id, order.ulid, request.seq, request.step)
+        await store.advance_lease(call.tx, order.seller_id, order.ulid, request.seq, request.step, call.now_ms)
     return Answer(200, order_body(order))
 
 
@@ -144,7 +146,7 @@ async def _authorize(
     if isinstance(permitted_ms, Refusal):
         return permitted_ms
     if order.permitted_ms is None:
-        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING)
+        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING, change.now_ms)
     return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
 
 

@@ -177,7 +177,10 @@ async def _end(change: Change, order: Order, report: Report) -> Order:
         case "declined":
             detail = report.status_detail
             assert detail is not None, "a decline has a detail"
-            ended = await outcomes.decline(change, order, by="result", detail=detail, origin=ORIGINS[detail])
+            digits = report.card.last_digits if report.card is not None else None
+            ended = await outcomes.decline(
+                change, order, by="result", detail=detail, origin=ORIGINS[detail], last_digits=digits
+            )
             if order.permitted_ms is not None and (await terms.find(change.tx, order)).requested is not None:
                 # The service asked the acquirer for the terminal, and its answer may be lost with its node.
                 await orders.inquire(change, order, "the terminal declined before the acquirer answered the service")

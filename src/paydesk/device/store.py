@@ -87,6 +87,15 @@ SET_LEASE_SESSION = "UPDATE leases SET session = $3 WHERE seller_id = $1 AND lea
 
 ADVANCE_LEASE = "UPDATE leases SET seq = $3, step = $4 WHERE seller_id = $1 AND lease_id = $2 AND seq < $3"
 
+STEPS_MAX = 64
+"""Per lease; further steps are not recorded. A payment has about ten."""
+
+INSERT_STEP = f"""
+INSERT INTO lease_steps (seller_id, lease_id, seq, step, created_ms)
+SELECT CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS bigint), CAST($4 AS text), CAST($5 AS bigint)
+ WHERE (SELECT COUNT(*) FROM lease_steps WHERE seller_id = $1 AND lease_id = $2) < {STEPS_MAX}
+    ON CONFLICT DO NOTHING"""
+
 _ORDER_COLUMNS = ", ".join(f"o.{column}" for column in orders.COLUMNS.split(", "))
 _LEASE_COLUMNS = ", ".join(f"l.{column}" for column in LEASE.split(", "))
 _LEASE_FROM = 6 + len(Order.__struct_fields__)
@@ -165,9 +174,10 @@ async def set_lease_session(tx: Transaction, seller_id: int, lease_id: str, sess
     await tx.run(SET_LEASE_SESSION, seller_id, lease_id, session)
 
 
-async def advance_lease(tx: Transaction, seller_id: int, lease_id: str, seq: int, step: str) -> None:
-    """Record the step, unless one with the same or a higher `seq` is recorded."""
+async def advance_lease(tx: Transaction, seller_id: int, lease_id: str, seq: int, step: str, now_ms: int) -> None:
+    """Record the step in the history of the lease, and as its newest unless one with a higher `seq` is."""
     await tx.run(ADVANCE_LEASE, seller_id, lease_id, seq, step)
+    tx.defer(INSERT_STEP, seller_id, lease_id, seq, step, now_ms)
 
 
 async def poll(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from paydesk.api import OPERATIONS
+from paydesk.api import DOCUMENTED
 from paydesk.core.errors import GONE, PROPERTY_VALUE, ErrorKind, Fault, Refusal
 from paydesk.docs.markdown import page, table
 from paydesk.http.advice import ADVICE
@@ -47,7 +47,7 @@ Operations of the earlier API respond with 410 `gone` before any other check, wi
 
 def page_of_errors() -> str:
     """Return the page: the errors of every operation, then every error with what to do."""
-    errors = [(row, errors_in_order(row)) for row in OPERATIONS]
+    errors = [(row, errors_in_order(row)) for row in DOCUMENTED]
     parts = [_ERRORS_HEAD.replace("{example}", _example())]
     for surface, text in SURFACES.items():
         sections = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paydesk.api import OPERATIONS
+from paydesk.api import DOCUMENTED
 from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator, webhook_events, webhook_pictures
 from paydesk.http import openapi
 from paydesk.http.openapi_webhooks import WEBHOOKS
@@ -19,7 +19,7 @@ _DIFF_LINES_MAX = 40
 
 def openapi_json() -> str:
     """Return the OpenAPI 3.1 document of all operations and notifications."""
-    return openapi.as_json(openapi.document(OPERATIONS, DESCRIBED, WEBHOOKS), indent=1) + "\n"
+    return openapi.as_json(openapi.document(DOCUMENTED, DESCRIBED, WEBHOOKS), indent=1) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -25,6 +25,7 @@ DEPTH_MAX = 32
 MEMBERS_MAX = 256
 NUMBER_DIGITS_MAX = 20
 FORM_FIELDS_MAX = 50
+_LINES = re.compile(r"[\r\n\t]")
 FRAMING_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 HTTP_VERSIONS = frozenset({"1.1", "1.0"})
 
@@ -97,10 +98,16 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
 
 
 def parse_form(
-    raw: bytes, *, invisible_allowed: Collection[str] = (), name_fault: NameFault | None = None
+    raw: bytes,
+    *,
+    invisible_allowed: Collection[str] = (),
+    lines_allowed: Collection[str] = (),
+    name_fault: NameFault | None = None,
 ) -> dict[str, str]:
-    """Return a form's fields. Values of fields in `invisible_allowed` may have invisible characters.
+    """Return a form's fields.
 
+    Values of fields in `invisible_allowed` may have invisible characters, of those in `lines_allowed` line ends and
+    tabs.
     Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form; for a repeated field
     and a value with forbidden characters the refusal of `name_fault` if there is one.
     """
@@ -122,7 +129,8 @@ def parse_form(
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise _form_fault(UNSUPPORTED_PROPERTIES, "a field was sent twice", repeated, _REPEATED, name_fault)
     for name, value in pairs:
-        if text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(value):
+        checked = _LINES.sub(" ", value) if name in lines_allowed else value
+        if text.has_forbidden(name) or (text.has_control if name in invisible_allowed else text.has_forbidden)(checked):
             reason = "the form contains control characters or invisible characters"
             raise _form_fault(JSON_SYNTAX_ERROR, reason, name, text.RULE, name_fault)
     return fields

@@ -22,7 +22,7 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
-from paydesk.http import error_responses, request_log, unauthorized
+from paydesk.http import error_responses, request_log, request_recorder, unauthorized
 from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.reply import (
     Receive,
@@ -76,6 +76,9 @@ class Endpoint:
             self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
         self._references_checked = shared.settings.card_numbers_refused_in_references
+        self._recorder = shared.recorder if request_recorder.is_recorded(operation) else None
+        self._is_console = operation.surface == "console"
+        self._is_page = self._is_console or operation.surface == "page"
         self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
 
     @cached_property
@@ -114,12 +117,21 @@ class Endpoint:
             await send_reply(scope, send, reply, identity)
         else:
             await send_stream(receive, send, reply, reply.stream, identity)
-        request_log.write(
-            request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
-        )
+        self._keep(request, reply, identity, address, started)
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
             await self.shared.reporter.report(request.call.alert, request.call.now_ms)
+
+    def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
+        """Log the request, and keep it to be recorded."""
+        recorder = self._recorder
+        # Requests that are recorded come from applications and terminals, never from a page.
+        if recorder is not None or reply.status >= 400 or not request.is_background(of_console=self._is_console):
+            request_log.write(
+                request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
+            )
+        if recorder is not None:
+            recorder.note(self.operation.name, request, reply, identity, address, started)
 
     def _refused(self, error: Refusal | Unavailable | KeyMissing | Locked, request: Request) -> Reply:
         if isinstance(error, Locked):
@@ -146,7 +158,7 @@ class Endpoint:
             request.check_body_headers(policy.media_types)
         now_ms = shared.clock.now_ms() if self._needs_time else 0
         if operation.development:
-            request.check_development(loopback_only=self._loopback_only, of_page=operation.surface == "page")
+            request.check_development(loopback_only=self._loopback_only, of_page=self._is_page)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS
         key = ""
         if operation.idempotent:
@@ -163,6 +175,7 @@ class Endpoint:
             path=path,
             paths=paths,
             query=query,
+            target=request.path,
             query_string=request.query_string,
             headers=request.headers,
             disconnected=request.disconnected,

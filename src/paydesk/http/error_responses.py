@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -57,6 +58,7 @@ def takes_body(operation: Operation) -> bool:
     return operation.method in ("POST", "PUT", "PATCH")
 
 
+@cache
 def body_faults(model: type[BaseModel]) -> tuple[ErrorKind, ...]:
     """Return the kinds of fault that a body of this model can have."""
     keywords = set(_keywords(model.model_json_schema()))
@@ -85,4 +87,4 @@ def may_answer(operation: Operation) -> frozenset[ErrorKind]:
 
 def _checks_origin(operation: Operation) -> bool:
     """Return whether requests of pages of other origins are refused; a page checks its forms itself."""
-    return operation.development and operation.surface != "page"
+    return operation.development and operation.surface not in ("page", "console")

@@ -24,8 +24,11 @@ from paydesk.core.errors import (
 from paydesk.http import body
 from paydesk.http.reply import DISCONNECTED, Receive, Scope
 from paydesk.operation import Call, Caller, Operation
+from paydesk.web.forms import BACKGROUND
 
 SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Use a test token; {HOW_TO_GET_TEST_TOKENS}."
+IN_PROCESS = "paydesk.in_process"
+"""A key of the ASGI scope of requests that were made by this process."""
 HOP_CHARACTERS_MAX = 64
 PATH_PARAMETER_CHARACTERS_MAX = 200
 MISSING = "authorization value not present"
@@ -39,7 +42,18 @@ class Disconnected(Exception):
 class Request:
     """The head of a request. Header names are lower case; `headers` has the last value of a repeated header."""
 
-    __slots__ = ("_raw_headers", "address", "call", "caller", "headers", "method", "path", "query_string", "scope")
+    __slots__ = (
+        "_raw_headers",
+        "address",
+        "call",
+        "caller",
+        "headers",
+        "method",
+        "path",
+        "query_string",
+        "raw",
+        "scope",
+    )
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -50,6 +64,8 @@ class Request:
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw_headers}
         client = scope.get("client")
         self.address: str = client[0] if client else ""
+        self.raw = b""
+        """The body, once it is read."""
         self.caller: Caller | None = None
         self.call: Call | None = None
 
@@ -78,6 +94,14 @@ class Request:
         extension: Callable[[], bool] | None = self.scope.get("extensions", {}).get(DISCONNECTED)
         return extension
 
+    def is_background(self, *, of_console: bool) -> bool:
+        """Return whether the console or an open page reads what has changed: such a request is not logged.
+
+        `of_console`: the header counts only for operations of the console, so that no other client can keep its
+        requests out of the log.
+        """
+        return self.method == "GET" and (IN_PROCESS in self.scope or (of_console and BACKGROUND in self.headers))
+
     def query(self) -> dict[str, str]:
         """Return the query's parameters, with the last value of a repeated one."""
         return dict(urllib.parse.parse_qsl(self.query_string, keep_blank_values=True)) if self.query_string else {}
@@ -101,6 +125,7 @@ class Request:
             if len(whole) > bytes_max:
                 raise body.too_large(bytes_max)
             if not message.get("more_body", False):
+                self.raw = whole
                 return whole
 
     def announces_body(self, bytes_max: int) -> bool:

@@ -68,7 +68,7 @@ def write(
         return
     fields: dict[str, Any] = {
         "method": method,
-        "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else _readable(path),
+        "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else readable(path),
         "status": status,
         "ms": round((time.perf_counter() - started) * 1000, 1),
         "request_id": request_id,
@@ -84,19 +84,27 @@ def write(
         _write_json(_Target.json_stream, "error" if failed else "info", fields, origin)
 
 
-def _readable(path: str) -> str:
+def readable(path: str) -> str:
     """Return the path unquoted, masked and then truncated, so that no escape or truncation hides part of a secret.
 
     A path that still has escapes, or has a secret that only partial unquoting shows, is masked as a whole.
     """
-    texts = [path]
+    plain = unquoted(path)
+    if plain is None:
+        return MASK
+    masked: str = redacted(plain, "path")
+    return masked[:PATH_CHARACTERS_MAX]
+
+
+def unquoted(text: str) -> str | None:
+    """Return the text without percent-encoding; None if some remains, or if only an earlier decoding has a secret."""
+    texts = [text]
     for _ in range(UNQUOTED_MAX):
         texts.append(urllib.parse.unquote(texts[-1]))
     plain = texts[-1]
     if _ESCAPE.search(plain) or any(text != plain and redacted(text) != text for text in texts):
-        return MASK
-    masked: str = redacted(plain, "path")
-    return masked[:PATH_CHARACTERS_MAX]
+        return None
+    return plain
 
 
 def _write_json(stream: TextIO, level: str, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:

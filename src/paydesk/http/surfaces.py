@@ -94,7 +94,7 @@ def _operators_and_test_tokens(shared: Shared) -> Authenticate:
     """Return the function that authenticates operators, whose roles the handlers check, and test access tokens."""
 
     async def authenticate(token: str | None, now_ms: int) -> Caller:
-        if token is not None and token.startswith("PDO-"):
+        if token is not None and token.startswith(("PDO-", "PDS-")):
             operator = await shared.operator_bearers.caller(token, now_ms)
             return replace(operator, scopes=frozenset(("read", "write")), token_digest=digest(token))
         caller = await shared.bearers.caller(token, now_ms)
@@ -142,6 +142,13 @@ class SurfacePolicy:
     """Added to every response."""
 
 
+_PAGES = SurfacePolicy(
+    media_types=(FORM,),
+    read_body=_read_form,
+    # Browsers do not send malformed forms.
+    replaced=dict.fromkeys((errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS), errors.BAD_REQUEST),
+    error_page=html.error_page,
+)
 POLICIES: Mapping[Surface, SurfacePolicy] = {
     "application": SurfacePolicy(
         authenticate=lambda shared: shared.bearers.caller,
@@ -182,13 +189,8 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
         check_rate=lambda rates: rates.check_application,
         may_forbid=lambda _: True,
     ),
-    "page": SurfacePolicy(
-        media_types=(FORM,),
-        read_body=_read_form,
-        # Browsers do not send malformed forms.
-        replaced=dict.fromkeys((errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS), errors.BAD_REQUEST),
-        error_page=html.error_page,
-    ),
+    "page": _PAGES,
+    "console": _PAGES,
     "public": SurfacePolicy(),
 }
 

@@ -26,8 +26,10 @@ class Needed:
 NEEDED: Mapping[Surface, Needed] = {
     "application": Needed("an access token (APP_USR-… or TEST-…) of POST /oauth/token", ("APP_USR-", "TEST-")),
     "device": Needed("the terminal's own token (PDT-…)", ("PDT-",)),
-    "operator": Needed("an operator's token (PDO-…)", ("PDO-",)),
-    "virtual": Needed("a test access token (TEST-…) or an operator's token (PDO-…)", ("TEST-", "APP_USR-", "PDO-")),
+    "operator": Needed("an operator's token (PDO-…)", ("PDO-", "PDS-")),
+    "virtual": Needed(
+        "a test access token (TEST-…) or an operator's token (PDO-…)", ("TEST-", "APP_USR-", "PDO-", "PDS-")
+    ),
 }
 KINDS: Mapping[str, str] = {
     "APP_USR-": "a live access token (APP_USR-…)",
@@ -35,6 +37,7 @@ KINDS: Mapping[str, str] = {
     "TG-": "a refresh token or an authorization code (TG-…)",
     "PDT-": "a terminal's token (PDT-…)",
     "PDO-": "an operator's token (PDO-…)",
+    "PDS-": "the token of an operator's session (PDS-…)",
     "whsec_": "a webhook secret (whsec_…)",
 }
 """The kinds of credentials by prefix."""

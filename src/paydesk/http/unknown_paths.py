@@ -54,7 +54,7 @@ class UnknownPaths:
 
     @staticmethod
     def of(operations: Mapping[str, Iterable[Operation]]) -> UnknownPaths:
-        """Return those of these operations, by path."""
+        """Return those of these operations, by path. `/` leads to pages; no other path is similar to it."""
         return UnknownPaths(
             [
                 (
@@ -62,6 +62,7 @@ class UnknownPaths:
                     f"{_either(row.method for row in rows)} {path}",
                 )
                 for path, rows in operations.items()
+                if path != "/"
             ],
             "/v1/orders" in operations,
         )

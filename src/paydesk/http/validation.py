@@ -63,7 +63,11 @@ def validate(
 def validate_form(model: type[BaseModel] | None, raw: bytes) -> BaseModel:
     """Return the model's instance of a form. Raises as `parse_form` does; the reason names fields, never values."""
     assert model is not None, "an operation with a form has a model"
-    fields = parse_form(raw, invisible_allowed=getattr(model, "INVISIBLE_ALLOWED", ()))
+    fields = parse_form(
+        raw,
+        invisible_allowed=getattr(model, "INVISIBLE_ALLOWED", ()),
+        lines_allowed=getattr(model, "LINES_ALLOWED", ()),
+    )
     try:
         return model.model_validate(fields)
     except ValidationError as error:

@@ -11,22 +11,39 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
-from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth import authorizations
-from paydesk.operation import Answer, Call
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
-from paydesk.operators.lists import pages
 from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
 
-LIST = """
-SELECT a.seller_id, a.authorization_id, a.application_id, COALESCE(p.name, 'deleted application'), a.scope,
+_SELECT = """
+SELECT a.seller_id, a.authorization_id, s.name, a.application_id, COALESCE(p.name, 'deleted application'), a.scope,
        a.created_ms, a.withdrawn_ms
-  FROM authorizations a LEFT JOIN applications p ON p.application_id = a.application_id
- WHERE (a.seller_id, a.authorization_id) > ($1, $2) AND a.seller_id <= $4
+  FROM authorizations a
+  JOIN sellers s ON s.seller_id = a.seller_id
+  LEFT JOIN applications p ON p.application_id = a.application_id"""
+GET = f"{_SELECT} WHERE a.seller_id = $1 AND a.authorization_id = $2"
+
+_LIST = f"""{_SELECT}
+ WHERE (a.seller_id, a.authorization_id) > ($1, $2) AND a.seller_id <= $4{{}}
  ORDER BY a.seller_id, a.authorization_id LIMIT $3"""
+_OF_APPLICATION = " AND a.application_id = $5"
+_WITH_STATUS = {"": "", "valid": " AND a.withdrawn_ms IS NULL", "withdrawn": " AND a.withdrawn_ms IS NOT NULL"}
+
+LISTS = {status: _LIST.format(condition) for status, condition in _WITH_STATUS.items()}
+LISTS_OF_APPLICATION = {status: _LIST.format(_OF_APPLICATION + condition) for status, condition in _WITH_STATUS.items()}
+"""The lists by `status`. Those of an application have an index each; the one without a status walks along the key."""
+
+APPLICATION = Query("application", {"type": "string", "pattern": NUMBER_PATTERN}, "Only those of this application.")
+STATUS = Query(
+    "status", {"enum": [status for status in _WITH_STATUS if status]}, "Only valid ones, or only withdrawn ones."
+)
 
 
 class AuthorizationDocument(Closed, frozen=True):
@@ -34,11 +51,21 @@ class AuthorizationDocument(Closed, frozen=True):
 
     id: Annotated[str, Meta(description="Ends with the seller's id.")]
     seller_id: int
+    seller_name: str
     client_id: str
     application_name: str
     scope: str
     created_date: Time
     withdrawn_date: Time | None = None
+
+
+async def get(call: Call) -> Answer:
+    """Return an authorization."""
+    authorization_id, _, seller = call.path.partition("-")
+    row = await call.tx.one(GET, int(seller), authorization_id)
+    if row is None:
+        raise AUTHORIZATION_NOT_FOUND.with_reason("unknown authorization")
+    return Answer(200, _present(row))
 
 
 async def withdraw(call: Call) -> Answer:
@@ -63,11 +90,36 @@ async def withdraw(call: Call) -> Answer:
     return Answer(204)
 
 
+async def _list(call: Call) -> Answer:
+    """Return a page of the authorizations of a seller, of an application, or of all."""
+    first, last = lists.sellers(call.query)
+    status, application = lists.choice(call.query, STATUS), call.query.get(APPLICATION.name)
+    start = (first, *lists.BY_SELLER[1:])
+    if application is None:
+        return await lists.page(call, LISTS[status], start, _present, last)
+    number = lists.id_in_path(application)
+    if number < 0:
+        raise PROPERTY_VALUE.with_reason("not a client_id", "'application' - must be the client_id of an application")
+    return await lists.page(call, LISTS_OF_APPLICATION[status], start, _present, last, number)
+
+
 def _present(row: Row) -> AuthorizationDocument:
-    seller_id, authorization_id, application_id, name, scope, created_ms, withdrawn_ms = row
-    grant_id, client_id = f"{authorization_id}-{seller_id}", str(application_id)
-    dates = rfc3339(created_ms), time_or_none(withdrawn_ms)
-    return AuthorizationDocument(grant_id, seller_id, client_id, name, scope, *dates)
+    seller_id, authorization_id, seller, application_id, application, scope, created_ms, withdrawn_ms = row
+    return AuthorizationDocument(
+        id=f"{authorization_id}-{seller_id}",
+        seller_id=seller_id,
+        seller_name=seller,
+        client_id=str(application_id),
+        application_name=application,
+        scope=scope,
+        created_date=rfc3339(created_ms),
+        withdrawn_date=time_or_none(withdrawn_ms),
+    )
 
 
-PAGES = pages(AuthorizationDocument, LIST, _present)
+PAGES = lists.Pages(
+    lists.Page[AuthorizationDocument],
+    _list,
+    (lists.OF_SELLER, APPLICATION, STATUS, *lists.paging(lists.BY_SELLER)),
+    "By seller and id.",
+)

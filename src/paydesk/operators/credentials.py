@@ -7,18 +7,19 @@ import re
 import secrets
 
 from paydesk.core import ids
-from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED
+from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
 from paydesk.operation import Caller
-from paydesk.operators import store
-from paydesk.operators.schemas import ROLES
+from paydesk.operators import sessions, store
+from paydesk.operators.errors import EMAIL_TAKEN
+from paydesk.operators.operator_schemas import ROLES
 from paydesk.storage.database import Database, Transaction
 
 TOKEN_PATTERN = re.compile(r"PDO-[0-9a-f]{40}", re.ASCII)
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
-LOCAL_PART_MIN = 4
-"""Shorter local parts of e-mail addresses occur in too many words to be refused."""
+PART_MIN = 4
+"""Shorter names and local parts of e-mail addresses occur in many words: in a password they are refused as words."""
 
 
 def new_token() -> Secret:
@@ -26,24 +27,38 @@ def new_token() -> Secret:
     return Secret(f"PDO-{new_hex(160)}")
 
 
-async def add_operator(tx: Transaction, token: Secret, name: str, role: str, now_ms: int) -> str:
-    """Store a new operator with the digest of their token and return the operator's id."""
+async def add_operator(
+    tx: Transaction, token: Secret | None, name: str, role: str, now_ms: int, *, email: str | None = None
+) -> str:
+    """Store a new operator with the digest of the token, and return the operator's id.
+
+    Raises `EMAIL_TAKEN` if another operator has the e-mail address.
+    """
     assert role in ROLES, f"unknown role {role}"
-    operator_id = ids.ulid(now_ms)
-    await store.add(tx, operator_id, name, role, digest(token.reveal()), now_ms)
+    operator_id, key = ids.ulid(now_ms), None if token is None else digest(token.reveal())
+    address = None if email is None else email.lower()
+    if not await store.add(tx, operator_id, name, role, email=address, digest=key, now_ms=now_ms):
+        raise email_taken()
     return operator_id
+
+
+def email_taken() -> Refusal:
+    """Return the refusal of an e-mail address that another operator has."""
+    return EMAIL_TAKEN.with_reason("e-mail address is taken", "'$.email' - must not be another operator's")
 
 
 class OperatorBearers:
     """Authenticates operators. Tokens are not cached: a revoked one is refused at once on every node."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, session_idle_ms: int = 30 * 60_000) -> None:
+        self._database, self._session_idle_ms = database, session_idle_ms
 
-    async def caller(self, token: str | None, now_ms: int) -> Caller:  # noqa: ARG002 - same signature as the others
+    async def caller(self, token: str | None, now_ms: int) -> Caller:
         """Return the operator of the token. Raises `UNAUTHORIZED`."""
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
+        if sessions.TOKEN_PATTERN.fullmatch(token):
+            return await self._of_session(token, now_ms)
         if not TOKEN_PATTERN.fullmatch(token):
             raise UNAUTHORIZED.with_reason("not an operator's token")
         key = digest(token)
@@ -56,14 +71,26 @@ class OperatorBearers:
             raise UNAUTHORIZED.with_reason("operator's token unknown or revoked")
         return Caller(seller_id=0, operator_id=operator.operator_id, role=operator.role)
 
+    async def _of_session(self, token: str, now_ms: int) -> Caller:
+        """Return the operator of a session's token: pages record its use."""
+        idle_ms = self._session_idle_ms
+        session = await sessions.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
+        if session is None:
+            raise UNAUTHORIZED.with_reason("session unknown or ended")
+        return Caller(seller_id=0, operator_id=session.operator_id, role=session.role, session_id=session.session_id)
+
 
 def new_password() -> str:
     """Return a random password of twenty unambiguous characters in groups of four, about 99 random bits."""
     return "-".join("".join(secrets.choice(ALPHABET) for _ in range(4)) for _ in range(5))
 
 
-async def refuse_common_password(password: str) -> None:
-    """Refuse a password on the list of common ones. Raises `PROPERTY_VALUE`."""
+GENERATED = ", or omit it to have one generated"
+"""The end of the advice about a password that is generated if it is not sent."""
+
+
+async def refuse_common_password(password: str, *, or_else: str = GENERATED) -> None:
+    """Refuse a password on the list of common ones. Raises `PROPERTY_VALUE`; `or_else` ends the advice."""
     if not await asyncio.to_thread(is_common, password):
         return
     rule = "must not be a common word or name, also not with digits or symbols around it or repeated"
@@ -71,16 +98,35 @@ async def refuse_common_password(password: str) -> None:
         rule = f"must contain at least {LETTERS_MIN} letters besides digits and symbols"
     raise PROPERTY_VALUE.with_reason(
         "common password",
-        f"'$.password' - {rule}; use several unrelated words, or omit it to have one generated",
+        f"'$.password' - {rule}; use several unrelated words{or_else}",
     )
 
 
-def refuse_password_with_email(password: str, email: str) -> None:
-    """Refuse a password that contains the local part of the seller's e-mail address. Raises `PROPERTY_VALUE`."""
-    local_part = email.rpartition("@")[0].casefold()
-    if len(local_part) >= LOCAL_PART_MIN and local_part in password.casefold():
+def refuse_password_with_email(password: str, email: str, *, or_else: str = GENERATED) -> None:
+    """Refuse a password that contains the account's e-mail address, or its local part. Raises `PROPERTY_VALUE`."""
+    if email and email.casefold() in password.casefold():
         raise PROPERTY_VALUE.with_reason(
             "password contains the e-mail address",
-            "'$.password' - must not contain the part of the seller's e-mail address before the @;"
-            " use other words, or omit it to have one generated",
+            f"'$.password' - must not contain the e-mail address; use other words{or_else}",
         )
+    if _contains(password, email.rpartition("@")[0]):
+        raise PROPERTY_VALUE.with_reason(
+            "password contains the e-mail address",
+            f"'$.password' - must not contain the part of the e-mail address before the @; use other words{or_else}",
+        )
+
+
+def refuse_password_with_name(password: str, name: str, *, or_else: str = GENERATED) -> None:
+    """Refuse a password that contains the account's name, with or without its spaces. Raises `PROPERTY_VALUE`."""
+    if _contains(password, name) or _contains("".join(password.split()), "".join(name.split())):
+        raise PROPERTY_VALUE.with_reason(
+            "password contains the name", f"'$.password' - must not contain your name; use other words{or_else}"
+        )
+
+
+def _contains(password: str, own: str) -> bool:
+    """Return whether a password contains this text of the account, a short one as a word of its own."""
+    own, within = own.strip().casefold(), password.casefold()
+    if len(own) >= PART_MIN:
+        return own in within
+    return bool(own) and re.search(rf"(?<![^\W\d_]){re.escape(own)}(?![^\W\d_])", within) is not None

@@ -44,10 +44,13 @@ _ACTION = """CASE WHEN order_id LIKE 'ORD%' THEN
            AND e.version = deliveries.version) END"""
 
 # An attempt in progress is not counted: it has not failed yet.
+_ATTEMPTS = (
+    f"attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END"
+)
 _DELIVERY = f"""
 seller_id, delivery_id, subscription_id, order_id, version, {_ACTION},
 (SELECT s.url FROM subscriptions s WHERE s.subscription_id = deliveries.subscription_id), status, resend_ms,
-attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END,
+{_ATTEMPTS},
 next_ms, created_ms, ended_ms"""
 
 DELIVERY = f"SELECT {_DELIVERY} FROM deliveries WHERE seller_id = $1 AND delivery_id = $2"
@@ -58,13 +61,25 @@ WHERE seller_id = $1 AND order_id = $2 AND ($3 = '' OR status = $3) AND ($4 = ''
   AND created_ms >= $5
 ORDER BY version, subscription_id"""
 
+_SELECTED = "($6 = '' OR status = $6) AND ($7 = '' OR subscription_id = $7)"
+
 DELIVERIES = newest(
     "deliveries",
     _DELIVERY,
     "created_ms",
     "delivery_id",
-    "($6 = '' OR status = $6) AND ($7 = '' OR subscription_id = $7)",
+    _SELECTED,
     indexed="deliveries.created_ms >= $8",
+)
+
+# Those that wait behind a failed one have no attempt.
+FAILED = newest(
+    "deliveries",
+    _DELIVERY,
+    "created_ms",
+    "delivery_id",
+    f"{_SELECTED} AND ({schedule.EXHAUSTED} OR {_ATTEMPTS} > 0)",
+    indexed=f"deliveries.created_ms >= $8 AND {schedule.FAILED}",
 )
 
 NOTIFICATION = {
@@ -136,13 +151,15 @@ async def find_deliveries(call: Call) -> Answer:
         _subscription_id(call),
         first_ms(call.query.get("since"), "'since'"),
     )
-    order_id = call.query.get("order")
+    is_failed, order_id = lists.choice(call.query, _FAILED) == "true", call.query.get("order")
+    if order_id is not None and is_failed:
+        raise PROPERTY_VALUE.with_reason("order and failed", f"'{_FAILED.name}' - must not be given with 'order'")
     if order_id is not None:
         order_id = order_id.upper()
         seller_id = await owner_of(call.tx, order_id)
         found = await of_order(call.tx, seller_id, order_id, status, subscription_id, since_ms)
         return Answer(200, lists.Page(found[::-1]))
-    return await page(call, DELIVERIES, BY_TIME, _present, status, subscription_id, since_ms)
+    return await page(call, FAILED if is_failed else DELIVERIES, BY_TIME, _present, status, subscription_id, since_ms)
 
 
 async def of_order(
@@ -159,7 +176,7 @@ async def of_order(
 
 async def get(call: Call) -> Answer:
     """Return a delivery with the notification's body and its attempts."""
-    delivery = await _find(call)
+    delivery = await of_path(call)
     key = delivery.seller_id, delivery.id
     row = await call.tx.one(NOTIFICATION[delivery.topic], *key)
     assert row is not None, "events are not deleted"
@@ -168,8 +185,9 @@ async def get(call: Call) -> Answer:
 
 
 async def resend(call: Call) -> Answer:
-    """Request one attempt at once, outside the order and the schedule. Operators of every role may."""
-    before = await _find(call)
+    """Request one attempt at once, outside the order and the schedule. The role `support` may, `viewer` may not."""
+    audit.require_resend(call)
+    before = await of_path(call)
     target = await store.target(call.tx, before.seller_id, before.subscription_id)
     if target is None or target.ended:
         raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
@@ -177,19 +195,24 @@ async def resend(call: Call) -> Answer:
         resume = f"Resume it first: paydesk subscriptions resume {before.subscription_id}"
         raise SUBSCRIPTION_PAUSED.with_reason("the subscription is paused", resume)
     await resend_store.request(call.tx, before.seller_id, before.id, call.now_ms)
-    after = await _find(call)
+    after = await of_path(call)
     await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
     return Answer(202, after)
 
 
-async def _find(call: Call) -> DeliveryDocument:
+async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:
+    """Return the delivery of an id in lower case, or None."""
+    owner = await tx.one(OWNER, delivery_id)
+    row = await tx.one(DELIVERY, owner[0], delivery_id) if owner is not None else None
+    return None if row is None else _present(row)
+
+
+async def of_path(call: Call) -> DeliveryDocument:
     """Return the delivery of the path. Raises `DELIVERY_NOT_FOUND`."""
-    delivery_id = call.path.lower()
-    owner = await call.tx.one(OWNER, delivery_id)
-    row = await call.tx.one(DELIVERY, owner[0], delivery_id) if owner is not None else None
-    if row is None:
+    found = await find(call.tx, call.path.lower())
+    if found is None:
         raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
-    return _present(row)
+    return found
 
 
 def _present(row: Row) -> DeliveryDocument:
@@ -240,12 +263,18 @@ def first_ms(text: str | None, name: str) -> int:
 
 
 _OF_STATUS = lists.of_status(schedule.DELIVERIES)
+_FAILED = Query(
+    "failed",
+    {"enum": ["true"]},
+    "Only deliveries that are `exhausted`, or have failed and wait for a retry; not with `order`.",
+)
 PAGES = lists.Pages(
     lists.Page[DeliveryDocument],
     find_deliveries,
     (
         Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
         _OF_STATUS,
+        _FAILED,
         Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date."),
         Query("subscription", {"type": "string", "pattern": UUID_PATTERN}, "Only deliveries to this subscription."),
         lists.OF_SELLER,

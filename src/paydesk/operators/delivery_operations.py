@@ -1,8 +1,9 @@
-"""The endpoints of operators about deliveries: their list, one with its attempts, resends and replays."""
+"""The endpoints of operators about deliveries: their list, one with its attempts, resends, replays and checks."""
 
 from __future__ import annotations
 
-from paydesk.operators import deliveries, errors, replays, schemas
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.operators import deliveries, delivery_checks, errors, replays, schemas, sent_elsewhere
 from paydesk.operators.rows import Resource, creating, listing
 from paydesk.orders.errors import ORDER_NOT_FOUND
 
@@ -32,7 +33,6 @@ OPERATIONS = (
             " was interrupted can be repeated."
         ),
         transaction="none",
-        every_role=True,
         errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
     ),
     _DELIVERY.reading(
@@ -46,12 +46,42 @@ OPERATIONS = (
         deliveries.resend,
         "Send a notification again",
         status=202,
-        every_role=True,
         description=(
             "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
             " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
             " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
         ),
         errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
+    ),
+    _DELIVERY.acting(
+        "send-to",
+        sent_elsewhere.send_to,
+        "Send a notification once to another URL",
+        name="operator_send_delivery_to",
+        body=sent_elsewhere.SendElsewhere,
+        answer=sent_elsewhere.SentElsewhere,
+        description=(
+            "Sends the same notification once, at once, with the same ids and body and a new signature by the"
+            " subscription's secrets, also if the subscription is paused; its fault has no effect. Returns what the"
+            " receiver answered. It is no attempt: nothing of the delivery changes."
+        ),
+        transaction="none",
+        development=True,
+        errors=(errors.SUBSCRIPTION_ENDED, PROPERTY_VALUE),
+    ),
+    _DELIVERY.acting(
+        "verify",
+        delivery_checks.verify,
+        "Verify the signatures of a notification",
+        answer=delivery_checks.CheckedDelivery,
+        body=delivery_checks.DeliveryCheck,
+        transaction="heavy",
+        every_role=True,
+        description=(
+            "Send what a receiver got: the answer says whether both signatures are valid, if not which usual mistake"
+            " explains it, and which parts differ from what was sent. Without headers and body, what was sent is"
+            " explained. Any age of a signature is accepted. Changes nothing."
+        ),
+        errors=(PROPERTY_VALUE,),
     ),
 )

@@ -14,21 +14,40 @@ from paydesk.device import store as leases
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
-from paydesk.operators import order_deliveries
+from paydesk.operators import order_deliveries, order_payment, slot
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.order_deliveries import OrderDelivery
+from paydesk.operators.order_payment import (
+    AuthorizationDocument,
+    ChangeDocument,
+    OrderInquiry,
+    OrderRefund,
+    OrderReversal,
+    ResultDocument,
+    StepDocument,
+)
 from paydesk.operators.orders import owner_of
+from paydesk.operators.slot import WaitDocument
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row
+from paydesk.storage.database import Row, Transaction
 
 MOVES = """
 SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms
 FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"""
+
+# An order outlives its terminal and its application.
+PLACE = """
+SELECT s.name, (SELECT a.name FROM applications a WHERE a.application_id = $3), p.name, b.name
+  FROM sellers s
+  LEFT JOIN terminals t ON t.seller_id = s.seller_id AND t.terminal_id = $2
+  LEFT JOIN pos p ON p.seller_id = s.seller_id AND p.pos_id = t.pos_id
+  LEFT JOIN stores b ON b.seller_id = s.seller_id AND b.store_id = t.store_id
+ WHERE s.seller_id = $1"""
 
 EVENTS = """
 SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrences
@@ -73,11 +92,31 @@ class OrderTimes(Closed, frozen=True):
     ended_date: Annotated[Time, Meta(description="When it left its terminal, or was canceled before.")] | None = None
 
 
+class OrderPlace(Closed, frozen=True):
+    """The order's terminal and application, and names; the name of an object that no longer exists is absent."""
+
+    terminal_id: str
+    application_id: str
+    seller: str | None = None
+    application: str | None = None
+    pos: str | None = None
+    store: str | None = None
+
+
 class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     """An order as applications see it, with its history."""
 
+    place: OrderPlace
     times: OrderTimes
     events: list[MoveDocument]
+    waiting: Annotated[WaitDocument, Meta(description="What a live order waits for.")] | None = None
+    steps: Annotated[list[StepDocument], Meta(description="In the order in which the terminal made them.")]
+    results: list[ResultDocument]
+    authorization: AuthorizationDocument | None = None
+    inquiry: OrderInquiry | None = None
+    order_refunds: Annotated[list[OrderRefund], Meta(description="Also those that failed, oldest first.")]
+    reversals: list[OrderReversal]
+    changes: list[ChangeDocument]
     deliveries: list[OrderDelivery]
 
 
@@ -89,15 +128,31 @@ async def get_order(call: Call) -> Answer:
     moves = await call.tx.all(MOVES, seller_id, call.path)
     lease = await leases.find_lease(call.tx, seller_id, order.ulid)
     labels = call.shared.labels
+    payment = await order_payment.of_order(
+        call.tx, order, _released_ms(moves), resolve_after_seconds=call.settings.resolve_after_seconds
+    )
     return Answer(
         200,
         InspectedOrder.of(
             order_document(order, labels),
+            place=await _place(call.tx, order),
             times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
+            waiting=await slot.waiting(call, order) if order.status in status.LIVE else None,
+            **msgspec.structs.asdict(payment),
             deliveries=await order_deliveries.of_order(call.tx, seller_id, call.path),
         ),
     )
+
+
+async def _place(tx: Transaction, order: Order) -> OrderPlace:
+    row = await tx.one(PLACE, order.seller_id, order.terminal_id, order.application_id)
+    return OrderPlace(order.terminal_id, str(order.application_id), *(row or ()))
+
+
+def _released_ms(moves: Sequence[Row]) -> int | None:
+    """Return when an operator released the order from its terminal, if one did."""
+    return next((created_ms for _, _, _, move, *_, created_ms in moves if move == status.RELEASE.name), None)
 
 
 def _times(order: Order, lease: Lease | None, moves: Sequence[Row]) -> OrderTimes:

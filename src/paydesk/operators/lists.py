@@ -22,6 +22,8 @@ LIMIT = Query(
     {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
     "The maximum number of rows.",
 )
+TEXT_CHARACTERS_MAX = 200
+ELLIPSIS = "…"
 OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Only rows of this seller.")
 
 Item = TypeVar("Item")
@@ -118,6 +120,26 @@ def choice(query: Mapping[str, str], one: Query) -> str:
     if one.name in query and text not in values:
         raise PROPERTY_VALUE.with_reason(f"unknown {one.name}", f"'{one.name}' - must be one of {', '.join(values)}")
     return text
+
+
+def text(query: Mapping[str, str], one: Query) -> str:
+    """Return a text without the spaces around it, empty when it is absent. Raises `PROPERTY_VALUE`."""
+    sent = query.get(one.name, "").strip()
+    if len(sent) > TEXT_CHARACTERS_MAX:
+        rule = f"must have at most {TEXT_CHARACTERS_MAX} characters"
+        raise PROPERTY_VALUE.with_reason("the text is too long", f"'{one.name}' - {rule}")
+    if not sent.isprintable():
+        raise PROPERTY_VALUE.with_reason("control characters", f"'{one.name}' - must not contain control characters")
+    return sent
+
+
+def containing(sought: str) -> str:
+    """Return the pattern, with `!` as its escape, of texts in lower case that contain this one.
+
+    An ellipsis stands for any characters: pages shorten ids like that.
+    """
+    escaped = sought.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{escaped.replace('...', ELLIPSIS).replace(ELLIPSIS, '%')}%"
 
 
 def after(query: Mapping[str, str], first: Key) -> Key:

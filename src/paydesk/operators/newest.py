@@ -36,13 +36,16 @@ class Newest(NamedTuple):
     rows: str
 
 
-def newest(table: str, columns: str, sorted_by: str, row_id: str, filters: str, indexed: str = "") -> Newest:
+def newest(
+    table: str, columns: str, sorted_by: str, row_id: str, filters: str, indexed: str = "", *, few: bool = False
+) -> Newest:
     """Return the statements of a table with an index on the seller and `sorted_by`; the filters' values begin at $6.
 
     `row_id` is the same column where `sorted_by` is an id that contains its time. `indexed` is a condition for which
-    there is an index too.
+    there is an index too; `few`: so few rows have it that they are sorted, and `sorted_by` is a text.
     """
-    key = f"{table}.{sorted_by}"
+    # SQLite prefers an index that sorts to one that selects, but has none for an expression.
+    key = f"({table}.{sorted_by} || '')" if few else f"{table}.{sorted_by}"
     # Without the CASE, PostgreSQL expects few rows to match the filters, and sorts all rows of the seller to find them.
     after = f"""{key} <= $2
        AND ({key} < $2 OR {table}.seller_id < $3 OR ({table}.seller_id = $3 AND {table}.{row_id} < $4))
@@ -77,7 +80,14 @@ def pages(item: type[Item], statements: Newest, document: Callable[[Row], Item],
 
 async def page(call: Call, statements: Newest, first: Key, document: Callable[[Row], Any], *filters: Any) -> Answer:
     """Return one page of one seller's rows or of all. Raises `PROPERTY_VALUE` for an invalid parameter."""
-    limit = LIMIT.number(call.query) or LIMIT_DEFAULT
+    rows, cursor = await found_rows(call, statements, first, LIMIT.number(call.query) or LIMIT_DEFAULT, *filters)
+    return Answer(200, Page([document(row) for row in rows], cursor))
+
+
+async def found_rows(
+    call: Call, statements: Newest, first: Key, limit: int, *filters: Any
+) -> tuple[list[Row], str | None]:
+    """Return the columns of a page's rows, and the cursor of the next page. Raises `PROPERTY_VALUE`."""
     # An id that rows are sorted by is also what distinguishes the rows of a seller.
     after = lists.after(call.query, first)
     reader = _Reader(call.tx, statements, (*after, after[0])[:3], filters)
@@ -90,7 +100,13 @@ async def page(call: Call, statements: Newest, first: Key, document: Callable[[R
     if len(found) > limit:
         seller_id, row = found[limit - 1]
         cursor = ".".join(map(str, (row[0], seller_id, row[1])[: len(first)]))
-    return Answer(200, Page([document(row[_KEY:]) for _, row in found[:limit]], cursor))
+    return [row[_KEY:] for _, row in found[:limit]], cursor
+
+
+async def first_rows(tx: Transaction, statements: Newest, first: Key, limit: int, filters: Sequence[Any]) -> list[Row]:
+    """Return the columns of the newest rows of all sellers."""
+    reader = _Reader(tx, statements, (*first, first[0])[:3], filters)
+    return [row[_KEY:] for _, row in await reader.merged(limit)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,57 +1,85 @@
-"""Operator accounts. Only owners add, change and remove them; the response to `create` contains the token, once.
+"""Operator accounts: people, who sign in with an e-mail address and a password, and programs, which have a token.
 
-At least one valid owner stays. A request locks the rows of all valid owners before it may reduce their number.
+Only owners add, change and remove them. The response to `create` contains the token, or the link with which a person
+sets the password, once. At least one valid owner with a token or a password stays. A request locks the rows of all
+valid owners before it may reduce their number, or give an e-mail address to an operator.
 """
 
 from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
-from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call
-from paydesk.operators import credentials, in_use, store, uses
-from paydesk.operators.errors import LAST_OWNER, OPERATOR_NOT_FOUND
-from paydesk.operators.lists import pages
-from paydesk.operators.schemas import OperatorChange, OperatorRequest, Role
+from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
+from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
+from paydesk.operators.operator_schemas import OperatorChange, OperatorRequest, Role
 from paydesk.storage.database import Row, Transaction
 
+ACCOUNT_COLUMNS = 8
 LOCAL_ADDRESS = "local"
 """The address in the audit trail of changes made directly in the database."""
 
+_Url = Annotated[str, Meta(description="The page where the person sets the password, once. It is not shown again.")]
 
-class OperatorDocument(Closed, frozen=True):
+
+class OperatorDocument(Closed, frozen=True, kw_only=True):
     """An operator."""
 
     operator_id: str
     name: str
     role: Role
+    email: Annotated[str, Meta(description="Of a person, who can sign in.")] | None = None
+    has_token: bool
+    has_password: bool
     created_date: Time
     revoked_date: Time | None = None
 
 
-class NewOperator(Closed, frozen=True):
-    """A new operator with their token."""
+class ShownOperator(OperatorDocument, frozen=True, kw_only=True):
+    """An operator, with what the audit trail does not record."""
 
-    operator_id: str
-    name: str
-    role: Role
-    created_date: Time
-    token: str
+    link_expires_date: (
+        Annotated[Time, Meta(description="Until when the link to set a password is valid; absent without one.")] | None
+    ) = None
+    last_used_date: (
+        Annotated[Time, Meta(description="The last use of the console, to the minute, if it is still stored.")] | None
+    ) = None
+
+
+class NewOperator(OperatorDocument, frozen=True, kw_only=True):
+    """A new operator with the token of a program, or the link of a person."""
+
+    token: str | None = None
+    password_url: _Url | None = None
+    password_expires_date: Time | None = None
+
+
+class PasswordLink(Closed, frozen=True):
+    """A link with which an operator sets a password."""
+
+    url: _Url
+    expires_date: Time
 
 
 async def create(call: Call) -> Answer:
-    """Add an operator."""
-    audit.require_owner(call)
-    document, token = await _add(call.tx, call.body, call.now_ms)
+    """Add an operator. Raises `EMAIL_TAKEN`."""
+    await _require_owner(call)
+    document, made = await _add(call.tx, call.body, call.settings.operator_url, call.now_ms)
     await audit.record(call, call.tx, "operators.create", document.operator_id, after=document)
-    return Answer(201, NewOperator.of(document, token=token.reveal()))
+    return Answer(201, made)
 
 
-async def create_local(tx: Transaction, request: OperatorRequest, now_ms: int) -> NewOperator:
+async def create_local(tx: Transaction, request: OperatorRequest, base_url: str, now_ms: int) -> NewOperator:
     """Add an operator without a running service; the audit trail names the new operator as the author."""
-    document, token = await _add(tx, request, now_ms)
+    await store.lock_owners(tx)
+    document, made = await _add(tx, request, base_url, now_ms)
     await audit.write(
         tx,
         operator_id=document.operator_id,
@@ -61,35 +89,50 @@ async def create_local(tx: Transaction, request: OperatorRequest, now_ms: int) -
         after=document,
         now_ms=now_ms,
     )
-    return NewOperator.of(document, token=token.reveal())
+    return made
 
 
 async def get(call: Call) -> Answer:
     """Return an operator."""
-    found = await store.account(call.tx, call.path)
+    found = await store.shown(call.tx, call.path)
     if found is None:
         raise _unknown()
-    return Answer(200, _present(found))
+    return Answer(200, _shown(call, found))
+
+
+async def find(call: Call) -> Answer:
+    """List the operators by id, revoked ones included."""
+    return await lists.page(call, store.LIST, ("",), partial(_shown, call))
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent. The last valid owner keeps the role: raises `LAST_OWNER`."""
+    """Change only the fields that were sent. Raises `LAST_OWNER` for the last owner's role, `EMAIL_TAKEN`."""
     before, body = await _locked(call), call.body
     assert isinstance(body, OperatorChange)
     if not body.model_fields_set:
-        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of name, role")
+        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of name, role, email")
     role = body.role or before.role
     if role != before.role:
         await _refuse_last_owner(call, before, "demoted")
-    await store.change(call.tx, before.operator_id, body.name or before.name, role)
+    email = before.email if body.email is None else body.email.lower()
+    if not await store.change(call.tx, before.operator_id, body.name or before.name, role, email):
+        raise credentials.email_taken()
+    if email != before.email:
+        # The link may have gone to the person with the earlier address.
+        await links.end_all(call.tx, before.operator_id, call.now_ms)
     return await _changed(call, "operators.change", before)
 
 
 async def revoke(call: Call) -> Answer:
-    """Revoke an operator's token, also one's own unless it is that of the last valid owner. Raises `LAST_OWNER`."""
+    """Revoke an operator: token, sessions and links are refused at once.
+
+    Also oneself, unless no other owner can authenticate. Raises `LAST_OWNER`.
+    """
     before = await _locked(call)
     await _refuse_last_owner(call, before, "revoked")
     await store.revoke(call.tx, before.operator_id, call.now_ms)
+    await sessions.end_all(call.tx, before.operator_id, call.now_ms)
+    await links.end_all(call.tx, before.operator_id, call.now_ms)
     return await _changed(call, "operators.revoke", before)
 
 
@@ -104,19 +147,38 @@ async def delete(call: Call) -> Answer:
     if before.operator_id == call.caller.operator_id and not entries:
         raise IN_USE.with_reason("is the caller", "the audit trail will name this operator; revoke the token instead")
     in_use.refuse(("audit entries", entries, "these stay, so revoke the operator instead"))
+    await sessions.delete_all(call.tx, before.operator_id)
+    await links.delete_all(call.tx, before.operator_id)
     await store.delete(call.tx, before.operator_id)
     await audit.record(call, call.tx, "operators.delete", before.operator_id, before=before)
     return Answer(204)
 
 
-async def _locked(call: Call) -> OperatorDocument:
-    """Lock the valid owners and the operator of the path, and return the latter.
+async def create_link(call: Call) -> Answer:
+    """Create a link with which a person sets a password; it replaces earlier ones. Raises `CANNOT_SIGN_IN`."""
+    operator = await _locked(call)
+    if operator.revoked_date is not None:
+        raise CANNOT_SIGN_IN.with_reason("revoked", "the operator is revoked; add another one instead")
+    if operator.email is None:
+        raise CANNOT_SIGN_IN.with_reason("no e-mail address", "the operator has no `email`; set one with PATCH first")
+    link = await links.create(call.tx, operator.operator_id, call.now_ms)
+    await audit.record(call, call.tx, "operators.password_link", operator.operator_id)
+    return Answer(201, PasswordLink(link.url(call.settings.operator_url), rfc3339(link.expires_ms)))
 
-    Raises `FORBIDDEN`, also if the caller is no owner any more, and `OPERATOR_NOT_FOUND`.
-    """
+
+async def _require_owner(call: Call) -> None:
+    """Lock the valid owners. Raises `FORBIDDEN`, also if the caller is no owner any more."""
     audit.require_owner(call)
     if call.caller.operator_id not in await store.lock_owners(call.tx):
         raise FORBIDDEN.with_reason("no owner any more", message="You are no owner any more; an owner may do this.")
+
+
+async def _locked(call: Call) -> OperatorDocument:
+    """Lock the valid owners and the operator of the path, and return the latter.
+
+    Raises `FORBIDDEN`, `OPERATOR_NOT_FOUND`.
+    """
+    await _require_owner(call)
     found = await store.lock(call.tx, call.path)
     if found is None:
         raise _unknown()
@@ -124,33 +186,63 @@ async def _locked(call: Call) -> OperatorDocument:
 
 
 async def _refuse_last_owner(call: Call, operator: OperatorDocument, what: str) -> None:
-    if await store.lock_owners(call.tx) == [operator.operator_id]:
-        raise LAST_OWNER.with_reason(f"the last owner would be {what}")
+    """Raise `LAST_OWNER` if no other owner has a token or a password."""
+    owners = await store.lock_owners(call.tx)
+    if owners.pop(operator.operator_id, None) is not None and not any(owners.values()):
+        raise LAST_OWNER.with_reason(f"the last owner with a token or a password would be {what}")
 
 
 async def _changed(call: Call, action: str, before: OperatorDocument) -> Answer:
     """Return the operator; record the change in the audit trail unless nothing changed."""
-    found = await store.account(call.tx, before.operator_id)
+    found = await store.shown(call.tx, before.operator_id)
     assert found is not None, "the row is locked until the commit"
-    after = _present(found)
+    after = _present(found[:ACCOUNT_COLUMNS])
     if after != before:
         await audit.record(call, call.tx, action, before.operator_id, before=before, after=after)
-    return Answer(200, after)
+    return Answer(200, _shown(call, found))
 
 
 def _unknown() -> Refusal:
     return OPERATOR_NOT_FOUND.with_reason("unknown operator")
 
 
-async def _add(tx: Transaction, request: OperatorRequest, now_ms: int) -> tuple[OperatorDocument, Secret]:
-    token = credentials.new_token()
-    operator_id = await credentials.add_operator(tx, token, request.name, request.role, now_ms)
-    return OperatorDocument(operator_id, request.name, request.role, rfc3339(now_ms)), token
+async def _add(
+    tx: Transaction, request: OperatorRequest, base_url: str, now_ms: int
+) -> tuple[OperatorDocument, NewOperator]:
+    """Add a person, who gets a link, or a program, which gets a token. Raises `EMAIL_TAKEN`."""
+    token = credentials.new_token() if request.email is None else None
+    operator_id = await credentials.add_operator(tx, token, request.name, request.role, now_ms, email=request.email)
+    found = await store.account(tx, operator_id)
+    assert found is not None, "it was added in this transaction"
+    document = _present(found)
+    if token is not None:
+        return document, NewOperator.of(document, token=token.reveal())
+    link = await links.create(tx, operator_id, now_ms)
+    url, expires = link.url(base_url), rfc3339(link.expires_ms)
+    return document, NewOperator.of(document, password_url=url, password_expires_date=expires)
 
 
 def _present(row: Row) -> OperatorDocument:
-    operator_id, name, role, created_ms, revoked_ms = row
-    return OperatorDocument(operator_id, name, role, rfc3339(created_ms), time_or_none(revoked_ms))
+    operator_id, name, role, email, has_token, has_password, created_ms, revoked_ms = row
+    return OperatorDocument(
+        operator_id=operator_id,
+        name=name,
+        role=role,
+        email=email,
+        has_token=bool(has_token),
+        has_password=bool(has_password),
+        created_date=rfc3339(created_ms),
+        revoked_date=time_or_none(revoked_ms),
+    )
 
 
-PAGES = pages(OperatorDocument, store.LIST, _present, ("",))
+def _shown(call: Call, row: Row) -> ShownOperator:
+    account, (link_ms, used_ms) = row[:ACCOUNT_COLUMNS], row[ACCOUNT_COLUMNS:]
+    return ShownOperator.of(
+        _present(account),
+        link_expires_date=None if link_ms is None or link_ms <= call.now_ms else rfc3339(link_ms),
+        last_used_date=time_or_none(used_ms),
+    )
+
+
+PAGES = lists.Pages(lists.Page[ShownOperator], find, lists.paging(("",)), "By id.")

@@ -1,9 +1,11 @@
-"""The deliveries of an order's notifications, as the order shows them: with the last attempt."""
+"""The deliveries of an order's notifications, as the order shows them: with their attempts."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
@@ -11,22 +13,23 @@ from paydesk.core.response import Closed, Time
 from paydesk.operators import deliveries
 from paydesk.operators.deliveries import DeliveryDocument
 from paydesk.storage.database import Transaction
+from paydesk.webhooks import resend_store
 
-# The last row of a delivery is its last attempt.
 ATTEMPTS_OF_ORDER = """
-SELECT d.delivery_id, a.attempt, a.started_ms, a.duration_ms, a.answer_status, a.error
+SELECT d.delivery_id, a.attempt, a.started_ms, a.duration_ms, a.answer_status, a.error, a.request
   FROM deliveries d
-  LEFT JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
+  JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
  WHERE d.seller_id = $1 AND d.order_id = $2
  ORDER BY d.delivery_id, a.attempt"""
 
 
-class LastAttempt(Closed, frozen=True, kw_only=True):
-    """The last attempt of a delivery that has ended."""
+class DeliveryAttempt(Closed, frozen=True, kw_only=True):
+    """An attempt of a delivery that has ended."""
 
     number: int
     date: Time
     duration_ms: int
+    resend: Annotated[bool, Meta(description="Whether an operator requested it, outside the schedule.")] = False
     status: Annotated[int, Meta(description="The status of the receiver's response.")] | None = None
     error: Annotated[str, Meta(description="Why there is no response, or it is not complete.")] | None = None
 
@@ -34,24 +37,29 @@ class LastAttempt(Closed, frozen=True, kw_only=True):
 class OrderDelivery(DeliveryDocument, frozen=True, kw_only=True):
     """A delivery of one of the order's notifications."""
 
-    last_attempt: LastAttempt | None = None
+    last_attempt: DeliveryAttempt | None = None
+    history: Annotated[list[DeliveryAttempt], Meta(description="All attempts that have ended, oldest first.")]
 
 
 async def of_order(tx: Transaction, seller_id: int, order_id: str) -> list[OrderDelivery]:
     """Return the deliveries of an order by version."""
-    attempts = {row[0]: row[1:] for row in await tx.all(ATTEMPTS_OF_ORDER, seller_id, order_id)}
-    return [_with_attempt(one, *attempts[one.id]) for one in await deliveries.of_order(tx, seller_id, order_id)]
+    attempts: defaultdict[str, list[DeliveryAttempt]] = defaultdict(list)
+    for delivery_id, *row in await tx.all(ATTEMPTS_OF_ORDER, seller_id, order_id):
+        attempts[delivery_id].append(_attempt(*row))
+    return [
+        OrderDelivery.of(one, history=attempts[one.id], last_attempt=next(reversed(attempts[one.id]), None))
+        for one in await deliveries.of_order(tx, seller_id, order_id)
+    ]
 
 
-def _with_attempt(  # one parameter per column
-    delivery: DeliveryDocument,
-    number: int | None,
-    started_ms: int,
-    duration_ms: int,
-    status: int | None,
-    error: str | None,
-) -> OrderDelivery:
-    last = None
-    if number is not None:
-        last = LastAttempt(number=number, date=rfc3339(started_ms), duration_ms=duration_ms, status=status, error=error)
-    return OrderDelivery.of(delivery, last_attempt=last)
+def _attempt(  # one parameter per column
+    number: int, started_ms: int, duration_ms: int, status: int | None, error: str | None, request: str
+) -> DeliveryAttempt:
+    return DeliveryAttempt(
+        number=number,
+        date=rfc3339(started_ms),
+        duration_ms=duration_ms,
+        resend=bool(request) and resend_store.IS_RESEND in msgspec.json.decode(request),
+        status=status,
+        error=error,
+    )

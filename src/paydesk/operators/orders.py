@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
-from paydesk.operators.newest import BY_ID, DESCRIPTION, newest, page
+from paydesk.operators.newest import BY_ID, DESCRIPTION, page
+from paydesk.operators.order_lists import ANY, CONDITIONS_OF_STATE, Filters
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.searching import FILTERS, TERMINAL_ID_PATTERN
+from paydesk.orders.searching import DATE, FILTERS, TERMINAL_ID_PATTERN, Check, instant_of
 from paydesk.orders.status_labels import EXTENDED, Labels
-from paydesk.orders.store import COLUMNS
 from paydesk.storage.database import Row, Transaction
+
+LAST_DIGITS_PATTERN = "^[0-9]{4}$"
+EMAIL_CHARACTERS_MAX = 254
 
 # Operators send only the order's id: one primary key lookup per seller, which no plan replaces by a scan.
 OWNER = """
@@ -26,34 +30,79 @@ SELECT seller_id FROM (
          FROM sellers s) AS owners
 WHERE is_owner = 1"""
 
-_QUERY = (
-    Query("status", {"enum": list(EXTENDED.all)}, "Only orders with this status."),
+_STATE = Query(
+    "state",
+    {"enum": list(CONDITIONS_OF_STATE)},
+    "Only orders in this state, which is finer than the status, such as `partially_refunded`. Not with `status`.",
+)
+_LIVE = Query("live", {"type": "boolean"}, "Only live orders (`true`) or only test orders (`false`).")
+FILTER_QUERY = (
+    Query(
+        "status",
+        {"enum": list(EXTENDED.all)},
+        "Only orders with this status. `expired` and `action_required` also select them without extended statuses.",
+    ),
+    _STATE,
     Query("terminal_id", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only orders on this terminal."),
     Query(
         "external_reference",
         {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN},
         "Only orders with this reference.",
     ),
+    Query(
+        "last_digits",
+        {"type": "string", "pattern": LAST_DIGITS_PATTERN, "examples": ["6351"]},
+        "Only orders that a card with these last four digits paid, or tried to.",
+    ),
+    Query(
+        "payer_email",
+        {"type": "string", "maxLength": EMAIL_CHARACTERS_MAX},
+        "Only orders with this payer's address, in upper or lower case.",
+    ),
+    Query("application", {"type": "string", "pattern": ids.NUMBER_PATTERN}, "Only orders of this application."),
+    _LIVE,
+    Query(
+        "since", DATE, "Only orders created at this time or later: RFC 3339, or a date, which starts at midnight UTC."
+    ),
+    Query("until", DATE, "Only orders created at this time or earlier; a date includes its whole day."),
     lists.OF_SELLER,
-    *lists.paging(BY_ID),
 )
 
-_FILTERS = """
-($6 = '' OR terminal_id = $6) AND ($7 = '' OR orders.status = $7) AND ($8 = '' OR status_detail = $8)
-       AND status_detail NOT IN ($9, $10)"""
 
-LIST = newest("orders", COLUMNS, "order_id", "order_id", _FILTERS)
-REFERENCED = newest("orders", COLUMNS, "order_id", "order_id", _FILTERS, "external_reference = $11")
+class ListedOrder(OrderDocument, frozen=True, kw_only=True):
+    """An order as applications see it, with the last digits of its card, also of one that was declined."""
+
+    last_digits: str | None = None
 
 
 async def find_all(call: Call) -> Answer:
     """List the orders, newest first."""
-    terminal_id, reference = _filter(call, "terminal_id"), _filter(call, "external_reference")
-    labels = call.shared.labels
-    args: list[Any] = [terminal_id, *_status_filter(call.query.get("status", ""), labels)]
-    if reference:
-        args.append(reference)
-    return await page(call, REFERENCED if reference else LIST, BY_ID, partial(_present, labels), *args)
+    labels, filters = call.shared.labels, filters_of(call.query)
+    statement, values = filters.statement(labels, lists.after(call.query, filters.first))
+    return await page(call, statement, filters.first, partial(present, labels), *values)
+
+
+def filters_of(query: Mapping[str, str]) -> Filters:
+    """Return the filters of a query. Raises `PROPERTY_VALUE` for an invalid one."""
+    status = query.get("status", "")
+    if status and status not in EXTENDED.all:
+        raise PROPERTY_VALUE.with_reason("unknown status", f"'status' - must be one of {', '.join(EXTENDED.all)}")
+    state = lists.choice(query, _STATE)
+    if status and state:
+        raise PROPERTY_VALUE.with_reason("status and state", "'state' - must not be sent with status")
+    (since, _), (_, until) = _instants(query, "since"), _instants(query, "until")
+    return Filters(
+        status=status,
+        state=state,
+        terminal_id=_checked(query, "terminal_id", FILTERS["terminal_id"]),
+        external_reference=_checked(query, "external_reference", FILTERS["external_reference"]),
+        last_digits=_checked(query, "last_digits", _last_digits),
+        payer_email=_checked(query, "payer_email", _email),
+        application_id=int(_checked(query, "application", _application) or 0),
+        live={"": ANY, "true": 1, "false": 0}[lists.choice(query, _LIVE)],
+        since_ms=since,
+        until_ms=until,
+    )
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:
@@ -65,28 +114,48 @@ async def owner_of(tx: Transaction, order_id: str) -> int:
     return int(row[0])
 
 
-def _filter(call: Call, name: str) -> str:
-    """Return a search parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
-    sent = call.query.get(name)
+def present(labels: Labels, row: Row) -> ListedOrder:
+    """Return the document of a row with the columns `LISTED`."""
+    *order, last_digits = row
+    return ListedOrder.of(order_document(Order(*order), labels), last_digits=last_digits)
+
+
+def _checked(query: Mapping[str, str], name: str, check: Check) -> str:
+    """Return a parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
+    sent = query.get(name)
     try:
-        return "" if sent is None else str(FILTERS[name](sent))
+        return "" if sent is None else str(check(sent))
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
-def _status_filter(status: str, labels: Labels) -> tuple[str, str, str, str]:
-    """Return the status and the status_detail of the rows with this label, and two details to exclude."""
-    if not status:
-        return "", "", "", ""
-    if status not in labels.all:
-        raise PROPERTY_VALUE.with_reason("unknown status", f"'status' - must be one of {', '.join(labels.all)}")
-    conditions = labels.conditions_of(status)
-    one, other = (*(detail for name, detail in conditions if name == "not_status_detail"), "", "")[:2]
-    return dict(conditions).get("status", ""), dict(conditions).get("status_detail", ""), one, other
+def _instants(query: Mapping[str, str], name: str) -> tuple[int | None, int | None]:
+    """Return the first and the last instant of a time or a date, None if it is absent. Raises `PROPERTY_VALUE`."""
+    sent = query.get(name)
+    if sent is None:
+        return None, None
+    try:
+        return instant_of(sent)
+    except ValueError as error:
+        raise PROPERTY_VALUE.with_reason(f"{name} is malformed", f"'{name}' - {error}") from None
 
 
-def _present(labels: Labels, row: Row) -> OrderDocument:
-    return order_document(Order(*row), labels)
+def _last_digits(text: str) -> str:
+    if re.fullmatch(LAST_DIGITS_PATTERN, text, re.ASCII) is None:
+        raise ValueError("must be the last four digits of a card")
+    return text
 
 
-PAGES = lists.Pages(lists.Page[OrderDocument], find_all, _QUERY, DESCRIPTION)
+def _email(text: str) -> str:
+    if "@" not in text or len(text) > EMAIL_CHARACTERS_MAX or not text.isprintable():
+        raise ValueError(f"must be an e-mail address of at most {EMAIL_CHARACTERS_MAX} characters")
+    return text
+
+
+def _application(text: str) -> str:
+    if lists.id_in_path(text) < 0:
+        raise ValueError("must be an application's client_id, a whole number")
+    return text
+
+
+PAGES = lists.Pages(lists.Page[ListedOrder], find_all, (*FILTER_QUERY, *lists.paging(BY_ID)), DESCRIPTION)

@@ -53,7 +53,9 @@ async def get(call: Call) -> Answer:
 async def approve(call: Call) -> Answer:
     """Pair the terminal with a seller. Of two approvals of a code exactly one succeeds."""
     audit.require_change(call)
-    return Answer(201, await _by_code(call, call.database.write, partial(_approve, call)))
+    paired = await _by_code(call, call.database.write, partial(_approve, call))
+    call.database.signals.hint("terminal", paired.id)
+    return Answer(201, paired)
 
 
 async def deny(call: Call) -> Answer:

@@ -34,7 +34,7 @@ def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
 
 
 def creating(
-    noun: str, handler: Handler, body: type[BaseModel], answer: type[Response], *, name: str = "", **more: Any
+    noun: str, handler: Handler, body: type[BaseModel], answer: type[Response] | None, *, name: str = "", **more: Any
 ) -> Operation:
     """Return `POST …/{noun}`, which creates a resource."""
     return Operation(

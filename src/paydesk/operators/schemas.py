@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -17,8 +17,6 @@ from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.orders.searching import DATE, is_instant
 from paydesk.payments.schemas import RefundRequest
-from paydesk.sandbox.virtual.schemas import Script
-from paydesk.terminals.schemas import SettableMode
 
 LOOPBACK_ALLOWED = "loopback_allowed"
 """The key of the validation context that permits http redirect URIs to this machine."""
@@ -75,8 +73,6 @@ RedirectUris = Annotated[
     rule("must name each address once", lambda uris: len(set(uris)) == len(uris)),
 ]
 Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
-Role = Literal["owner", "operator", "support"]
-ROLES: tuple[str, ...] = get_args(Role)
 _OVERLAP = rule(
     "must be a duration such as 0s, 30m, 24h or 7d, at most 90d",
     lambda text: (seconds := typed_seconds(text)) is not None and seconds <= OVERLAP_SECONDS_MAX,
@@ -174,51 +170,6 @@ class PasswordRequest(Model):
 
     password: Password | None = Field(None, repr=False)
     withdraw_all: bool = Field(False, description="Withdraw every authorization of the seller as well.")
-
-
-class OperatorRequest(Model):
-    """`POST /operator/v1/operators`."""
-
-    name: Name = Field(examples=["Ana"])
-    role: Role = Field(examples=["operator"])
-
-
-class OperatorChange(Change):
-    """`PATCH /operator/v1/operators/{operator_id}`."""
-
-    name: Name | None = None
-    role: Role | None = None
-
-
-class StoreRequest(Model):
-    """`POST /operator/v1/stores`."""
-
-    seller_id: Id = Field(examples=[1160535239])
-    name: Name = Field(examples=["Main street"])
-
-
-class PosRequest(Model):
-    """`POST /operator/v1/pos`."""
-
-    seller_id: Id = Field(examples=[1160535239])
-    store_id: Id = Field(examples=[47792478])
-    external_pos_id: ExternalPosId
-    name: Name | None = None
-
-
-class TerminalRequest(Model):
-    """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
-
-    seller_id: Id | None = None
-    pos_id: Id | None = None
-    script: Script = "approve"
-    operating_mode: SettableMode = "PDV"
-
-
-class ReleaseRequest(Model):
-    """`POST /operator/v1/terminals/{terminal_id}/release`."""
-
-    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
 
 
 class ReplayRequest(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -11,7 +11,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
-from paydesk.operators.schemas import ReleaseRequest
+from paydesk.operators.terminal_schemas import ReleaseRequest
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
@@ -25,6 +25,9 @@ from paydesk.terminals.presence import Seen
 from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE, PrintAction
 from paydesk.terminals.schemas import Presence
 
+if TYPE_CHECKING:
+    from paydesk.settings import Settings
+
 PrintWaitsFor = Literal["fetch", "printing"]
 PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
     CREATED.name: ("fetch", "The print action waits for the terminal to fetch it; at {until} it is canceled."),
@@ -34,6 +37,24 @@ PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
     ),
 }
 """What an open print action waits for, by its status, and as people read it."""
+
+Sentence = Annotated[str, Meta(description="What it waits for, for people.")]
+Until = Annotated[Time, Meta(description="When the wait ends, at the latest.")]
+Next = Annotated[Time, Meta(description="The next attempt at the acquirer.")]
+NotFound = Annotated[Time, Meta(description="From then on, a payment that the acquirer does not find was not made.")]
+Resolvable = Annotated[Time, Meta(description="From then on, an operator can set the outcome.")]
+
+
+class WaitDocument(Closed, frozen=True):
+    """What a live order waits for."""
+
+    waits_for: WaitsFor
+    message: Sentence
+    until_date: Until | None = None
+    next_date: Next | None = None
+    not_found_date: NotFound | None = None
+    resolvable_date: Resolvable | None = None
+    reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
 
 
 class SlotDocument(Closed, frozen=True):
@@ -45,16 +66,13 @@ class SlotDocument(Closed, frozen=True):
     since_date: Time
     application_id: str
     waits_for: WaitsFor | PrintWaitsFor
-    message: Annotated[str, Meta(description="What it waits for, for people.")]
+    message: Sentence
     terminal_status: Presence
     last_seen_date: Time | None = None
-    until_date: Annotated[Time, Meta(description="What it waits for is over then, at the latest.")] | None = None
-    next_date: Annotated[Time, Meta(description="The next attempt at the acquirer.")] | None = None
-    not_found_date: (
-        Annotated[Time, Meta(description="From then on, a payment that the acquirer does not find was not made.")]
-        | None
-    ) = None
-    resolvable_date: Annotated[Time, Meta(description="From then on, an operator can set the outcome.")] | None = None
+    until_date: Until | None = None
+    next_date: Next | None = None
+    not_found_date: NotFound | None = None
+    resolvable_date: Resolvable | None = None
     reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
 
 
@@ -125,6 +143,12 @@ async def _release_action(call: Call, before: PrintAction, reason: str) -> Answe
     return Answer(200, ReleaseDocument(released=Released("print", released.action_id, released.status)))
 
 
+async def waiting(call: Call, order: Order) -> WaitDocument:
+    """Return what a live order waits for."""
+    wait = await _wait(call, order)
+    return WaitDocument.of(wait, message=wait.sentence())
+
+
 async def _seen(call: Call) -> Seen:
     """Return the terminal's seller and presence. Raises `TERMINAL_NOT_FOUND`."""
     seen = await presence.find(call.tx, call.path)
@@ -165,17 +189,20 @@ def _print_slot(seen: Seen, action: PrintAction) -> SlotDocument:
     )
 
 
-async def _wait(call: Call, order: Order) -> Wait:
-    settings = call.settings
-    periods = Periods(
+def periods_of(settings: Settings) -> Periods:
+    """Return the settings that decide how long an order waits."""
+    return Periods(
         cancel_silence_seconds=settings.cancel_silence_seconds,
         unknown_after_seconds=settings.unknown_after_seconds,
         inquiry_not_found_seconds=settings.inquiry_not_found_seconds,
         resolve_after_seconds=settings.resolve_after_seconds,
     )
+
+
+async def _wait(call: Call, order: Order) -> Wait:
     inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
     has_acquirer = call.shared.acquirers.of(live=bool(order.live)) is not None
-    return wait_of(order, inquiry, periods, has_acquirer=has_acquirer)
+    return wait_of(order, inquiry, periods_of(call.settings), has_acquirer=has_acquirer)
 
 
 def _audited(order: Order) -> dict[str, Any]:

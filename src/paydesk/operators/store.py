@@ -6,25 +6,47 @@ from dataclasses import dataclass
 
 from paydesk.storage.database import Row, Transaction
 
+# Adds nothing if another operator has the e-mail address.
 ADD = """
-INSERT INTO operators (operator_id, name, role, digest, created_ms) VALUES ($1, $2, $3, $4, $5)"""
+INSERT INTO operators (operator_id, name, role, email, digest, created_ms) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (email) DO NOTHING"""
 
 BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revoked_ms IS NULL"
 
-_ACCOUNT = "operator_id, name, role, created_ms, revoked_ms"
+BY_EMAIL = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE email = $1"
+
+PERSON = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE operator_id = $1"
+
+_ACCOUNT = """operator_id, name, role, email, CASE WHEN digest IS NULL THEN 0 ELSE 1 END,
+CASE WHEN password IS NULL THEN 0 ELSE 1 END, created_ms, revoked_ms"""
 
 ACCOUNT = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id = $1"
 
-# A page of the operators, revoked ones included.
-LIST = f"SELECT {_ACCOUNT} FROM operators WHERE operator_id > $1 ORDER BY operator_id LIMIT $2"
+# An account with the end of its open link, and the last use of a session that is still stored.
+_SHOWN = f"""{_ACCOUNT},
+(SELECT MAX(l.expires_ms) FROM operator_links l WHERE l.operator_id = operators.operator_id AND l.used_ms IS NULL),
+(SELECT MAX(s.used_ms) FROM operator_sessions s WHERE s.operator_id = operators.operator_id)"""
 
-# The valid owners, locked until the commit: of concurrent requests one at a time may reduce their number.
+SHOWN = f"SELECT {_SHOWN} FROM operators WHERE operator_id = $1"
+
+# A page of the operators, revoked ones included.
+LIST = f"SELECT {_SHOWN} FROM operators WHERE operator_id > $1 ORDER BY operator_id LIMIT $2"
+
+# The valid owners, locked until the commit: of concurrent requests one at a time may reduce their number, or give an
+# e-mail address to an operator. Those without a token and a password cannot authenticate.
 LOCK_OWNERS = """
-SELECT operator_id FROM operators WHERE role = 'owner' AND revoked_ms IS NULL ORDER BY operator_id FOR UPDATE"""
+SELECT operator_id, CASE WHEN digest IS NULL AND (email IS NULL OR password IS NULL) THEN 0 ELSE 1 END FROM operators
+ WHERE role = 'owner' AND revoked_ms IS NULL ORDER BY operator_id FOR UPDATE"""
 
 LOCK = f"{ACCOUNT} FOR UPDATE"
 
-CHANGE = "UPDATE operators SET name = $2, role = $3 WHERE operator_id = $1"
+IS_EMAIL_TAKEN = "SELECT 1 FROM operators WHERE email = $1 AND operator_id <> $2"
+
+CHANGE = "UPDATE operators SET name = $2, role = $3, email = $4 WHERE operator_id = $1"
+
+SET_PASSWORD = "UPDATE operators SET password = $2 WHERE operator_id = $1"  # noqa: S105 - a statement
+
+REPLACE_HASH = "UPDATE operators SET password = $3 WHERE operator_id = $1 AND password = $2"
 
 DELETE = "DELETE FROM operators WHERE operator_id = $1"
 
@@ -40,9 +62,23 @@ class Operator:
     role: str
 
 
-async def add(tx: Transaction, operator_id: str, name: str, role: str, digest: bytes, now_ms: int) -> None:
-    """Insert an operator with the digest of their token."""
-    await tx.run(ADD, operator_id, name, role, digest, now_ms)
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An operator who may have a password. `revoked_ms` is None for a valid one."""
+
+    operator_id: str
+    name: str
+    role: str
+    email: str | None
+    password_hash: str | None
+    revoked_ms: int | None
+
+
+async def add(
+    tx: Transaction, operator_id: str, name: str, role: str, *, email: str | None, digest: bytes | None, now_ms: int
+) -> bool:
+    """Insert an operator; return False if another one has the e-mail address, which is in lower case."""
+    return bool(await tx.run(ADD, operator_id, name, role, email, digest, now_ms))
 
 
 async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
@@ -51,14 +87,31 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
     return Operator(*row) if row else None
 
 
+async def by_email(tx: Transaction, email: str) -> Person | None:
+    """Return the operator with this e-mail address, revoked or not, or None."""
+    row = await tx.one(BY_EMAIL, email.lower())
+    return Person(*row) if row else None
+
+
+async def person(tx: Transaction, operator_id: str) -> Person | None:
+    """Return the operator, revoked or not, with the hash of the password, or None."""
+    row = await tx.one(PERSON, operator_id)
+    return Person(*row) if row else None
+
+
 async def account(tx: Transaction, operator_id: str) -> Row | None:
     """Return the row of the operator, revoked or not, or None."""
     return await tx.one(ACCOUNT, operator_id)
 
 
-async def lock_owners(tx: Transaction) -> list[str]:
-    """Return the ids of the valid owners, locked until the commit."""
-    return [row[0] for row in await tx.all(LOCK_OWNERS)]
+async def shown(tx: Transaction, operator_id: str) -> Row | None:
+    """Return the row of the operator with the end of the open link and the last use, or None."""
+    return await tx.one(SHOWN, operator_id)
+
+
+async def lock_owners(tx: Transaction) -> dict[str, bool]:
+    """Return the valid owners by id, locked until the commit: whether each has a token or a password."""
+    return {operator_id: bool(can_authenticate) for operator_id, can_authenticate in await tx.all(LOCK_OWNERS)}
 
 
 async def lock(tx: Transaction, operator_id: str) -> Row | None:
@@ -66,9 +119,24 @@ async def lock(tx: Transaction, operator_id: str) -> Row | None:
     return await tx.one(LOCK, operator_id)
 
 
-async def change(tx: Transaction, operator_id: str, name: str, role: str) -> None:
-    """Set the operator's name and role."""
-    await tx.run(CHANGE, operator_id, name, role)
+async def change(tx: Transaction, operator_id: str, name: str, role: str, email: str | None) -> bool:
+    """Set the operator's name, role and e-mail address; return False if another operator has that address.
+
+    Call it with the owners locked, so that no other transaction takes the address.
+    """
+    if email is not None and await tx.one(IS_EMAIL_TAKEN, email, operator_id) is not None:
+        return False
+    return bool(await tx.run(CHANGE, operator_id, name, role, email))
+
+
+async def set_password(tx: Transaction, operator_id: str, password_hash: str) -> None:
+    """Set the operator's password."""
+    await tx.run(SET_PASSWORD, operator_id, password_hash)
+
+
+async def replace_hash(tx: Transaction, operator_id: str, old: str, new: str) -> None:
+    """Replace the hash of a password by another of the same password, unless the password was changed meanwhile."""
+    await tx.run(REPLACE_HASH, operator_id, old, new)
 
 
 async def delete(tx: Transaction, operator_id: str) -> None:
@@ -77,5 +145,5 @@ async def delete(tx: Transaction, operator_id: str) -> None:
 
 
 async def revoke(tx: Transaction, operator_id: str, now_ms: int) -> bool:
-    """Revoke the operator's token; return False when it is unknown or already revoked."""
+    """Revoke the operator; return False when it is unknown or already revoked."""
     return bool(await tx.run(REVOKE, operator_id, now_ms))

@@ -11,7 +11,7 @@ from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, STORE_NOT_FOUND
 from paydesk.operators.lists import pages
-from paydesk.operators.schemas import PosRequest, StoreRequest
+from paydesk.operators.terminal_schemas import PosRequest, StoreRequest
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
 

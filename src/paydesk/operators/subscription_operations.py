@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import NUMBER_PATTERN, UUID_PATTERN
 from paydesk.operators import errors, subscription_schemas, subscription_secrets, subscriptions
 from paydesk.operators.rows import Resource, creating, listing
 
@@ -17,7 +17,7 @@ _SUBSCRIPTION = Resource(
 _SECRET = Resource(
     "subscriptions/{subscription_id}/secrets/{secret_id}",
     "subscription_secret",
-    "^[0-9]{1,18}$",
+    NUMBER_PATTERN,
     subscriptions.SubscriptionDocument,
     errors.SUBSCRIPTION_NOT_FOUND,
 )
@@ -34,7 +34,9 @@ OPERATIONS = (
         transaction="none",
         errors=(errors.APPLICATION_NOT_FOUND,),
     ),
-    _SUBSCRIPTION.reading(subscriptions.get, "Get a subscription with the ids of its secrets"),
+    _SUBSCRIPTION.reading(
+        subscriptions.get, "Get a subscription with the ids of its secrets", answer=subscriptions.CountedSubscription
+    ),
     _SUBSCRIPTION.changing(
         subscriptions.change,
         subscription_schemas.SubscriptionChange,

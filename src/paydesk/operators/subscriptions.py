@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
-from paydesk.core.ids import UUID
+from paydesk.core.ids import NUMBER_PATTERN, UUID
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.operators import lists, subscription_lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
+from paydesk.operators.subscription_lists import Listed
 from paydesk.operators.subscription_schemas import SubscriptionChange, SubscriptionRequest
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import faults, pausing, subscriptions
+from paydesk.webhooks import backlog, faults, pausing, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
 from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.pausing import PausedBy
-from paydesk.webhooks.subscriptions import EVERY_APPLICATION, LISTED_OF, Subscription, SubscriptionSecret
+from paydesk.webhooks.subscriptions import EVERY_APPLICATION, Subscription, SubscriptionSecret
 
 OF_APPLICATION = Query(
-    "client_id", {"type": "string", "pattern": "^[0-9]{1,18}$"}, "Only subscriptions of this application."
+    "client_id", {"type": "string", "pattern": NUMBER_PATTERN}, "Only subscriptions of this application."
 )
+
+_SORT = Query(
+    "sort",
+    {"enum": ["id", "urgency"], "default": "id"},
+    "By id, or by `urgency`: those that were paused after failures, those that are failing or have exhausted"
+    " deliveries, those that an operator paused, and the others; each by id.",
+)
+_BY_URGENCY = (0, "")
+"""The key before all others in the order of urgency."""
 
 
 class SubscriptionSecretDocument(Closed, frozen=True):
@@ -52,6 +64,13 @@ class SubscriptionDocument(Closed, frozen=True, kw_only=True):
     secrets: list[SubscriptionSecretDocument]
     fault: Fault | None = None
     """What goes wrong with its notifications, in development."""
+
+
+class CountedSubscription(SubscriptionDocument, frozen=True, kw_only=True):
+    """A subscription with the numbers of its deliveries, at most 1,000 of each; a number that is missing is 0."""
+
+    pending: Annotated[int, Meta(description="How many of its deliveries are `pending`; 1000: that many or more.")] = 0
+    exhausted: Annotated[int, Meta(description="How many are `exhausted`; 1000: that many or more.")] = 0
 
 
 class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
@@ -93,7 +112,9 @@ async def get(call: Call) -> Answer:
     subscription = await subscriptions.get(call.tx, call.path.lower())
     if subscription is None:
         raise unknown()
-    return Answer(200, await present(call.tx, subscription))
+    document = await present(call.tx, subscription)
+    ((_, pending, exhausted),) = await backlog.counted(call.tx, document.id, document.id)
+    return Answer(200, CountedSubscription.of(document, pending=pending, exhausted=exhausted))
 
 
 async def change(call: Call) -> Answer:
@@ -207,14 +228,24 @@ async def _list(call: Call) -> Answer:
         application_id = lists.id_in_path(sent)
         if application_id < 0:
             raise PROPERTY_VALUE.with_reason("client_id is not a number", "'client_id' - must be a whole number")
-    answer = await lists.page(call, LISTED_OF, ("",), lambda row: Subscription(*row), application_id)
-    found: list[Subscription] = answer.body.data
+    if lists.choice(call.query, _SORT) == "urgency":
+        answer = await lists.page(call, subscription_lists.BY_URGENCY, _BY_URGENCY, Listed.of, application_id)
+    else:
+        answer = await lists.page(call, subscription_lists.BY_ID, ("",), Listed.of, application_id)
+    found: list[Listed] = answer.body.data
     secrets = defaultdict[str, list[SubscriptionSecret]](list)
     if found:
-        ids = found[0].subscription_id, found[-1].subscription_id
-        for secret in await subscriptions.secrets_between(call.tx, *ids):
+        ids = sorted(one.subscription.subscription_id for one in found)
+        for secret in await subscriptions.secrets_between(call.tx, ids[0], ids[-1]):
             secrets[secret.subscription_id].append(secret)
-    documents = [_document(one, secrets[one.subscription_id]) for one in found]
+    documents = [
+        CountedSubscription.of(
+            _document(one.subscription, secrets[one.subscription.subscription_id]),
+            pending=one.pending,
+            exhausted=one.exhausted,
+        )
+        for one in found
+    ]
     return Answer(200, lists.Page(documents, answer.body.next))
 
 
@@ -236,4 +267,4 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
     )
 
 
-PAGES = lists.Pages(lists.Page[SubscriptionDocument], _list, (OF_APPLICATION, *lists.paging(("",))), "By id.")
+PAGES = lists.Pages(lists.Page[CountedSubscription], _list, (OF_APPLICATION, _SORT, *lists.paging(("",))), "By id.")

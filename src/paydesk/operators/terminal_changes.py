@@ -28,6 +28,7 @@ async def change(call: Call) -> Answer:
     document = await call.database.write(lambda tx: _change(tx, call, has_script=has_script))
     if body.script is not None and fleet is not None:
         await fleet.set_script(call.path, body.script)
+    call.database.signals.hint("terminal", call.path)
     return Answer(200, document)
 
 
@@ -37,6 +38,8 @@ async def revoke(call: Call) -> Answer:
     terminal = await _lock(call.tx, call.path)
     if await store.revoke_tokens(call.tx, terminal.seller_id, terminal.terminal_id, call.now_ms):
         await audit.record(call, call.tx, "terminals.revoke", terminal.terminal_id)
+        if call.database.signals.watched:
+            call.tx.notify(f"hint:terminal:{terminal.terminal_id}")
     return Answer(200, await document_of(call, call.tx, terminal))
 
 

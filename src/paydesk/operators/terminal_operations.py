@@ -1,14 +1,14 @@
-"""The endpoints of operators that pair terminals, and change and delete terminals, stores and points of sale."""
+"""The endpoints of operators about terminals, their pairing and their queue, and about stores and points of sale."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
+from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.operators import (
     errors,
     pairings,
-    schemas,
     slot,
     store_changes,
     stores,
@@ -17,7 +17,9 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.rows import Resource, creating
+from paydesk.operators.rows import Resource, creating, listing
+from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
+from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.terminals.errors import (
     PAIRING_NOT_FOUND,
     TERMINAL_ALREADY_PAIRED,
@@ -27,10 +29,8 @@ from paydesk.terminals.errors import (
 from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
-_NUMBER = "^[0-9]{1,18}$"
-
-_STORE = Resource("stores/{store_id}", "store", _NUMBER, stores.StoreDocument, errors.STORE_NOT_FOUND)
-_POS = Resource("pos/{pos_id}", "pos", _NUMBER, stores.PosDocument, errors.POS_NOT_FOUND)
+_STORE = Resource("stores/{store_id}", "store", NUMBER_PATTERN, stores.StoreDocument, errors.STORE_NOT_FOUND)
+_POS = Resource("pos/{pos_id}", "pos", NUMBER_PATTERN, stores.PosDocument, errors.POS_NOT_FOUND)
 _TERMINAL = Resource(
     "terminals/{terminal_id}", "terminal", TERMINAL_ID_PATTERN, terminals.TerminalDocument, TERMINAL_NOT_FOUND
 )
@@ -39,6 +39,36 @@ _PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, 
 _WRONG_CODES = "An operator may send five wrong codes a minute."
 
 OPERATIONS = (
+    listing("stores", stores.STORE_PAGES),
+    creating(
+        "stores",
+        stores.create_store,
+        terminal_schemas.StoreRequest,
+        stores.StoreDocument,
+        summary="Add a store",
+        errors=(SELLER_NOT_FOUND,),
+    ),
+    listing("pos", stores.POS_PAGES),
+    creating(
+        "pos",
+        stores.create_pos,
+        terminal_schemas.PosRequest,
+        stores.PosDocument,
+        summary="Add a point of sale",
+        errors=(errors.STORE_NOT_FOUND, errors.EXTERNAL_POS_ID_TAKEN),
+    ),
+    listing("terminals", terminals.PAGES),
+    creating(
+        "terminals",
+        terminals.create,
+        terminal_schemas.TerminalRequest,
+        VirtualTerminal,
+        summary="Add a virtual terminal",
+        description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
+        transaction="none",
+        development=True,
+        errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
+    ),
     _STORE.changing(
         store_changes.change_store, terminal_schemas.StoreChange, "Rename a store", PROPERTY_VALUE, query=(OF_SELLER,)
     ),
@@ -66,6 +96,7 @@ OPERATIONS = (
         query=(OF_SELLER,),
         errors=(PROPERTY_VALUE, IN_USE),
     ),
+    _TERMINAL.reading(terminals.get, "Get a terminal", name="operator_get_terminal"),
     _TERMINAL.changing(
         terminal_changes.change,
         terminal_schemas.TerminalChange,
@@ -110,7 +141,7 @@ OPERATIONS = (
         slot.release,
         "Release a terminal from its order",
         answer=slot.ReleaseDocument,
-        body=schemas.ReleaseRequest,
+        body=terminal_schemas.ReleaseRequest,
         description=(
             "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
             " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"

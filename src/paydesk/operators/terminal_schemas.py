@@ -1,4 +1,4 @@
-"""Request bodies of operators about paired terminals, stores and points of sale, closed to unknown fields."""
+"""Request bodies of operators about terminals, stores and points of sale, closed to unknown fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
-from paydesk.operators.schemas import Change, ExternalPosId, Id, Name
+from paydesk.operators.schemas import Change, ExternalPosId, Id, Name, Reason
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 
@@ -18,9 +18,25 @@ TipPercentages = Annotated[
 ]
 
 
+class StoreRequest(Model):
+    """`POST /operator/v1/stores`."""
+
+    seller_id: Id = Field(examples=[1160535239])
+    name: Name = Field(examples=["Main street"])
+
+
 class StoreChange(Change):
     """`PATCH /operator/v1/stores/{store_id}`."""
 
+    name: Name | None = None
+
+
+class PosRequest(Model):
+    """`POST /operator/v1/pos`."""
+
+    seller_id: Id = Field(examples=[1160535239])
+    store_id: Id = Field(examples=[47792478])
+    external_pos_id: ExternalPosId
     name: Name | None = None
 
 
@@ -29,6 +45,15 @@ class PosChange(Change):
 
     external_pos_id: ExternalPosId | None = None
     name: Name | None = None
+
+
+class TerminalRequest(Model):
+    """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
+
+    seller_id: Id | None = None
+    pos_id: Id | None = None
+    script: Script = "approve"
+    operating_mode: SettableMode = "PDV"
 
 
 class TerminalChange(Change):
@@ -43,6 +68,12 @@ class TerminalChange(Change):
         None, description="The tips that it offers, in percent; an empty list: none.", examples=[[10, 15]]
     )
     script: Script | None = None
+
+
+class ReleaseRequest(Model):
+    """`POST /operator/v1/terminals/{terminal_id}/release`."""
+
+    reason: Annotated[Reason, Field(examples=["The terminal is broken."])]
 
 
 class PairingApproval(Model):

@@ -1,41 +1,71 @@
-"""The list of terminals, and the creation of virtual ones (development only)."""
+"""The list of terminals, one of them, and the creation of virtual ones (development only)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import msgspec
+from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
-from paydesk.operation import Answer, Call
+from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
-from paydesk.operators.schemas import TerminalRequest
+from paydesk.operators.terminal_schemas import TerminalRequest
 from paydesk.orders import store as orders
 from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.storage.database import Row, Transaction
-from paydesk.terminals import action_store, presence, store, stores
+from paydesk.terminals import action_store, presence, registry, store, stores
+from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
 from paydesk.terminals.store import Terminal
 
 _TERMINAL = [field.name for field in fields(Terminal)]
+_NAMES = ("s.name", "h.name", "p.name", "p.external_pos_id", "d.app_version")
+"""The seller, the store, the point of sale twice, and the version of the terminal's app as its last hello had it."""
 
 _SHOWN = f"""
-SELECT {", ".join(f"t.{name}" for name in _TERMINAL)}, {presence.COLUMNS}
-FROM terminals t {presence.LIVE_ORDER}"""
+SELECT {", ".join(f"t.{name}" for name in _TERMINAL)}, {", ".join(_NAMES)}, {presence.COLUMNS}
+  FROM terminals t
+  JOIN sellers s ON s.seller_id = t.seller_id
+  JOIN stores h ON h.seller_id = t.seller_id AND h.store_id = t.store_id
+  JOIN pos p ON p.seller_id = t.seller_id AND p.pos_id = t.pos_id
+  LEFT JOIN terminal_sessions d
+    ON d.seller_id = t.seller_id AND d.terminal_id = t.terminal_id AND d.session = t.session
+  {presence.LIVE_ORDER}"""
 
 FIND = f"{_SHOWN} WHERE t.seller_id = $1 AND t.terminal_id = $2"
 
+ANY = -1
+"""The value of the filter `live` that selects test terminals and live terminals."""
+
+# $5 is a presence, $6 a mode, $7 `live`, $8 the pattern of a text, and $9 `virtual`; empty texts and `ANY` select all.
 LIST = f"""{_SHOWN}
-WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
+WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4
+  AND ($5 = '' OR {presence.PRESENCE} = $5) AND ($6 = '' OR t.operating_mode = $6)
+  AND CAST($7 AS bigint) IN ({ANY}, t.live)
+  AND ($8 = '' OR LOWER(t.terminal_id) LIKE $8 ESCAPE '!' OR LOWER(h.name) LIKE $8 ESCAPE '!'
+       OR LOWER(p.name) LIKE $8 ESCAPE '!' OR LOWER(p.external_pos_id) LIKE $8 ESCAPE '!')
+  AND CAST($9 AS bigint) IN ({ANY}, t.is_virtual)
+ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
+
+_STATUS = Query("status", {"enum": list(get_args(Presence))}, "Only terminals that are online, degraded or offline.")
+_MODE = Query("mode", {"enum": [*get_args(SettableMode), "UNDEFINED"]}, "Only terminals in this mode.")
+_LIVE = Query("live", {"type": "boolean"}, "Only live terminals (`true`) or only test terminals (`false`).")
+_VIRTUAL = Query("virtual", {"type": "boolean"}, "Only virtual terminals (`true`) or only others (`false`).")
+_TEXT = Query(
+    "q",
+    {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
+    "Only terminals with this text in their id, or in the name of their store or point of sale.",
+)
 
 
 class TerminalDocument(Closed, frozen=True):
@@ -44,8 +74,12 @@ class TerminalDocument(Closed, frozen=True):
     id: str
     operating_mode: OperatingMode
     seller_id: int
+    seller_name: str
     store_id: int
+    store_name: str
     pos_id: int
+    pos_name: str
+    external_pos_id: str
     live_mode: bool
     created_date: Time
     kind: Kind
@@ -55,6 +89,8 @@ class TerminalDocument(Closed, frozen=True):
     page_url: str | None = None
     last_seen_date: Time | None = None
     current_order: CurrentOrder | None = None
+    current_print: Annotated[str, Meta(description="The id of its open print action.")] | None = None
+    app_version: Annotated[str, Meta(description="Of its app, as it reported it at its last start.")] | None = None
 
 
 async def create(call: Call) -> Answer:
@@ -72,6 +108,7 @@ async def create(call: Call) -> Answer:
     fleet = call.shared.fleet
     assert fleet is not None, "only `paydesk dev` has this endpoint"
     await fleet.add(made.id, token.reveal(), made.script)
+    call.database.signals.hint("terminal", made.id)
     return Answer(201, msgspec.structs.replace(made, page_url=_page_url(call, made.id)))
 
 
@@ -92,9 +129,31 @@ async def refuse_occupied(tx: Transaction, seller_id: int, terminal_id: str, kin
 
 
 async def find_all(call: Call) -> Answer:
-    """List the terminals by seller and id."""
+    """List the terminals by seller and id. Raises `PROPERTY_VALUE` for an invalid filter."""
     first, last = lists.sellers(call.query)
-    return await lists.page(call, LIST, (first, ""), _presenting(call), last)
+    sought = lists.text(call.query, _TEXT)
+    chosen = (
+        lists.choice(call.query, _STATUS),
+        lists.choice(call.query, _MODE),
+        _flag(call, _LIVE),
+        lists.containing(sought) if sought else "",
+        _flag(call, _VIRTUAL),
+    )
+    return await lists.page(call, LIST, (first, ""), _presenting(call), last, *chosen)
+
+
+def _flag(call: Call, one: Query) -> int:
+    """Return 1, 0 or `ANY` for a boolean parameter. Raises `PROPERTY_VALUE`."""
+    return {"": ANY, "true": 1, "false": 0}[lists.choice(call.query, one)]
+
+
+async def get(call: Call) -> Answer:
+    """Return one terminal as the list shows it. Raises `TERMINAL_NOT_FOUND`."""
+    owner = await registry.owner_of(call.tx, call.path)
+    row = None if owner is None else await call.tx.one(FIND, owner, call.path)
+    if row is None:
+        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
+    return Answer(200, _presenting(call)(row))
 
 
 def audited(terminal: Terminal) -> dict[str, Any]:
@@ -128,20 +187,27 @@ def _presenting(call: Call) -> Callable[[Row], TerminalDocument]:
 
 def _present(call: Call, running: Collection[str], row: Row) -> TerminalDocument:
     terminal = Terminal(*row[: len(_TERMINAL)])
-    seen = presence.shown(row[len(_TERMINAL) :], call.shared.labels.of_status)
+    seller, store_name, pos_name, external_pos_id, version = row[len(_TERMINAL) :][: len(_NAMES)]
+    seen = presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.labels.of_status)
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
         tip_percentages=_tips(terminal),
         page_url=_page_url(call, terminal.terminal_id) if terminal.terminal_id in running else None,
+        seller_name=seller,
+        store_name=store_name,
+        pos_name=pos_name,
+        external_pos_id=external_pos_id,
+        current_print=terminal.action_id,
+        app_version=version,
         **seen,
     )
 
 
 def _page_url(call: Call, terminal_id: str) -> str | None:
-    """Return the address of a virtual terminal's page; None for the role `support`, because its key lets act."""
-    if call.caller.role == "support":
+    """Return the address of a virtual terminal's page; None for read-only roles, because its key lets act."""
+    if call.caller.role in audit.READ_ONLY:
         return None
     return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)
 
@@ -168,5 +234,8 @@ async def _check_pos(tx: Transaction, seller_id: int, pos_id: int, mode: Settabl
 
 
 PAGES = lists.Pages(
-    lists.Page[TerminalDocument], find_all, (lists.OF_SELLER, *lists.paging(lists.BY_SELLER)), "By seller and id."
+    lists.Page[TerminalDocument],
+    find_all,
+    (_STATUS, _MODE, _LIVE, _VIRTUAL, _TEXT, lists.OF_SELLER, *lists.paging(lists.BY_SELLER)),
+    "By seller and id.",
 )

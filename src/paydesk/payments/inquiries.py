@@ -110,8 +110,10 @@ class InquiryAttempt(Attempt[Inquiry]):
                 await _approve(change, order, result, self.terms)
             case "decline":
                 assert isinstance(result, Declined)
-                detail = outcomes.detail_of(result)
-                await outcomes.decline(change, order, by="inquiry", detail=detail, origin="acquirer")
+                detail, digits = outcomes.detail_of(result), outcomes.requested_digits(self.terms.requested)
+                await outcomes.decline(
+                    change, order, by="inquiry", detail=detail, origin="acquirer", last_digits=digits
+                )
                 await inquiry_store.end(change, order, "declined")
             case "reverse":
                 # Kept, because every attempt under the same key has the same amount.

@@ -56,6 +56,11 @@ def paid_of(approved: Approved, requested: Requested | None, *, tip_minor: int) 
     return Paid(approved.reference_id, approved.authorization_code, method, digits, tip_minor)
 
 
+def requested_digits(requested: Requested | None) -> str | None:
+    """Return the last digits of the card in an authorization that the service requested, None without one."""
+    return None if requested is None else str(msgspec.json.decode(requested.card)["last_digits"])
+
+
 def detail_of(declined: Declined) -> str:
     """Return the acquirer's reason as a detail of a failed payment."""
     return declined.detail if declined.detail in status.FAILED else "rejected_other_reason"
@@ -71,9 +76,12 @@ async def approve(change: Change, order: Order, paid: Paid, *, by: EndedBy) -> O
     return processed
 
 
-async def decline(change: Change, order: Order, *, by: EndedBy, detail: str, origin: str) -> Order | None:
-    """Fail the order; nothing is charged. None if it has ended."""
-    return await store.end(change, status.DECLINE, order, by, to=status.FAILED[detail], origin=origin)
+async def decline(
+    change: Change, order: Order, *, by: EndedBy, detail: str, origin: str, last_digits: str | None = None
+) -> Order | None:
+    """Fail the order; nothing is charged. `last_digits` are those of the card. None if the order has ended."""
+    failed = status.FAILED[detail]
+    return await store.end(change, status.DECLINE, order, by, to=failed, origin=origin, last_digits=last_digits)
 
 
 async def reverse_late_approval(change: Change, order: Order, approved: Approved) -> None:
@@ -107,6 +115,7 @@ def approval_columns(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
         "authorization_code": paid.authorization_code,
         "payment_method": _json(paid.payment_method),
         "card": _json(paid.card),
+        "last_digits": None if paid.card is None else paid.card["last_digits"],
         "origin": None,
     }
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import msgspec
 
+from paydesk import audit
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
@@ -19,6 +20,7 @@ from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, store
+from paydesk.sandbox.next_due import Due
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue
 from paydesk.storage.database import Transaction
 
@@ -30,6 +32,7 @@ async def receive(call: Call) -> Handled:
     entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, checks=checks)
     with contextlib.suppress(_OrderRemoved):
         await call.database.write(partial(_add_entry, entry=entry, call=call))
+        call.database.signals.hint("inbox")
     return Answer(200, {})
 
 
@@ -44,16 +47,19 @@ async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> No
 
 
 async def show_inbox(call: Call) -> Handled:
-    """Return the received notifications, newest last; for a browser a page, newest first."""
+    """Return the received notifications, or the newest of them, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
         return await inbox_page.show(call)
-    entries = [inbox.received(entry) for entry in await store.entries(call.tx)]
+    newest = await store.entries(call.tx, inbox_page.LIMIT.number(call.query) or store.ENTRIES_MAX)
+    entries = [inbox.received(entry) for entry in newest]
     return Answer(200, Inbox(entries), (("vary", "accept"),))
 
 
 async def empty_inbox(call: Call) -> Handled:
     """Delete the received notifications."""
     await store.empty(call.tx)
+    if call.database.signals.watched:
+        call.tx.notify("hint:inbox:")
     return Answer(204)
 
 
@@ -65,14 +71,25 @@ async def show_callback(call: Call) -> Handled:
 
 
 async def show_clock(call: Call) -> Answer:
-    """Return the clock's time and offset."""
+    """Return the clock's time and offset, and what is due next."""
+    now_ms = _clock(call).now_ms()
+    due = await call.database.read(partial(next_due.find, settings=call.settings, now_ms=now_ms))
+    return Answer(200, msgspec.structs.replace(_read_clock(call), next=_next(due)))
+
+
+def _read_clock(call: Call) -> ClockAnswer:
     clock = _clock(call)
     now_ms, machine_ms = clock.now_ms(), time.time_ns() // 1_000_000
-    return Answer(200, ClockAnswer(rfc3339(now_ms), clock.frozen_ms is not None, (now_ms - machine_ms) / 1000))
+    return ClockAnswer(rfc3339(now_ms), clock.frozen_ms is not None, (now_ms - machine_ms) / 1000)
+
+
+def _next(due: Due | None) -> NextDue | None:
+    return NextDue(due.kind, rfc3339(due.due_ms), due.count) if due is not None else None
 
 
 async def move_clock(call: Call) -> Handled:
     """Freeze, advance or resume the clock, or advance it to what is due next."""
+    audit.require_change(call)
     clock, move, due = _clock(call), call.body, None
     assert isinstance(move, ClockMove)
     if move.freeze:
@@ -82,7 +99,7 @@ async def move_clock(call: Call) -> Handled:
     elif move.to_next:
         due = await call.database.read(partial(next_due.find, settings=call.settings, now_ms=clock.now_ms()))
         if due is None:
-            return await show_clock(call)
+            return Answer(200, _read_clock(call))
         await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
@@ -91,10 +108,9 @@ async def move_clock(call: Call) -> Handled:
         await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
+    call.database.signals.hint("clock")
     renewed = await call.shared.credentials.renew() if call.shared.credentials is not None else None
-    shown = (await show_clock(call)).body
-    reached = NextDue(due.kind, rfc3339(due.due_ms), due.count) if due is not None else None
-    return Answer(200, msgspec.structs.replace(shown, renewed_credentials=renewed, next=reached))
+    return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
 
 
 def _advance_to(clock: MovableClock, due_ms: int) -> None:

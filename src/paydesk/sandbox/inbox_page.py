@@ -22,7 +22,11 @@ SHOWN_MAX, ACTIONS_MAX = 20, 50
 NUMBER_MAX = 10**15
 VALIDITY = {"valid": 1, "invalid": 0}
 
+LIMIT = Query(
+    "limit", {"type": "integer", "minimum": 1, "maximum": store.ENTRIES_MAX}, "As JSON only: how many, the newest."
+)
 QUERY = (
+    LIMIT,
     Query("action", {"type": "string"}, "The page only: notifications with this action."),
     Query("signature", {"enum": list(VALIDITY)}, "The page only: notifications with valid or invalid signatures."),
     Query("order", {"type": "string"}, "The page only: notifications about this order."),

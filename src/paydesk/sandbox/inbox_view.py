@@ -12,27 +12,15 @@ import msgspec
 from paydesk.sandbox import inbox
 from paydesk.sandbox.inbox_checks import Check, Checks
 from paydesk.sandbox.store import InboxEntry
+from paydesk.web import statuses
+from paydesk.web.html import indented
+from paydesk.web.statuses import Look
 from paydesk.webhooks.diagnosis import STANDARD_HEADERS, parts_of
 from paydesk.webhooks.signature import manifest
 
 BODY_START_CHARACTERS = 60
 """Of the text that `webhook-signature` signs, the page shows this much of the body."""
-INDENTED_GROWTH_MAX = 4
-"""A deeply nested body that grows more when indented is shown as it is."""
 TEXT_CHARACTERS_MAX = 60
-
-LOOKS = {
-    "created": ("wait", "clock"),
-    "at_terminal": ("wait", "terminal"),
-    "action_required": ("look", "triangle"),
-    "processed": ("ok", "check"),
-    "failed": ("bad", "cross"),
-    "canceled": ("off", "dash"),
-    "expired": ("off", "clock"),
-    "refunded": ("back", "back"),
-}
-"""The colour and the icon of each status of an order."""
-OTHER_LOOK = ("off", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,7 @@ class ShownNotification:
     seller: str
     status: str
     status_detail: str
-    look: tuple[str, str]
+    look: Look
     attempt: str
     fault: str
     headers: Sequence[tuple[str, str]]
@@ -83,11 +71,11 @@ class ShownNotification:
             seller=_text(found.user_id),
             status=status,
             status_detail=_text(data.get("status_detail")),
-            look=LOOKS.get(status, OTHER_LOOK),
+            look=statuses.ORDERS.get(status, statuses.OTHER),
             attempt=_attempt(headers.get("x-retry", "")),
             fault="" if entry.signature_valid else entry.signature_fault or "The reason was not stored.",
             headers=sorted(headers.items()),
-            body=_indented(entry.body),
+            body=indented(entry.body),
             body_bytes=size,
             is_truncated=checks is not None and checks.is_truncated,
             x_signature=_x_signature(headers, checks) if checks is not None else None,
@@ -135,12 +123,3 @@ def _text(value: object) -> str:
         return ""
     text = str(value)
     return text if len(text) <= TEXT_CHARACTERS_MAX else text[:TEXT_CHARACTERS_MAX] + "…"
-
-
-def _indented(text: str) -> str:
-    """Return JSON with line breaks, and any other text unchanged."""
-    try:
-        indented = msgspec.json.format(text, indent=2)
-    except (msgspec.DecodeError, RecursionError):
-        return text
-    return indented if len(indented) <= INDENTED_GROWTH_MAX * len(text) else text

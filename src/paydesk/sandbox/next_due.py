@@ -99,7 +99,8 @@ def _earliest(times: Iterable[int], now_ms: int) -> tuple[int, int] | None:
 
 
 async def _counted(tx: Transaction, count: str, due_ms: int | None) -> tuple[int, int] | None:
-    if due_ms is None:
+    # Deliveries that wait for an earlier one, or for a paused subscription, have a later time. There may be many.
+    if due_ms is None or due_ms > CLOCK_MS_MAX:
         return None
     row = await tx.one(count, due_ms)
     assert row is not None, "an aggregate has a row"

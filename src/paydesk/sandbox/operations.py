@@ -73,6 +73,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=Inbox,
         transaction="read",
         query=inbox_page.QUERY,
+        errors=(PROPERTY_VALUE,),
     ),
     _demo(
         method="DELETE",
@@ -133,11 +134,16 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/dev/clock",
         name="clock_show",
-        summary="Read the clock",
+        summary="Read the clock, and what is due next",
         surface="operator",
         handler=handlers.show_clock,
         answer=ClockAnswer,
-        example={"now": "2026-01-31T14:26:42.109Z", "frozen": False, "offset_seconds": 61.0},
+        example={
+            "now": "2026-01-31T14:26:42.109Z",
+            "frozen": False,
+            "offset_seconds": 61.0,
+            "next": {"kind": "order_expiry", "due_date": "2026-01-31T14:41:40.000Z", "count": 1},
+        },
         transaction="none",
     ),
     _development(
@@ -172,9 +178,10 @@ OPERATIONS: tuple[Operation, ...] = (
         body=ResetRequest,
         description=(
             "Removes the orders of all sellers with their events, notifications, payments and print actions, stored"
-            " idempotency keys, the demo inbox, codes, and every token that is not in the credentials file. Virtual"
-            " terminals stop what they are doing and are idle. Applications, sellers, terminals, subscriptions, grants"
-            " and the clock stay, and so do cursors of `/v1/events`, which get the events from then on."
+            " idempotency keys, recorded requests, the demo inbox, codes, and every token that is not in the"
+            " credentials file. Virtual terminals stop what they are doing and are idle. Applications, sellers,"
+            " terminals, subscriptions, grants and the clock stay, and so do cursors of `/v1/events`, which get the"
+            " events from then on."
         ),
     ),
     *assets.operations("paydesk.sandbox", development=True),

@@ -1,4 +1,4 @@
-"""`POST /dev/reset`: removes the orders of all sellers with everything that depends on them, and issued tokens.
+"""`POST /dev/reset`: removes the orders of all sellers with all that depends on them, recorded requests, issued tokens.
 
 What operators made stays, with the clock and the counters of the event feeds. The virtual terminals are stopped
 meanwhile and go on with empty journals.
@@ -20,6 +20,7 @@ EMPTIED = (
     "print_actions",
     "orders",
     "leases",
+    "lease_steps",
     "results",
     "lease_authorizations",
     "payment_references",
@@ -34,16 +35,26 @@ EMPTIED = (
     "simulator_requests",
     "codes",
     "demo_inbox",
+    "recorded_requests",
 )
 """The tables that a reset empties, but for deliveries about authorizations, with their attempts."""
 CHANGED = ("terminals", "subscriptions", "event_counters", "token_families", "access_tokens", "refresh_tokens")
 
 # In the order in which other transactions use them: most deadlocks are avoided, and the others end in a retry.
 _IN_ORDER = (
-    *("idempotency_keys", "event_counters", "terminals", "print_actions", "orders", "leases", "results"),
-    *("lease_authorizations", "payment_references", "inquiries", "reversals", "refunds", "order_events", "attempts"),
+    *("idempotency_keys", "event_counters", "terminals", "print_actions", "orders", "leases", "lease_steps"),
+    *(
+        "results",
+        "lease_authorizations",
+        "payment_references",
+        "inquiries",
+        "reversals",
+        "refunds",
+        "order_events",
+        "attempts",
+    ),
     *("deliveries", "subscriptions", "simulator_requests", "simulator_payments", "simulator_movements", "codes"),
-    *("token_families", "refresh_tokens", "access_tokens", "demo_inbox"),
+    *("token_families", "refresh_tokens", "access_tokens", "demo_inbox", "recorded_requests"),
 )
 
 # A transaction under way ends first, and later ones find the tables empty: without these locks, statements of an order
@@ -108,6 +119,8 @@ async def reset(call: Call) -> Answer:
     async with shared.resets.lock, AsyncExitStack() as stack:
         if shared.fleet is not None:
             await stack.enter_async_context(shared.fleet.reset())
+        await stack.enter_async_context(shared.recorder.writing)
+        shared.recorder.forget()
         await _commit(call, sorted(kept))
     if shared.credentials is not None:
         await shared.credentials.renew()

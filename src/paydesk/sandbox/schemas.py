@@ -152,7 +152,7 @@ DueKind = Literal[
 
 
 class NextDue(Response, frozen=True):
-    """What the clock was advanced to."""
+    """What is due next, or what the clock was advanced to."""
 
     kind: DueKind
     due_date: Time
@@ -175,7 +175,12 @@ class ClockAnswer(Response, frozen=True):
     next: (
         Annotated[
             NextDue,
-            Meta(description="What `to_next` advanced to. Without it nothing was due, and the clock was not moved."),
+            Meta(
+                description=(
+                    "What is due next; after `to_next`, what the clock was advanced to. Without it nothing is due, and"
+                    " `to_next` did not move the clock."
+                )
+            ),
         ]
         | None
     ) = None

@@ -51,7 +51,7 @@ ON CONFLICT DO NOTHING RETURNING entry_number
 _TRIM = "DELETE FROM demo_inbox WHERE entry_number <= $1"
 _COLUMNS = "received_ms, signature_valid, headers, body, signature_fault, action, order_id, checks"
 _CHOSEN = "($1 = '' OR action = $1) AND ($2 = '' OR order_id = $2) AND ($3 < 0 OR signature_valid = $3)"
-_ENTRIES = f"SELECT {_COLUMNS} FROM demo_inbox ORDER BY entry_number"
+_ENTRIES = f"SELECT {_COLUMNS} FROM demo_inbox ORDER BY entry_number DESC LIMIT $1"
 _PAGE = f"""
 SELECT entry_number, {_COLUMNS} FROM demo_inbox
  WHERE {_CHOSEN} AND entry_number < $4 ORDER BY entry_number DESC LIMIT $5
@@ -75,9 +75,9 @@ async def add_entry(tx: Transaction, entry: InboxEntry) -> None:
     await tx.run(_TRIM, row[0] - ENTRIES_MAX)
 
 
-async def entries(tx: Transaction) -> list[InboxEntry]:
-    """Return all entries, newest last."""
-    return [InboxEntry(*row) for row in await tx.all(_ENTRIES)]
+async def entries(tx: Transaction, limit: int = ENTRIES_MAX) -> list[InboxEntry]:
+    """Return the newest entries, newest last."""
+    return [InboxEntry(*row) for row in await tx.all(_ENTRIES, limit)][::-1]
 
 
 async def page_of_entries(

@@ -103,3 +103,7 @@ class WorkError(Exception):
 
 class UnsafeDatabase(Exception):
     """The database cannot be used as configured, or belongs to another version. The message says what to change."""
+
+
+class DatabaseInUse(UnsafeDatabase):
+    """Another process has the SQLite file, which serves one process."""

@@ -32,6 +32,8 @@ REMOTE_TOPICS: Final = (
     "answer:",
     "reads:",
     "remote-events:",
+    "hint:",
+    "watching",
     EVERYTHING,
 )
 """Prefixes of the topics that other nodes wait for or cache. The rest is local: `deliveries` and `money`, because this

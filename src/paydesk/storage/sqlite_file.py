@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from paydesk.storage.database import DiskFull, ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.storage.database import DatabaseInUse, DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
 """The first that can alter constraints, for later migrations. Before 3.51.3 a reset of the write-ahead log can corrupt
@@ -148,7 +148,7 @@ class FileLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._descriptor)
-            raise UnsafeDatabase(
+            raise DatabaseInUse(
                 f"{database_file} is in use by another Paydesk process (it has locked {path}). "
                 "A SQLite file serves one process: stop the other one, or use PostgreSQL."
             ) from None

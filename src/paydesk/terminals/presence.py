@@ -39,6 +39,10 @@ COLUMNS = f"""t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status,
        AND e.status = o.status AND e.status_detail = o.status_detail)"""
 """What `shown` takes: the last columns of a list of terminals."""
 
+_AGE = f"{CLOCK_MS} - t.last_seen_ms"
+PRESENCE = f"""CASE WHEN {_AGE} <= {ONLINE_SECONDS * 1000} THEN 'online'
+       WHEN {_AGE} <= {DEGRADED_SECONDS * 1000} THEN 'degraded' ELSE 'offline' END"""
+"""The presence of terminals `t`, as `presence_of` returns it."""
 
 # Operators send only the terminal's id, which is unique over all sellers.
 FIND = f"""

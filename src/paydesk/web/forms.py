@@ -16,6 +16,8 @@ from paydesk.operation import Call
 from paydesk.web import language
 
 ANONYMOUS = "paydesk_visit"
+BACKGROUND = "x-paydesk-background"
+"""The header of requests with which an open page updates itself: they do not count as use of the session."""
 _ANONYMOUS_COOKIE = re.compile(r"[0-9a-f]{64}", re.ASCII)
 Header = tuple[str, str]
 

@@ -1,4 +1,4 @@
-"""HTML pages and redirects as answers, their Jinja environment, and the headers that all of them have."""
+"""HTML pages and redirects as answers, their Jinja environment and headers, and how JSON is shown in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import urllib.parse
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from paydesk.core.errors import Refusal
 from paydesk.operation import Answer
@@ -24,6 +26,8 @@ AGAIN = "again"
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 SCRIPTS = "; script-src 'self'; connect-src 'self'"
 """Added to the policy of pages with scripts: files of this service only, no inline script and no `eval`."""
+INDENTED_GROWTH_MAX = 4
+"""A deeply nested body that grows more when indented is shown as it is."""
 _HEADERS = (
     ("referrer-policy", "no-referrer"),
     ("cache-control", "no-store"),
@@ -52,6 +56,15 @@ def environment(package: str = SHARED) -> Environment:
     )
     made.globals |= {"asset": partial(assets.path_of, package), "icon": icon, "scripts": False}
     return made
+
+
+def indented(text: str) -> str:
+    """Return JSON with line breaks, and any other text unchanged."""
+    try:
+        shown = msgspec.json.format(text, indent=2)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return shown if len(shown) <= INDENTED_GROWTH_MAX * len(text) else text
 
 
 def icon(name: str) -> Markup:

@@ -28,7 +28,7 @@ COMMENT_SECONDS = 15.0
 """A stream without messages sends a comment this often, so that proxies keep it open."""
 COMMENT = b":\n\n"
 
-_HEADERS = (
+STREAM_HEADERS = (
     ("cache-control", "no-store"),
     ("x-content-type-options", "nosniff"),
     # Otherwise nginx collects an answer before it passes it on.
@@ -74,7 +74,7 @@ class Streams:
             raise TOO_MANY_STREAMS.with_reason(f"{of_page} streams of the page, {len(self._open)} in all")
         stream = self._messages(source, render, shown)
         self._open[stream] = page, source
-        return Answer(200, headers=_HEADERS, media_type=EVENT_STREAM, stream=stream)
+        return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=stream)
 
     async def _messages(
         self, source: Source, render: Callable[[], Parts | None], shown: str

@@ -15,11 +15,9 @@ import structlog
 
 from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.core.secrets import Secret
 from paydesk.jobs import Claim, Job, JobWorker, run_together
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
-from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Attempted, Recorder
 from paydesk.webhooks.request import request
 from paydesk.webhooks.resending import ResendJob
@@ -38,13 +36,7 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     if context.database.name == "sqlite":
         # No other process has the file, so these are claims of one that was killed.
         await context.database.write(outcome_store.release_all)
-    resolver = CheckedResolver(
-        loopback_allowed=context.loopback_allowed, lookups_max=context.settings.webhook_concurrency_max
-    )
-    settings = context.settings
-    async with Sender(
-        resolver, timeout_seconds=settings.webhook_timeout_seconds, ports=settings.webhook_ports
-    ) as sender:
+    async with Sender.of(context.settings, loopback_allowed=context.loopback_allowed) as sender:
         job = DeliveryJob(context, sender)
         await run_together(stop, JobWorker(context, job), JobWorker(context, ResendJob(context, job)))
 
@@ -146,17 +138,11 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began = time.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
-            signing = faults.signing(claimed.fault, self._secrets(claimed), self._wall.now_ms() // 1000)
+            secrets = signature.secrets_of(self._keys, claimed.subscription_id, claimed.target.secrets)
+            signing = faults.signing(claimed.fault, secrets, self._wall.now_ms() // 1000)
             sent = request(claimed.message, *signing)
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
             seconds = time.monotonic() - began
             self.slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
         return Attempted(claimed, sent, outcome, round(seconds * 1000))
-
-    def _secrets(self, claimed: Claimed) -> list[Secret]:
-        """Return the valid secrets, the primary one first."""
-        return [
-            signature.secret_of(self._keys, key_version, claimed.subscription_id, generation)
-            for generation, key_version in claimed.target.secrets
-        ]

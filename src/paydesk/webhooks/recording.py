@@ -17,7 +17,7 @@ from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock, rfc3339
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, fault_store, outcome_store, schedule
 from paydesk.webhooks.request import Request
 from paydesk.webhooks.schemas import TOPIC
@@ -112,10 +112,17 @@ class Recorder:
         keys = _conflict_keys(attempted, refused, now_ms)
         for event in await self._database.write(work, conflict_keys=keys):
             operator_events.warn(event)
+        hint(self._database, attempted)
         if outcome.delivered:
             if len(self._last_success_ms) >= RECEIVERS_MAX:
                 self._last_success_ms.clear()
             self._last_success_ms[claimed.subscription_id] = now_ms
+
+
+def hint(database: Database, attempted: Attempted) -> None:
+    """Hint to open pages that an attempt was recorded."""
+    database.signals.hint("order", attempted.claimed.order_id)
+    database.signals.hint("delivery", attempted.claimed.delivery_id)
 
 
 async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:

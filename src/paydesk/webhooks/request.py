@@ -47,6 +47,21 @@ class Message:
     attempt: int
     body: str
 
+    @classmethod
+    def of(
+        cls, delivery_id: str, *, url: str, topic: str, seller_id: int, source_id: str, attempt: int, body: str
+    ) -> Message:
+        """Return the notification of a delivery; `source_id` is the order's id, or the application's."""
+        return cls(
+            url=url,
+            topic=topic,
+            delivery_id=delivery_id,
+            event_id=delivery_id.partition(".")[0],
+            data_id=data_id(topic, seller_id, source_id),
+            attempt=attempt,
+            body=body,
+        )
+
 
 def data_id(topic: str, seller_id: int, source_id: str) -> str:
     """Return `data.id` of the query: the order's id in lower case, or of a consent the seller's."""

@@ -16,7 +16,7 @@ from paydesk.jobs import Claim, Job
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, outcome_store, resend_store, store
-from paydesk.webhooks.recording import Attempted, log_attempt, record_with_retry
+from paydesk.webhooks.recording import Attempted, hint, log_attempt, record_with_retry
 from paydesk.webhooks.resend_store import IS_RESEND, Resend
 from paydesk.webhooks.slots import Slot
 
@@ -111,5 +111,6 @@ class ResendJob(Job[tuple[str, int], Resend]):
             return event if await operator_events.record_repeatable(tx, event, now_ms) else None
 
         event = await self._database.write(work)
+        hint(self._database, attempted)
         if event is not None:
             operator_events.warn(event)

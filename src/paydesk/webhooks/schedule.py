@@ -41,6 +41,12 @@ PARKED_MS = 253_402_300_799_000
 """`next_ms` of pending deliveries of a paused subscription: the end of the year 9999."""
 
 
+FAILED = (
+    f"({EXHAUSTED} OR ({PENDING} AND deliveries.next_ms > deliveries.created_ms AND deliveries.next_ms < {PARKED_MS}))"
+)
+"""Deliveries that are exhausted, or wait for a retry or behind one that does: an index has them."""
+
+
 def next_attempt_ms(
     attempts: int,
     *,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
     from yarl import URL
 
+    from paydesk.settings import Settings
+
 READ_BYTES_MAX = 64 * 1024
 KEEP_ALIVE_SECONDS = 2.0
 STORED_BYTES_MAX = 4 * 1024
@@ -64,6 +66,12 @@ class Sender:
     def __init__(self, resolver: CheckedResolver, *, timeout_seconds: float, ports: Collection[int] = ()) -> None:
         self._resolver, self._ports = resolver, ports
         self._timeout_seconds = timeout_seconds
+
+    @classmethod
+    def of(cls, settings: Settings, *, loopback_allowed: bool) -> Self:
+        """Return the sender of a service, with the limits of its settings."""
+        resolver = CheckedResolver(loopback_allowed=loopback_allowed, lookups_max=settings.webhook_concurrency_max)
+        return cls(resolver, timeout_seconds=settings.webhook_timeout_seconds, ports=settings.webhook_ports)
 
     async def __aenter__(self) -> Self:
         # In a thread, because the import takes long and would block the event loop.

@@ -30,6 +30,14 @@ def secret_of(keys: Keys, key_version: int, subscription_id: str, generation: in
     return Secret(PREFIX + b64encode(derived).decode())
 
 
+def secrets_of(keys: Keys, subscription_id: str, valid: Sequence[tuple[int, int]]) -> list[Secret]:
+    """Return the secrets of a subscription; `valid` has the generation and the key version of each.
+
+    Raises `KeyMissing` if this node lacks a key.
+    """
+    return [secret_of(keys, key_version, subscription_id, generation) for generation, key_version in valid]
+
+
 def manifest(data_id: str, request_id: str, seconds: int | str) -> str:
     """Return the text that `X-Signature` signs; `data_id` as in the query, in lower case.
 

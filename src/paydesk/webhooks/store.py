@@ -8,7 +8,7 @@ from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.faults import FaultKind
-from paydesk.webhooks.request import Message, data_id
+from paydesk.webhooks.request import Message
 from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
 
@@ -200,13 +200,12 @@ class Claimed:
     @property
     def message(self) -> Message:
         """The notification of this attempt."""
-        target = self.target
-        return Message(
-            url=target.url,
-            topic=target.topic,
-            delivery_id=self.delivery_id,
-            event_id=self.delivery_id.partition(".")[0],
-            data_id=data_id(target.topic, self.seller_id, self.order_id),
+        return Message.of(
+            self.delivery_id,
+            url=self.target.url,
+            topic=self.target.topic,
+            seller_id=self.seller_id,
+            source_id=self.order_id,
             attempt=self.attempt,
             body=self.body,
         )

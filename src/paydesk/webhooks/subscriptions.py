@@ -27,19 +27,13 @@ INSERT INTO subscription_secrets (subscription_id, generation, key_version, crea
 
 FIRST_GENERATION = 1
 EVERY_APPLICATION = -1
+"""Selects the subscriptions of all applications."""
 
 _COLUMNS = """subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms, paused_ms,
        paused_by, fault, failing_since_ms"""
 
 LISTED = f"""
 SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms IS NULL
- ORDER BY subscription_id LIMIT $2
-"""
-
-# $3 is the application, or `EVERY_APPLICATION`.
-LISTED_OF = f"""
-SELECT {_COLUMNS} FROM subscriptions
- WHERE subscription_id > $1 AND deleted_ms IS NULL AND (CAST($3 AS bigint) = {EVERY_APPLICATION} OR application_id = $3)
  ORDER BY subscription_id LIMIT $2
 """
 
@@ -71,6 +65,12 @@ SELECT subscription_id, generation, key_version, created_ms FROM subscription_se
  WHERE subscription_id BETWEEN $1 AND $2 AND dropped_ms IS NULL ORDER BY subscription_id, generation
 """
 
+# Dropped ones too, the newest first.
+LAST_SECRETS = """
+SELECT subscription_id, generation, key_version, created_ms, dropped_ms FROM subscription_secrets
+ WHERE subscription_id = $1 ORDER BY generation DESC LIMIT $2
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
@@ -98,16 +98,25 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSecret:
-    """A valid secret of a subscription: what it is derived from."""
+    """A secret of a subscription: what it is derived from. Nothing is signed with it after `dropped_ms`."""
 
     subscription_id: str
     generation: int
     key_version: int
     created_ms: int
+    dropped_ms: int | None = None
 
     def derive(self, keys: Keys) -> Secret:
         """Return the secret. Raises `KeyMissing` if this node lacks the key."""
         return signature.secret_of(keys, self.key_version, self.subscription_id, self.generation)
+
+
+@dataclass(frozen=True, slots=True)
+class _UrlFaults:
+    """What is wrong with a URL, as details of a refusal. `refused`: its host has an address that is not public."""
+
+    details: Sequence[str]
+    refused: AddressRefused | None = None
 
 
 async def refuse_invalid(
@@ -118,13 +127,8 @@ async def refuse_invalid(
     Resolves the URL's host, so call it before the transaction. The refusal's cause is an `AddressRefused` if the host
     has an address that is not public.
     """
-    refused: AddressRefused | None = None
-    try:
-        url_faults = [] if url is None else await _url_faults(url, ports, loopback_allowed)
-    except AddressRefused as error:
-        this_machine = ", or to this machine, such as 127.0.0.1" if loopback_allowed else ""
-        refused, url_faults = error, [f"must resolve to public addresses only{this_machine}"]
-    details = [*_topic_faults(topic), *(f"'$.url' - {fault}" for fault in url_faults)]
+    of_url = _UrlFaults([]) if url is None else await _url_faults(url, ports, loopback_allowed)
+    details = [*_topic_faults(topic), *of_url.details]
     # The actions of an invalid topic are checked as those of `orders`.
     valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
     details += [
@@ -133,7 +137,17 @@ async def refuse_invalid(
         if action not in valid
     ]
     if details:
-        raise PROPERTY_VALUE.with_reason("invalid subscription", *details) from refused
+        raise PROPERTY_VALUE.with_reason("invalid subscription", *details) from of_url.refused
+
+
+async def refuse_invalid_url(url: str, *, ports: Collection[int], loopback_allowed: bool) -> None:
+    """Raise `property_value` unless notifications may be sent to `url`; the rules are those of a subscription's URL.
+
+    Resolves the URL's host; the refusal's cause is as in `refuse_invalid`.
+    """
+    found = await _url_faults(url, ports, loopback_allowed)
+    if found.details:
+        raise PROPERTY_VALUE.with_reason("invalid URL", *found.details) from found.refused
 
 
 async def create(
@@ -222,6 +236,11 @@ async def secrets(tx: Transaction, subscription_id: str) -> list[SubscriptionSec
     return [SubscriptionSecret(*row) for row in await tx.all(SECRETS, subscription_id)]
 
 
+async def last_secrets(tx: Transaction, subscription_id: str, limit: int) -> list[SubscriptionSecret]:
+    """Return the subscription's last secrets, also those that were dropped, the newest first."""
+    return [SubscriptionSecret(*row) for row in await tx.all(LAST_SECRETS, subscription_id, limit)]
+
+
 async def secrets_between(tx: Transaction, first: str, last: str) -> list[SubscriptionSecret]:
     """Return the valid secrets of all subscriptions with ids from `first` to `last`, by subscription."""
     return [SubscriptionSecret(*row) for row in await tx.all(SECRETS_BETWEEN, first, last)]
@@ -240,13 +259,16 @@ def _topic_faults(topic: str) -> list[str]:
     return [f"'$.topic' - must be {' or '.join(ACTIONS_OF)}"]
 
 
-async def _url_faults(url: str, ports: Collection[int], loopback_allowed: bool) -> list[str]:  # noqa: FBT001 - private
+async def _url_faults(url: str, ports: Collection[int], loopback_allowed: bool) -> _UrlFaults:  # noqa: FBT001 - private
     faults = urls.faults(url, ports=ports, loopback_allowed=loopback_allowed)
     if faults:
-        return faults
+        return _UrlFaults([f"'$.url' - {fault}" for fault in faults])
     resolver = CheckedResolver(loopback_allowed=loopback_allowed)
     try:
         fault = await urls.address_fault(url, resolver)
+    except AddressRefused as refused:
+        this_machine = ", or to this machine, such as 127.0.0.1" if loopback_allowed else ""
+        return _UrlFaults([f"'$.url' - must resolve to public addresses only{this_machine}"], refused)
     finally:
         await resolver.close()
-    return [fault] if fault else []
+    return _UrlFaults([f"'$.url' - {fault}"] if fault else [])

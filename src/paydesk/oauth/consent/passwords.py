@@ -1,6 +1,10 @@
 """Sellers' passwords: Argon2id, in two threads of its own and outside of transactions, since a hash is slow by design.
 
 The queue for the threads is bounded: a sign-in beyond the limit is refused at once.
+
+Both threads may import `argon2` at the same time, at its first use. Always import the package first, never
+`argon2.exceptions` alone: that locks module and package in the other order, and Python ends one import with a deadlock
+error.
 """
 
 from __future__ import annotations
@@ -45,8 +49,9 @@ class _Hashing:
             return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
         finally:
             self.queued -= 1
-            # Compute the dummy hash early, after the first caller was answered.
-            self._threads.submit(_dummy_hash)
+            if not self.queued:
+                # Compute the dummy hash early, after the first callers were answered.
+                self._threads.submit(_dummy_hash)
 
 
 async def hash_password(password: str) -> str:
@@ -70,11 +75,11 @@ async def verify_password(stored: str | None, password: str, *, known_origin: bo
 
 def needs_rehash(stored: str) -> bool:
     """Return whether the hash was made with outdated parameters and should be replaced at this sign-in."""
-    from argon2.exceptions import InvalidHashError
+    from argon2 import exceptions
 
     try:
         return _hasher().check_needs_rehash(stored)
-    except InvalidHashError:
+    except exceptions.InvalidHashError:
         return True
 
 
@@ -95,13 +100,13 @@ def _hash(password: str) -> str:
 
 
 def _verify(stored: str | None, password: str) -> bool:
-    from argon2.exceptions import InvalidHashError, VerificationError
+    from argon2 import exceptions
 
     try:
         return _hasher().verify(stored or _dummy_hash(), password) and stored is not None
-    except VerificationError:
+    except exceptions.VerificationError:
         return False
-    except InvalidHashError:
+    except exceptions.InvalidHashError:
         # A malformed hash must take as long as a valid one.
         return _verify(None, password)
 

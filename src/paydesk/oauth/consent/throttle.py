@@ -1,4 +1,4 @@
-"""Limits on failed sign-ins of sellers.
+"""Limits on failed sign-ins, of sellers and of operators apart.
 
 Each node counts for itself, by the monotonic clock; the addresses of successful sign-ins are shared among the nodes, so
 that an attacker's failures don't lock out a seller at a known address. E-mail addresses are kept as digests, whether a
@@ -46,6 +46,7 @@ class SignInThrottle:
         signals: Signals | None = None,
         log: ThrottleLog | None = None,
         *,
+        accounts: str = "seller",
         monotonic: Monotonic = time.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
@@ -54,7 +55,9 @@ class SignInThrottle:
         self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
         self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic)
-        self._recent = RecentAddresses("known-seller", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
+        self._recent = RecentAddresses(
+            f"known-{accounts}", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic
+        )
 
     def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
         """Return the seconds until this sign-in may be tried, or None if it may now. Call it before hashing.

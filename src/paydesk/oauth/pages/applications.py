@@ -81,4 +81,5 @@ async def withdraw(call: Call) -> Answer:
     call.logged_seller_id = request.seller_id
     if refusal is not None:
         return await sign_in.refused(request, call.database, refusal, APPLICATIONS_PATH)
+    call.database.signals.hint("grants")
     return html.redirect(APPLICATIONS_PATH)

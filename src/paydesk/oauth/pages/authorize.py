@@ -89,6 +89,8 @@ async def decide(call: Call) -> Answer:
     call.logged_seller_id = request.seller_id
     if isinstance(outcome, Refusal):
         return await sign_in.refused(request, call.database, outcome, safe_return_to(form.return_to))
+    if outcome.code:
+        call.database.signals.hint("grants")
     answer = {"code": outcome.code} if outcome.code else {"error": "access_denied", "error_description": REFUSED}
     return _redirect(outcome.redirect_uri, outcome.state, settings.issuer, **answer)
 

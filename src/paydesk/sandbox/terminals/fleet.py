@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +39,8 @@ class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
     `counts` has the results of all terminals by outcome, and the faults of flaky networks by name; `seed` makes these
-    faults repeatable. The displays of a `hidden` fleet show no orders.
+    faults repeatable. The displays of a `hidden` fleet show no orders. `on_screen` is called with the id of a terminal
+    after each change of its screen.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class Fleet:
         seed: int | None = None,
         *,
         hidden: bool = False,
+        on_screen: Callable[[str], None] | None = None,
     ) -> None:
-        self._hidden = hidden
+        self._hidden, self._on_screen = hidden, on_screen
         self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
         self._handhelds: dict[str, Handheld] = {}
@@ -178,7 +181,10 @@ class Fleet:
 
     def _run(self, journal: Journal, panel: Panel | None = None) -> Handheld:
         """Switch the terminal on, with the panel that it had before, if there is one."""
-        handheld = Handheld(journal, panel or Panel(journal.kind, hidden=self._hidden), self._pace, self._start)
+        panel = panel or Panel(journal.kind, hidden=self._hidden)
+        if self._on_screen is not None:
+            panel.display.on_show = partial(self._on_screen, journal.terminal_id)
+        handheld = Handheld(journal, panel, self._pace, self._start)
         self._handhelds[journal.terminal_id] = handheld
         handheld.start()
         return handheld

@@ -67,7 +67,7 @@ class Panel:
 
     def reset(self) -> None:
         """Show what is shown between orders, whatever the order on the screen is."""
-        self.order = None
+        self.order = self.display.order_id = None
         self._show_resting()
 
     def connected(self, operating_mode: str, seller_name: str) -> None:

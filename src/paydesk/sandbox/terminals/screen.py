@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -102,12 +103,16 @@ class Display:
         self.paper: Paper | None = None
         self.is_paper_taken = False
         """Whether another order began since the last print, which counts as taken then."""
+        self.order_id: str | None = None
+        """The last order that it showed."""
         self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
         """The newest last."""
         self.is_online = False
         """Whether the terminal has a session and its network is up."""
         self.waiting = 0
         """Requests that wait for a screen."""
+        self.on_show: Callable[[], None] | None = None
+        """Called after each change of the screen."""
         self._exchanged = 0
         self._changed: asyncio.Event | None = None
         """Made by the first watcher: most displays have none."""
@@ -116,8 +121,11 @@ class Display:
         """Show another screen."""
         if screen.order_id not in (None, self.screen.order_id):
             self.is_paper_taken = True
+        self.order_id = screen.order_id or self.order_id
         self.screen = screen
         self.notify()
+        if self.on_show is not None:
+            self.on_show()
 
     def print(self, *, receipt: Receipt | None = None, text: str = "", image: bytes = b"") -> None:
         """Print a receipt or the content of a print action."""

@@ -94,7 +94,7 @@ async def show_screen(call: Call) -> Answer:
         raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(SCREENS)}")
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
-    await _find(call)
+    await find(call)
     with _counted(_display(call)):
         return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
 
@@ -104,7 +104,7 @@ async def act(call: Call) -> Answer:
     audit.require_change(call)
     fleet, body = _fleet(call), call.body
     assert isinstance(body, ActionRequest)
-    terminal = await _find(call)
+    terminal = await find(call)
     if body.script is not None:
         await call.database.write(partial(_set_script, call=call, before=terminal, script=body.script))
     try:
@@ -117,7 +117,7 @@ async def act(call: Call) -> Answer:
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
     except KeyError:
-        raise _gone(call) from None
+        raise gone(call) from None
     except FleetStopped:
         raise _stopping() from None
     return Answer(200, ScreenDocument.of_screen(screen))
@@ -126,11 +126,11 @@ async def act(call: Call) -> Answer:
 async def delete(call: Call) -> Answer:
     """Delete a virtual terminal that nothing holds, and the point of sale that was made for it."""
     audit.require_change(call)
-    fleet, found = _fleet(call), await _find(call)
+    fleet, found = _fleet(call), await find(call)
 
     async def work(tx: Transaction) -> None:
         if not await store.delete(tx, found, call.now_ms):
-            raise _gone(call)
+            raise gone(call)
         if call.caller.operator_id:
             await audit.record(call, tx, "terminals.delete", found.terminal_id, before=document_of(found))
 
@@ -166,16 +166,16 @@ async def _seller(tx: Transaction, call: Call, seller_id: int | None, field: str
     return call.caller.seller_id
 
 
-async def _find(call: Call) -> Terminal:
+async def find(call: Call) -> Terminal:
     """Return the virtual terminal of the path. Raises `TERMINAL_NOT_FOUND` unless the caller may see it."""
     seller_id = None if call.caller.operator_id else call.caller.seller_id
     terminal = await call.database.read(lambda tx: store.find(tx, seller_id, call.path))
     if terminal is None or terminal.terminal_id not in _fleet(call).terminals():
-        raise _gone(call)
+        raise gone(call)
     return terminal
 
 
-def _gone(call: Call) -> Refusal:
+def gone(call: Call) -> Refusal:
     """Return the refusal of a terminal that this process does not run, or no longer runs."""
     _fleet(call)
     return TERMINAL_NOT_FOUND.with_reason(
@@ -189,7 +189,7 @@ def _display(call: Call) -> Display:
     try:
         return call.shared.fleet.display(call.path)
     except KeyError:
-        raise _gone(call) from None
+        raise gone(call) from None
 
 
 @contextmanager
@@ -231,6 +231,6 @@ async def _set_script(tx: Transaction, call: Call, before: Terminal, script: str
 
 def _page_url(call: Call, terminal_id: str) -> str | None:
     """Return the address of the terminal's page, or None for a caller that may only read: its key lets act."""
-    if call.caller.role == "support" or "write" not in call.caller.scopes:
+    if call.caller.role in audit.READ_ONLY or "write" not in call.caller.scopes:
         return None
     return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)

@@ -136,10 +136,10 @@ SCRIPTS = (
     ("approve", "Script: approve"),
     ("decline:rejected_by_issuer", "Script: decline"),
     ("cancel", "Script: cancel"),
-    ("no_answer", "Script: no answer"),
-    ("hold", "Script: hold the order"),
-    ("ignore", "Script: ignore orders"),
+    ("no_answer", "Script: no_answer"),
+    ("hold", "Script: hold"),
+    ("ignore", "Script: ignore"),
 )
-"""The scripts that the page offers."""
+"""The scripts that the page offers, by the names that commands have."""
 CARD_COLOURS = {card.code: card.colour for group in TRAY.values() for card in group}
 assert CARD_COLOURS.keys() == CARDS.keys(), "the tray has every card"

@@ -1,22 +1,25 @@
-"""New orders of the page: test orders for its terminal, as an application of the seller would create them."""
+"""New orders of the page, of the console and of tests: as an application of the terminal's seller would create them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
 
+from paydesk import audit
 from paydesk.core import conflict_keys
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
 from paydesk.operation import Answer, Call, Caller, Handled
-from paydesk.orders import handlers
+from paydesk.orders import handlers as orders
 from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
 from paydesk.orders.schemas import OrderRequest
-from paydesk.sandbox.virtual import page, page_store
+from paydesk.sandbox.virtual import handlers, page, page_store
 from paydesk.sandbox.virtual.page_access import check_form
 from paydesk.sandbox.virtual.page_forms import OrderForm
 from paydesk.sandbox.virtual.page_store import Place
+from paydesk.sandbox.virtual.schemas import NewOrderRequest
 from paydesk.storage.database import Transaction
 
 NO_APPLICATION = ErrorKind(
@@ -35,7 +38,8 @@ async def create(call: Call) -> Answer:
     access = await check_form(call, form.key)
     place = access.place
     try:
-        request = _request(form, access.terminal_id, place, call.settings.order_amount_minor_min)
+        fields = {"description": form.description}
+        request = _request(form.amount, fields, access.terminal_id, place, call)
         outcome = await call.database.write(
             lambda tx: _create(call, tx, place, request),
             conflict_keys=(conflict_keys.terminal(access.terminal_id),),
@@ -45,16 +49,44 @@ async def create(call: Call) -> Answer:
     return page.refused(call, access, outcome) if isinstance(outcome, Refusal) else page.done(call, access)
 
 
-def _request(form: OrderForm, terminal_id: str, place: Place, amount_minor_min: int) -> OrderRequest:
+async def create_by_api(call: Call) -> Handled:
+    """Create an order, under the rules of `POST /v1/orders`.
+
+    With an access token its application creates it, for an operator the one that the seller authorized first.
+    """
+    audit.require_change(call)
+    body: NewOrderRequest = call.body
+    terminal = await handlers.find(call)
+    place = await call.database.read(lambda tx: page_store.find_place(tx, terminal.terminal_id))
+    if place is None:
+        raise handlers.gone(call)
+    fields = {"description": body.description or "", "external_reference": body.external_reference or ""}
+    request = _request(body.amount, fields, terminal.terminal_id, place, call)
+
+    async def work(tx: Transaction) -> Handled:
+        outcome = await _create(call, tx, place, request, call.caller.application_id)
+        if call.caller.operator_id and isinstance(outcome, Answer):
+            order_id = outcome.body.id
+            await audit.record(call, tx, "orders.create", order_id, after={"id": order_id, "amount": body.amount})
+        return outcome
+
+    return await call.database.write(work, conflict_keys=(conflict_keys.terminal(terminal.terminal_id),))
+
+
+def _request(amount: str, fields: Mapping[str, str], terminal_id: str, place: Place, call: Call) -> OrderRequest:
     """Return the request of an application. Raises `property_value` with the rule that the form breaks."""
     document: dict[str, Any] = {
         "type": "point",
-        "transactions": {"payments": [{"amount": form.amount.strip().replace(",", ".")}]},
+        "transactions": {"payments": [{"amount": amount.strip().replace(",", ".")}]},
         "config": {"point": {"terminal_id": terminal_id}},
     }
-    if form.description.strip():
-        document["description"] = form.description.strip()
-    context = {"currency": place.currency, "amount_minor_min": amount_minor_min}
+    document |= {name: text.strip() for name, text in fields.items() if text.strip()}
+    settings = call.settings
+    context = {
+        "currency": place.currency,
+        "amount_minor_min": settings.order_amount_minor_min,
+        "references_checked": settings.card_numbers_refused_in_references,
+    }
     try:
         return OrderRequest.model_validate(document, context=context)
     except ValidationError as error:
@@ -64,11 +96,13 @@ def _request(form: OrderForm, terminal_id: str, place: Place, amount_minor_min: 
         raise PROPERTY_VALUE.with_reason(f"{name} is invalid", message=message) from None
 
 
-async def _create(call: Call, tx: Transaction, place: Place, request: OrderRequest) -> Handled:
-    application_id = await page_store.find_application(tx, place.seller_id)
+async def _create(
+    call: Call, tx: Transaction, place: Place, request: OrderRequest, application_id: int | None = None
+) -> Handled:
+    application_id = application_id or await page_store.find_application(tx, place.seller_id)
     if application_id is None:
         raise NO_APPLICATION.with_reason("no valid authorization")
     caller = Caller(place.seller_id, application_id, currency=place.currency, country=place.country)
     by_application = msgspec.structs.replace(call, caller=caller, body=request)
     by_application.begin(tx)
-    return await handlers.create(by_application)
+    return await orders.create(by_application)

@@ -6,10 +6,13 @@ from functools import partial
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.operation import WAIT, Operation
-from paydesk.sandbox.virtual import handlers
+from paydesk.orders.operations import EXAMPLE as ORDER
+from paydesk.orders.presentation import OrderDocument
+from paydesk.sandbox.virtual import handlers, new_order
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import (
     ActionRequest,
+    NewOrderRequest,
     NewTerminalRequest,
     ScreenDocument,
     VirtualTerminal,
@@ -109,6 +112,24 @@ OPERATIONS: tuple[Operation, ...] = (
         example=_APPROVED,
         body=ActionRequest,
         errors=(TERMINAL_NOT_FOUND, ACTION_NOT_POSSIBLE),
+    ),
+    _of_terminal(
+        method="POST",
+        path=f"{TERMINAL}/orders",
+        name="create_order_on_virtual_terminal",
+        summary="Create an order for a virtual terminal",
+        description=(
+            "A test order under the rules of `POST /v1/orders`, without an idempotency key: while the terminal has a"
+            " live order, a repeated request is refused. With an access token its application creates it, for an"
+            " operator the application that the seller authorized first."
+        ),
+        scope="write",
+        handler=new_order.create_by_api,
+        status=201,
+        answer=OrderDocument,
+        example=ORDER,
+        body=NewOrderRequest,
+        errors=(TERMINAL_NOT_FOUND, *new_order.ERRORS),
     ),
     _of_terminal(
         method="DELETE",

@@ -55,6 +55,8 @@ class View(msgspec.Struct, frozen=True):
     messages: list[Line]
     is_online: bool
     script: str
+    order_id: str | None
+    """The last order that it showed."""
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -132,6 +134,7 @@ def parts(access: Access) -> dict[str, Markup]:
         messages=[_line(message) for message in list(display.messages)[: -MESSAGES_SHOWN - 1 : -1]],
         is_online=display.is_online,
         script=access.script,
+        order_id=display.order_id,
     )
     macros = _macros()
     return {name: getattr(macros, name)(view) for name in PARTS}

@@ -80,6 +80,14 @@ class VirtualTerminals(Response, frozen=True):
     data: list[VirtualTerminal]
 
 
+class NewOrderRequest(Model):
+    """`POST /virtual/v1/terminals/{terminal_id}/orders`: what an application says of an order, but for the terminal."""
+
+    amount: Annotated[str, Field(max_length=20, examples=["24.90"])]
+    description: Annotated[str, Field(max_length=150)] | None = None
+    external_reference: Annotated[str, Field(max_length=64, examples=["sale-0042"])] | None = None
+
+
 def _fits(value: Any, info: ValidationInfo) -> Any:
     """Refuse a field that the action has no use for, and require one that it needs."""
     action, field = info.data.get("action"), info.field_name or ""

@@ -81,6 +81,8 @@
     event.detail.connection.config.reconnectMaxDelay = RETRY_MS;
     isConnecting = false;
     setLive(true);
+    // The extension does not notice that the tab was hidden while it connected. Once it reads, this makes it pause.
+    if (document.hidden) setTimeout(() => document.dispatchEvent(new Event("visibilitychange")));
   });
   document.addEventListener("htmx:sse:before:connection", (event) => {
     if (event.detail.connection.attempt > 0) setLive(false);

@@ -1,0 +1,199 @@
+"""`python -m bench.order_lists`: time each list of orders at 1,000,000 orders of one seller, and print its plan.
+
+The orders have ids of their times, most are processed, and few have what a filter looks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.bulk import _COUNTED as COUNTED
+from bench.postgres import Postgres
+from paydesk.operators.newest import Newest
+from paydesk.operators.order_lists import Filters
+from paydesk.operators.order_search import orders_by_ending
+from paydesk.operators.search_hits import Hits
+from paydesk.orders.status_labels import EXTENDED
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Database, Transaction
+from paydesk.storage.migrate import migrate
+
+SELLER, FEW = 1, 7
+STEP = 100_000
+BEGIN_MS = 1_780_000_000_000
+EVERY_MS = 30_000
+
+_DIGIT = "substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', CAST(1 + ((at >> {}) & 31) AS int), 1)"
+_ULID = " || ".join(_DIGIT.format(shift) for shift in range(45, -1, -5))
+# Of 10,000 orders one failed with a rare card on a rare terminal, one was partly refunded; one of 40 was canceled.
+_STATUS = "CASE WHEN n % 10000 = 1 THEN 'failed' WHEN n % 40 = 0 THEN 'canceled' ELSE 'processed' END"
+_DETAIL = """CASE WHEN n % 10000 = 1 THEN 'failed' WHEN n % 10000 = 2 THEN 'partially_refunded'
+            WHEN n % 40 = 0 THEN 'canceled' ELSE 'processed' END"""
+_PAYMENT = """CASE WHEN n % 10000 = 1 THEN 'high_risk' WHEN n % 10000 = 2 THEN 'partially_refunded'
+             WHEN n % 40 = 0 THEN 'canceled_by_api' ELSE 'accredited' END"""
+
+FILL = f"""
+INSERT INTO orders (seller_id, order_id, application_id, live, terminal_id, status, status_detail,
+                    payment_status_detail, version, currency, country, amount, amount_minor, external_reference,
+                    expiration_time, config, integration_data, created_ms, updated_ms, expires_ms, permitted_ms,
+                    paid_ms, paid_minor, refunded_minor, reference_id, payment_method, card, last_digits, payer_email)
+SELECT CAST($3 AS bigint), 'ORD' || {_ULID} || CAST(1000000000000000 + n AS text), 7,
+       CASE WHEN n % 50000 = 3 THEN 0 ELSE 1 END,
+       'NEWLAND_N950__N' || CAST(100000000 + CASE WHEN n % 50000 = 5 THEN 0 ELSE 1 + n % 400 END AS text),
+       {_STATUS}, {_DETAIL}, {_PAYMENT}, 3, 'BRL', 'BRA', '24.90', 2490, 'ext_ref_' || CAST(n AS text), 'PT15M',
+       '{{"point":{{"print_on_terminal":"no_ticket"}}}}', '{{}}', at, at, at + 900000, at, at, 2490, 0,
+       CAST(n AS text), '{{"id":"visa","type":"credit_card","installments":1}}', '{{"last_digits":"6351"}}',
+       CAST(1000 + n % 9000 AS text), CASE WHEN n % 10 = 0 THEN 'p' || CAST(n AS text) || '@shop.example' END
+  FROM (SELECT CAST($1 AS bigint) + k AS n,
+               CAST($4 AS bigint) + (CAST($1 AS bigint) + k) * CAST($5 AS bigint) AS at
+          FROM ({COUNTED}) AS counted WHERE k < CAST($2 AS bigint)) AS numbered"""
+
+ADD_SELLER = """
+INSERT INTO sellers (seller_id, email, name, country, currency, password, created_ms)
+VALUES (CAST($1 AS bigint), 's' || CAST(CAST($1 AS bigint) AS text), 'S', 'BRA', 'BRL', '', 1)"""
+
+
+def chosen(orders: int) -> dict[str, Filters]:
+    """Return the lists to measure."""
+    middle_ms = BEGIN_MS + orders // 2 * EVERY_MS
+    return {
+        "all": Filters(),
+        "since and until": Filters(since_ms=middle_ms, until_ms=middle_ms + 86_400_000),
+        "reference": Filters(external_reference="ext_ref_500"),
+        "last digits": Filters(last_digits="1234"),
+        "payer's address": Filters(payer_email="P500@shop.example"),
+        "processed": Filters(status="processed"),
+        "failed": Filters(status="failed"),
+        "canceled": Filters(status="canceled"),
+        "refunded: none": Filters(status="refunded"),
+        "expired: none": Filters(status="expired"),
+        "at a terminal: none": Filters(status="at_terminal"),
+        "action required: none": Filters(status="action_required"),
+        "processed, not refunded": Filters(state="processed"),
+        "partly refunded": Filters(state="partially_refunded"),
+        "live, partly refunded": Filters(state="partially_refunded", live=1),
+        "canceled, not expired": Filters(state="canceled"),
+        "cancel requested: none": Filters(state="cancellation_requested"),
+        "partly refunded on a terminal": Filters(terminal_id="NEWLAND_N950__N100000002", state="partially_refunded"),
+        "few on a terminal": Filters(terminal_id="NEWLAND_N950__N100000000"),
+        "many on a terminal": Filters(terminal_id="NEWLAND_N950__N100000005"),
+        "unknown terminal": Filters(terminal_id="NEWLAND_N950__N1"),
+        "failed, few on a terminal": Filters(terminal_id="NEWLAND_N950__N100000005", status="failed"),
+        "live": Filters(live=1),
+        "test: few": Filters(live=0),
+        "live, failed": Filters(live=1, status="failed"),
+        "live, of application": Filters(live=1, application_id=7),
+        "of application": Filters(application_id=7),
+        "of application: none": Filters(application_id=8),
+    }
+
+
+async def fill(database: Database, orders: int) -> None:
+    """Insert a seller with so many orders, and a few without."""
+    for seller_id in range(SELLER, SELLER + FEW):
+        await database.write(partial(_run, sql=ADD_SELLER, args=(seller_id,)))
+    for first in range(0, orders, STEP):
+        args = (first, min(STEP, orders - first), SELLER, BEGIN_MS, EVERY_MS)
+        await database.write(partial(_run, sql=FILL, args=args))
+
+
+async def _run(tx: Transaction, sql: str, args: tuple[Any, ...]) -> None:
+    await tx.run(sql, *args)
+
+
+async def _all(tx: Transaction, sql: str, args: tuple[Any, ...]) -> Any:
+    return await tx.all(sql, *args)
+
+
+def calls_of(filters: Filters) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Return the two statements of the first page of a list with their values."""
+    after = filters.first
+    newest, values = filters.statement(EXTENDED, after)
+    assert isinstance(newest, Newest)
+    key = (*after, after[0])[:3]
+    return (newest.heads, (0, *key, 51, *values)), (newest.rows, (SELLER, *key, 51, *values))
+
+
+async def measured(database: Database, filters: Filters) -> tuple[int, float, float]:
+    """Return the number of rows of the first page, and the milliseconds of each statement, the best of three."""
+    times, found = [], 0
+    for sql, args in calls_of(filters):
+        best = float("inf")
+        for _ in range(3):
+            begun = time.perf_counter()
+            found = len(await database.read(partial(_all, sql=sql, args=args)))
+            best = min(best, time.perf_counter() - begun)
+        times.append(best * 1000)
+    return found, times[0], times[1]
+
+
+async def searched(database: Database, text: str) -> tuple[int, float]:
+    """Return the number of orders whose id has this end, and the milliseconds of the search, the best of three."""
+    best = float("inf")
+    hits: Hits = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        hits = await database.read(partial(orders_by_ending, text=text, labels=EXTENDED))
+        best = min(best, time.perf_counter() - begun)
+    return len(hits), best * 1000
+
+
+async def explained(database: Database, sql: str, args: tuple[Any, ...], *, sqlite: bool) -> list[str]:
+    """Return the steps of a plan."""
+    explain = "EXPLAIN QUERY PLAN" if sqlite else "EXPLAIN"
+    rows = await database.read(partial(_all, sql=f"{explain} {sql}", args=args))
+    return [row[3] if sqlite else row[0] for row in rows]
+
+
+async def run(url: str, orders: int, *, plans: bool) -> None:
+    """Fill a database, measure every list, and print the result."""
+    database = await open_database(url)
+    await migrate(database, BEGIN_MS)
+    begun = time.perf_counter()
+    await fill(database, orders)
+    if "postgres" in url:
+        await database.write(partial(_run, sql="ANALYZE orders", args=()))
+    console = Console(width=160)
+    console.print(f"{orders} orders in {time.perf_counter() - begun:.0f} s")
+    for name, filters in chosen(orders).items():
+        found, heads_ms, rows_ms = await measured(database, filters)
+        console.print(f"{name:28} {found:3} rows  heads {heads_ms:8.1f} ms  rows {rows_ms:8.1f} ms")
+        if plans:
+            for sql, args in calls_of(filters):
+                for step in await explained(database, sql, args, sqlite="sqlite" in url):
+                    console.print("      ", step, markup=False)
+    (newest, *_) = await database.read(
+        partial(_all, sql="SELECT MAX(order_id) FROM orders WHERE seller_id = 1", args=())
+    )
+    for text in (newest[0][-8:], f"{newest[0][:6]}…{newest[0][-4:]}", "ZZZZ"):
+        found, search_ms = await searched(database, text)
+        console.print(f"end of an id {text:15} {found:3} rows  {search_ms:8.1f} ms")
+    await database.close()
+
+
+def main() -> None:
+    """Measure on the chosen database."""
+    parser = argparse.ArgumentParser(prog="python -m bench.order_lists", description=__doc__)
+    parser.add_argument("--database", default="sqlite", choices=["sqlite", "postgres"])
+    parser.add_argument("--orders", type=int, default=1_000_000)
+    parser.add_argument("--plans", action="store_true", help="print the plan of each statement")
+    arguments = parser.parse_args()
+    if arguments.database == "postgres":
+        server = Postgres(10)
+        asyncio.run(run(server.create_database("lists"), arguments.orders, plans=arguments.plans))
+        server.end()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(f"sqlite:{Path(folder) / 'lists.db'}", arguments.orders, plans=arguments.plans))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The rows of lists as tables show them: nested values are copied to the top, and codes become words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from paydesk.console.reasons import payment_of, reason_of
+
+Row = Mapping[str, Any]
+
+
+def flat_order(order: Row) -> dict[str, Any]:
+    """Return the order with nested values copied to the top for display."""
+    return {
+        **order,
+        "seller": order["user_id"],
+        "amount": f"{order['total_amount']} {order['currency']}",
+        "terminal": order["config"]["point"]["terminal_id"],
+        "kind": "live" if order["live_mode"] else "test",
+        "reason": reason_of(order["status"], payment_of(order)["status_detail"]),
+    }
+
+
+def flat_terminal(terminal: Row) -> dict[str, Any]:
+    """Return the terminal with its order as one text."""
+    order = terminal.get("current_order")
+    return {**terminal, "order": order and f"{order['id']} {order['status']}"}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def flat_entry(entry: Row) -> dict[str, Any]:
+    """Return the entry with what has changed: fields that differ, or all of something new or deleted."""
+    before, after = entry.get("before") or {}, entry.get("after") or {}
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    changed = "; ".join(
+        f"{name}: {' → '.join(_word(side[name]) for side in (before, after) if name in side)}" for name in names
+    )
+    return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": changed}

@@ -1,0 +1,51 @@
+"""`paydesk requests`: the last requests of applications and terminals."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.command import command
+from paydesk.commands.lists import add_list
+from paydesk.commands.options import group
+
+app = add_list(group("The last requests of applications and terminals, and how they were answered."), "requests")
+
+
+EXAMPLE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
+EntryId = Annotated[str, typer.Argument(metavar="ENTRY_ID", help="The request, see `paydesk requests list`.")]
+
+
+@command(app, "show", f"paydesk requests show {EXAMPLE_ID} --json")
+def show_one(service: Service, entry_id: EntryId) -> Answer:
+    """Show a request; in development with its bodies, in which secrets are masked."""
+    return service.get(f"/operator/v1/requests/{segment(entry_id)}")
+
+
+@command(
+    app,
+    "send",
+    f"paydesk requests send {EXAMPLE_ID}",
+    f'paydesk requests send {EXAMPLE_ID} --body \'{{"type": "point"}}\' --key order-1001',
+)
+def send(
+    service: Service,
+    entry_id: EntryId,
+    *,
+    path: Annotated[str | None, typer.Option(metavar="PATH", help="Another path, with its query.")] = None,
+    body: Annotated[str | None, typer.Option(metavar="JSON", help="Another body.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="The X-Idempotency-Key. [default: a new one]", show_default=False)
+    ] = None,
+) -> tuple[Answer, str]:
+    """Send a recorded request of an application again, changed or not, with a token of the credentials file.
+
+    Path and body are by default the recorded ones. For `paydesk dev` only.
+    """
+    body = " ".join(line.strip() for line in body.splitlines()) if body is not None else None
+    sent = service.post(
+        f"/operator/v1/requests/{segment(entry_id)}/send", given({"path": path, "body": body, "idempotency_key": key})
+    )
+    return sent, f"Answered with {sent['status']}. To see it: paydesk requests list --request-id {sent['request_id']}"

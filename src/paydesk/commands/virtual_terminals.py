@@ -1,0 +1,64 @@
+"""`paydesk terminals screen` and `act`: read and use a virtual terminal of `paydesk dev`, as a person would."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.pay import VIRTUAL_TERMINALS
+
+TERMINAL = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
+SCREEN_EXAMPLES = (f"paydesk terminals screen {TERMINAL}", f"paydesk terminals screen {TERMINAL} --json")
+ACT_EXAMPLES = (
+    f"paydesk terminals act {TERMINAL} tap --card visa_approved",
+    f"paydesk terminals act {TERMINAL} insert --card insufficient_amount",
+    f"paydesk terminals act {TERMINAL} pin --digits 1234",
+    f"paydesk terminals act {TERMINAL} choose --value 10",
+    f"paydesk terminals act {TERMINAL} press --press cancel",
+    f"paydesk terminals act {TERMINAL} go_offline --seconds 20",
+    f"paydesk terminals act {TERMINAL} reboot",
+)
+
+TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="A virtual terminal.")]
+
+
+def screen(service: Service, terminal_id: TerminalId) -> Answer:
+    """Show the screen of a virtual terminal, and the actions that it takes."""
+    return service.get(f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}/screen")
+
+
+def act(  # noqa: PLR0913 - one parameter for each option
+    service: Service,
+    terminal_id: TerminalId,
+    action: Annotated[
+        str,
+        typer.Argument(
+            help=(
+                "tap, insert, swipe, phone, scan, pin, choose, press, press_cancel, remove_card, reboot, power_off,"
+                " power_on, go_offline, go_online, lose_acknowledgement or set_script."
+            )
+        ),
+    ],
+    *,
+    card: Annotated[str | None, typer.Option(help="The test card, for tap, insert, swipe and phone.")] = None,
+    digits: Annotated[str | None, typer.Option(help="The PIN, for pin.")] = None,
+    value: Annotated[int | None, typer.Option(help="The tip or the number of installments, for choose.")] = None,
+    press: Annotated[str | None, typer.Option(help="The key, for press, such as ok, clear, cancel or 5.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="For how long, for go_offline.")] = None,
+    script: Annotated[str | None, typer.Option(help="The script, for set_script; from the next order on.")] = None,
+) -> Answer:
+    """Do what a person would do at a virtual terminal, and show its screen afterwards."""
+    fields = given(
+        {
+            "action": action,
+            "card": card,
+            "digits": digits,
+            "value": value,
+            "key": press,
+            "seconds": seconds,
+            "script": script,
+        }
+    )
+    return service.post(f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}/actions", fields)

@@ -1,0 +1,1 @@
+"""The console: pages for operators. Everything they read and change goes through `/operator/v1`."""

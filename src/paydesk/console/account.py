@@ -1,0 +1,86 @@
+"""`/console/account`: the operator's own account, sessions and password."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paydesk.console import session_rows
+from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.operators import ROLES
+from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
+from paydesk.console.screen import form, page, render, screen
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.operation import Answer
+
+ACCOUNT_PATH = f"{PATH}/account"
+SECTION = "account"
+
+
+@screen
+async def show(request: ConsoleRequest) -> Answer:
+    """Show the account with its sessions."""
+    return render(
+        request,
+        "account.html",
+        section=SECTION,
+        title="Account",
+        live_on="sessions",
+        sessions=await session_rows.page_of(request, request.operator.operator_id, ACCOUNT_PATH),
+        roles=ROLES,
+    )
+
+
+@screen
+async def end_session(request: ConsoleRequest) -> Answer:
+    """End a session."""
+    return await session_rows.end(request, request.path, back=ACCOUNT_PATH, section=SECTION)
+
+
+@screen
+async def end_sessions(request: ConsoleRequest) -> Answer:
+    """End all sessions of the operator, also this one."""
+
+    async def work(_: Mapping[str, str]) -> Done:
+        await request.api.delete("sessions")
+        return Done("You are signed out everywhere.", path=SIGN_IN_PATH)
+
+    says = ("All your sessions end, this one too: every browser must sign in again.",)
+    return await act(request, ActionForm("Sign out everywhere", says, ACCOUNT_PATH, SECTION, permitted=True), work)
+
+
+@screen
+async def change_password(request: ConsoleRequest) -> Answer:
+    """Change the operator's own password, with the current one."""
+
+    async def work(sent: Mapping[str, str]) -> Done:
+        body = {"current_password": sent["current"], "password": sent["password"]}
+        await request.api.post("password", body=body)
+        return Done("The password is changed. Sign in with the new one.", path=SIGN_IN_PATH)
+
+    action = ActionForm(
+        "Change your password",
+        ("All your sessions end, this one too: sign in with the new password.",),
+        ACCOUNT_PATH,
+        SECTION,
+        submit="Change the password",
+        fields=(
+            Field("current", "Current password", "password", maxlength=1024),
+            Field("password", "New password", "password", hint="At least 12 characters; several unrelated words."),
+        ),
+        permitted=request.operator.email is not None,
+    )
+    return await act(request, action, work)
+
+
+OPERATIONS = (
+    page("/account", "account", "Show the own account", show, query=(session_rows.AFTER,)),
+    *form(
+        "/account/sessions/{session_id}/end",
+        "end_session",
+        "End a session",
+        end_session,
+        path_pattern=f"^{ULID_PATTERN}$",
+    ),
+    *form("/account/sessions/end", "end_sessions", "End all sessions of the operator", end_sessions),
+    *form("/account/password", "change_password", "Change the own password", change_password),
+)

@@ -1,0 +1,90 @@
+"""The operations of the console: pages below `/console`, and the stream that keeps them up to date."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paydesk.console import (
+    access,
+    account,
+    applications,
+    audit_trail,
+    authorizations,
+    deliveries,
+    development,
+    live,
+    operators,
+    order,
+    order_actions,
+    orders,
+    overview,
+    pairing,
+    recorded_requests,
+    root,
+    search,
+    sellers,
+    sent_elsewhere,
+    terminal_actions,
+    terminal_modes,
+    terminal_places,
+    terminals,
+    webhooks,
+)
+from paydesk.console.screen import PACKAGE, form, page
+from paydesk.operation import Operation, Query
+from paydesk.web import assets
+from paydesk.web import live as streams
+
+_EVENTS = (
+    page(
+        "/events",
+        "events",
+        "Stream hints that something has changed",
+        live.events,
+        query=(Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`."),),
+        errors=(streams.TOO_MANY_STREAMS,),
+    ),
+)
+
+OPERATIONS: tuple[Operation, ...] = (
+    *root.OPERATIONS,
+    *access.OPERATIONS,
+    *_EVENTS,
+    *overview.OPERATIONS,
+    *search.OPERATIONS,
+    page("/orders", "orders", "List the orders", orders.show),
+    replace(page("/orders.csv", "orders_csv", "Export orders as CSV", orders.export), media_type=orders.CSV),
+    page("/orders/{order_id}", "order", "Show an order", order.show),
+    *form("/orders/{order_id}/cancel", "order_cancel", "Cancel an order", order_actions.cancel),
+    *form("/orders/{order_id}/refund", "order_refund", "Refund an order", order_actions.refund),
+    *form("/orders/{order_id}/resolve", "order_resolve", "Set the outcome of an order", order_actions.resolve),
+    *form(
+        "/orders/{order_id}/resend/{delivery_id}",
+        "order_resend",
+        "Send a notification of an order again",
+        order_actions.resend,
+    ),
+    *form(
+        "/orders/{order_id}/reversals/{reversal_id}",
+        "order_reversal",
+        "Set the outcome of a reversal",
+        order_actions.resolve_reversal,
+    ),
+    *terminal_modes.OPERATIONS,
+    *terminals.OPERATIONS,
+    *terminal_actions.OPERATIONS,
+    *terminal_places.OPERATIONS,
+    *pairing.OPERATIONS,
+    *account.OPERATIONS,
+    *applications.OPERATIONS,
+    *sellers.OPERATIONS,
+    *operators.OPERATIONS,
+    *authorizations.OPERATIONS,
+    *audit_trail.OPERATIONS,
+    *development.OPERATIONS,
+    *recorded_requests.OPERATIONS,
+    *webhooks.OPERATIONS,
+    *deliveries.OPERATIONS,
+    *sent_elsewhere.OPERATIONS,
+    *assets.operations(PACKAGE, surface="console"),
+)

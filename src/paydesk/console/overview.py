@@ -1,0 +1,55 @@
+"""The first screen: what needs a person, the last orders with their reasons, and the figures of today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paydesk.console import view
+from paydesk.console.attention_items import item_of
+from paydesk.console.order_rows import row_of
+from paydesk.console.plot import plot_of
+from paydesk.console.request import ConsoleRequest
+from paydesk.console.screen import page, render, screen
+from paydesk.operation import Answer
+
+ORDERS = 10
+NONE = "\N{EN DASH}"
+"""Where there is no figure."""
+
+
+@screen
+async def show(request: ConsoleRequest) -> Answer:
+    """Show what needs a person, the last ten orders and today's figures."""
+    attention = await request.api.get("attention")
+    orders = await request.api.get("orders", limit=ORDERS)
+    figures = await request.api.get("figures")
+    return render(
+        request,
+        "overview.html",
+        section="overview",
+        title="Overview",
+        live_on="terminal delivery webhooks",
+        items=[item_of(document, request.now_ms) for document in attention["data"]],
+        rows=[row_of(order) for order in orders["data"]],
+        figures=figures,
+        tiles=tiles(figures),
+        plot=plot_of(figures["hours"]),
+    )
+
+
+def tiles(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the figures with their units and labels."""
+    amounts = figures["amounts"]
+    made: list[tuple[str, str, str]] = [("Orders", str(figures["orders"]), "")]
+    for name, label in (("processed", "Paid"), ("refunded", "Refunded")):
+        paid = [(one[name], one["currency"]) for one in amounts if float(one["processed"])]
+        made += [(label, amount, currency) for amount, currency in paid] or [(label, "0", "")]
+    rate, median = figures.get("approval_rate"), figures.get("median_ms")
+    made.append(("Approval rate", NONE if rate is None else f"{rate * 100:.1f}", "" if rate is None else "%"))
+    value, _, unit = (NONE, "", "") if median is None else view.duration(median).partition(" ")
+    made.append(("Median time to the payment", value, unit))
+    return made
+
+
+OPERATIONS = (page("", "overview", "Show what needs a person, the last orders and the figures of today", show),)

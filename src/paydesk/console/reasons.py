@@ -1,0 +1,211 @@
+"""An order's state in sentences: its reason, what was charged, and what to do.
+
+One table has the words of every state. Lists of orders show a short form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paydesk.web.statuses import Look, order_look
+
+Document = Mapping[str, Any]
+"""A JSON object of `/operator/v1`."""
+
+ANOTHER_CARD = "The buyer may try another card: create a new order, this one is final."
+NEW_ORDER = "Create a new order to try again, this one is final."
+NOTHING_CHARGED = "Nothing was charged."
+
+DECLINES: Mapping[str, tuple[str, str]] = {
+    "insufficient_amount": ("Declined by the acquirer: not enough money on the card", ANOTHER_CARD),
+    "card_disabled": (
+        "Declined by the acquirer: the card is disabled",
+        "The buyer may enable it at the bank, or try another card: create a new order, this one is final.",
+    ),
+    "required_call_for_authorize": (
+        "Declined by the acquirer: the bank must be called first",
+        "The buyer may call the bank, or try another card: create a new order, this one is final.",
+    ),
+    "amount_limit_exceeded": (
+        "Declined by the acquirer: the amount is above the limit of the card",
+        "The buyer may try another card, or a smaller amount: create a new order, this one is final.",
+    ),
+    "rejected_by_issuer": ("Declined by the bank of the card, which gave no reason", ANOTHER_CARD),
+    "high_risk": (
+        "Declined by the acquirer: fraud is suspected",
+        "Don't repeat it with this card. Accept another means of payment: create a new order, this one is final.",
+    ),
+    "bad_filled_card_data": (
+        "Declined by the acquirer: the data of the card is wrong",
+        "Read the card again or try another one: create a new order, this one is final.",
+    ),
+    "max_attempts_exceeded": ("Declined: too many attempts with this card", ANOTHER_CARD),
+    "invalid_installments": (
+        "Declined by the acquirer: the card cannot pay in these installments",
+        "The buyer may choose fewer, or try another card: create a new order, this one is final.",
+    ),
+    "processing_error": ("The payment could not be processed", NEW_ORDER),
+    "rejected_other_reason": ("Declined by the acquirer, for a reason that it does not name", ANOTHER_CARD),
+}
+"""Each detail of a failed payment: why, and what to do."""
+
+STATES: Mapping[str, str] = {
+    "created": "Waits for the terminal to take it",
+    "at_terminal": "At the terminal, waits for the payment",
+    "cancellation_requested": "A cancel was requested and waits for the terminal's answer",
+    "check_on_terminal": "The outcome is unknown: the card may have been charged",
+    "accredited": "Paid",
+    "partially_refunded": "Paid and partly refunded",
+    "refunded": "Paid and refunded in full",
+    "canceled_by_api": "Canceled before the payment",
+    "canceled_on_terminal": "Canceled at the terminal by the buyer or the cashier",
+    "expired": "Expired: it was not paid in time",
+}
+"""Each other detail of a payment."""
+
+CANCELED_BY: Mapping[str, str] = {
+    "cancel": "Canceled by the application before the terminal took it",
+    "confirm_cancel": "Canceled by the application, before the payment was authorized",
+    "release": "Canceled by an operator, who released the terminal",
+    "cancel_on_terminal": STATES["canceled_on_terminal"],
+    "expire": STATES["expired"],
+}
+"""Each move that cancels an order."""
+
+ENDED_BY: Mapping[str, str] = {
+    "not_found": "The acquirer has no such payment, so the order failed",
+    "operator": "An operator set the outcome",
+}
+"""How an inquiry ended an order without a payment, where that says more than the detail."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The reason of an order's state; `code` is its detail in the API, `charged` and `to_do` are sentences or ""."""
+
+    why: str
+    code: str
+    charged: str
+    to_do: str
+    look: Look
+
+    def __str__(self) -> str:
+        """Return all of it as text."""
+        why = f"{self.why} ({self.code})." if self.code else f"{self.why}."
+        return " ".join(part for part in (why, self.to_do, self.charged) if part)
+
+
+def reason_of(status: str, payment_detail: str) -> str:
+    """Return the reason of a payment's status and detail, in a few words without a full stop."""
+    return DECLINES[payment_detail][0] if payment_detail in DECLINES else STATES.get(payment_detail, status)
+
+
+def reason(order: Document) -> str:
+    """Return the reason of the order's state, what to do and what was charged, in sentences."""
+    return str(explain(order))
+
+
+def explain(order: Document) -> Explanation:
+    """Return the explanation of an order; it says more with the fields that only `GET orders/{order_id}` has."""
+    payment = payment_of(order)
+    detail = payment["status_detail"]
+    look = order_look(order["status"], order["status_detail"], detail)
+    if detail in DECLINES:
+        return _declined(order, detail, look)
+    if order["status_detail"] == "check_on_terminal":
+        waits = waiting_sentence(order)
+        to_do = f"Don't hand over the goods and don't charge again. {waits}".rstrip()
+        return Explanation("The outcome is unknown", detail, "The card may have been charged.", to_do, look)
+    if detail in ("created", "at_terminal", "cancellation_requested"):
+        return _live(order, detail, look)
+    if detail in ("accredited", "partially_refunded", "refunded"):
+        return Explanation(STATES[detail], "", _paid(order, payment), _refunds(order), look)
+    by = _operator(order, "orders.cancel")
+    why = f"Canceled by {by}" if by else CANCELED_BY.get(_last_move(order), STATES.get(detail, str(order["status"])))
+    return Explanation(why, detail, _not_charged(order), NEW_ORDER, look)
+
+
+def waiting_sentence(order: Document) -> str:
+    """Return what a live order waits for, with short times; "" without `waiting`."""
+    message = (order.get("waiting") or {}).get("message", "")
+    return _TIME.sub(r"\1 UTC", message)
+
+
+def payment_of(order: Document) -> Document:
+    """Return the order's one payment."""
+    payment: Document = order["transactions"]["payments"][0]
+    return payment
+
+
+def _declined(order: Document, detail: str, look: Look) -> Explanation:
+    why, to_do = DECLINES[detail]
+    outcome = (order.get("inquiry") or {}).get("outcome", "")
+    if detail == "processing_error":
+        by = _operator(order, "orders.resolve")
+        why = f"{by} set the outcome: not paid" if by else ENDED_BY.get(outcome, why)
+    return Explanation(why, detail, _not_charged(order), to_do, look)
+
+
+def _live(order: Document, detail: str, look: Look) -> Explanation:
+    is_permitted = "permitted_date" in order.get("times", {})
+    why = "The payment is being authorized" if is_permitted else STATES[detail]
+    charged = "The card may be charged." if is_permitted else "Nothing was charged yet."
+    return Explanation(why, "", charged, waiting_sentence(order), look)
+
+
+def _paid(order: Document, payment: Document) -> str:
+    paid = money(order, payment.get("paid_amount", order["total_amount"]))
+    tip = payment.get("tip_amount")
+    text = f"{paid} was charged" + (f", of which {money(order, tip)} is the tip" if tip else "")
+    if order["status"] == "refunded":
+        return f"{text}, and all of it was refunded. {_reversed(order)}".rstrip()
+    refunded = payment.get("refunded_amount")
+    return f"{text}{f', and {money(order, refunded)} was refunded' if refunded else ''}. {_reversed(order)}".rstrip()
+
+
+def _refunds(order: Document) -> str:
+    """Return a sentence for each refund that is not processed."""
+    refunds = order.get("order_refunds", order["transactions"].get("refunds", ()))
+    words = {"processing": "is in progress at the acquirer", "failed": "failed: the acquirer declined it"}
+    return " ".join(
+        f"A refund of {money(order, refund['amount'])} {words[refund['status']]}."
+        for refund in refunds
+        if refund["status"] in words
+    )
+
+
+def _not_charged(order: Document) -> str:
+    """Return that nothing was charged, or what happened to an approval after the order had ended."""
+    return _reversed(order) or NOTHING_CHARGED
+
+
+def _reversed(order: Document) -> str:
+    """Return what happens to approvals that are not the order's payment; "" if there are none."""
+    reversals: Sequence[Document] = order.get("reversals", ())
+    pending = [one for one in reversals if one["status"] == "pending"]
+    if pending:
+        return f"An approval of {money(order, pending[0]['amount'])} came later and is being reversed."
+    if any(one["status"] == "reversed" for one in reversals):
+        return "An approval that came later was reversed: nothing remains charged for it."
+    return ""
+
+
+def _last_move(order: Document) -> str:
+    events: Sequence[Document] = order.get("events", ())
+    return str(events[-1]["move"]) if events else ""
+
+
+def _operator(order: Document, action: str) -> str:
+    """Return the name of the operator who made this change; "" if none did."""
+    changes: Sequence[Document] = order.get("changes", ())
+    return next((str(one.get("operator", "an operator")) for one in changes if one["action"] == action), "")
+
+
+def money(order: Document, amount: str) -> str:
+    """Return an amount with the order's currency."""
+    return f"{amount} {order['currency']}"

@@ -1,0 +1,209 @@
+"""The screens of the last requests of applications and terminals: the list, and one request with its response."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+import msgspec
+
+from paydesk.console import curl, view
+from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.api import Document, listed
+from paydesk.console.request import PATH, ConsoleRequest
+from paydesk.console.screen import form, page, render, screen
+from paydesk.core import ids
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.operation import Answer, Query
+from paydesk.web import html
+
+HERE = f"{PATH}/requests"
+SECTION = "requests"
+ROWS = 50
+FILTERS = ("sender", "status", "method", "order", "application", "seller", "terminal", "request_id")
+RARE_FILTERS = ("application", "seller")
+"""The fields of the form that are folded away while they are empty."""
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+SENDERS = (("applications", "Applications"), ("terminals", "Terminals"), ("", "Both"))
+STATUSES = (("", "All"), ("failed", "Failed"), ("2xx", "2xx"), ("4xx", "4xx"), ("5xx", "5xx"))
+RECORDED_LOOKS, RECORDED_LOOK_SECONDS = 20, 0.05
+_LINE_END = re.compile(r"[\r\n\t]\s*")
+"""JSON means the same without them, and fields of `/operator/v1` must not contain any."""
+_ID = re.compile(r"(?:ORD|PAY|REF)?[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+
+
+@screen
+async def show(request: ConsoleRequest) -> Answer:
+    """List the requests, newest first."""
+    filters = {name: value for name in FILTERS if (value := request.query.get(name, "").strip())}
+    after = request.query.get("after", "")
+    if len(filters) + bool(after) < len(request.query):
+        # A form sends empty fields too: an address without them can be read and shared.
+        return html.redirect(_address(filters, after=after))
+    found, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **filters))
+    return render(
+        request,
+        "requests.html",
+        section=SECTION,
+        title="Requests",
+        live_on="" if after else "requests",
+        rows=found["data"],
+        dropped=found.get("dropped", 0),
+        filters=filters,
+        is_open=any(name in filters for name in RARE_FILTERS),
+        senders=[(value, label, _address(filters, sender=value)) for value, label in SENDERS],
+        statuses=[(value, label, _address(filters, status=value)) for value, label in STATUSES],
+        methods=METHODS,
+        refused=refused,
+        older=_address(filters, after=found["next"]) if "next" in found else "",
+        newest=_address(filters) if after else "",
+        here=HERE,
+        tone=tone_of,
+        took=took,
+        brief=brief,
+    )
+
+
+@screen
+async def show_one(request: ConsoleRequest) -> Answer:
+    """Show a request with its answer."""
+    one = await request.api.get("requests/{}", request.path)
+    # In production the operators' listener has another address than the one for clients.
+    command = curl.command(one, (request.call.settings.public_url or "") if request.development else "")
+    return render(
+        request,
+        "request.html",
+        section=SECTION,
+        title=f"{one['method']} {one['path']}",
+        one=one,
+        here=HERE,
+        tone=tone_of,
+        took=took,
+        said=sentences_of(one.get("response_body", "")) if "error" in one else [],
+        curl=command,
+        needs=curl.needs(command),
+        again=f"{HERE}/{request.path}/send" if _can_be_sent_again(request, one) else "",
+        sent=html.indented(one.get("request_body", "")),
+        answered=html.indented(one.get("response_body", "")),
+    )
+
+
+@screen
+async def send(request: ConsoleRequest) -> Answer:
+    """Send a request of an application again, changed or not, and show how it is answered."""
+    entry_id = request.path
+    one = await request.api.get("requests/{}", entry_id)
+    key = one.get("idempotency_key")
+    action = ActionForm(
+        title="Send a request again",
+        says=(
+            f"This sends a {one['method']} request as {one.get('application', 'the demo application')}, with a token of"
+            " the credentials file. It takes effect like any request of the application.",
+        ),
+        submit="Send the request",
+        back=f"{HERE}/{entry_id}",
+        section=SECTION,
+        fields=(
+            Field("path", "Path", value=one["path"], maxlength=500),
+            Field(
+                "key",
+                "X-Idempotency-Key",
+                value=ids.uuid() if key else "",
+                hint=f"A new one. With the recorded one, {key}, the same request gets its stored answer."
+                if key
+                else "",
+                required=False,
+                maxlength=64,
+            ),
+            *(
+                [
+                    Field(
+                        "body",
+                        "Body",
+                        "textarea",
+                        html.indented(one.get("request_body", "")),
+                        maxlength=65_536,
+                        required=False,
+                    )
+                ]
+                if one["method"] != "GET"
+                else []
+            ),
+        ),
+    )
+
+    async def work(sent: Mapping[str, str]) -> Done:
+        content = _LINE_END.sub(" ", sent.get("body", ""))
+        body = {"path": sent["path"], "idempotency_key": sent["key"], "body": content}
+        answer = await request.api.post("requests/{}/send", entry_id, body=body)
+        done = f"Sent: it was answered with {answer['status']}."
+        if answer["replayed"]:
+            done = f"Sent: it had the stored answer of an earlier request with this key, {answer['status']}."
+        return Done(done, path=await _shown_at(request, answer["request_id"]))
+
+    return await act(request, action, work)
+
+
+async def _shown_at(request: ConsoleRequest, request_id: str) -> str:
+    """Return the page of a request that was just sent, once it is recorded."""
+    for _ in range(RECORDED_LOOKS):
+        found = (await request.api.get("requests", request_id=request_id))["data"]
+        if found:
+            return f"{HERE}/{found[0]['entry_id']}"
+        await asyncio.sleep(RECORDED_LOOK_SECONDS)
+    return f"{HERE}?{urlencode({'request_id': request_id})}"
+
+
+def tone_of(status: int) -> tuple[str, str]:
+    """Return the colour and the icon of a response's status."""
+    if status < 400:
+        return "ok", "check"
+    return ("look", "triangle") if status < 500 else ("bad", "cross")
+
+
+def _can_be_sent_again(request: ConsoleRequest, one: Document) -> bool:
+    return request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
+
+
+def sentences_of(body: str) -> list[str]:
+    """Return the message of an error response, and the details that it does not contain."""
+    try:
+        document = msgspec.json.decode(body)
+        first = document["errors"][0] if "errors" in document else document
+        message, details = str(first["message"]), first.get("details", ())
+        return [message, *(str(detail) for detail in details if str(detail) not in message)]
+    except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def brief(path: str) -> str:
+    """Return a path with its ids shortened."""
+    return _ID.sub(lambda found: view.short(found[0], 6 if found[0].startswith("ORD") else 4, 4), path)
+
+
+def took(duration_ms: float) -> str:
+    """Return how long a request took, in whole milliseconds from the first on."""
+    return view.duration(duration_ms) if duration_ms >= 1 else "<1 ms"
+
+
+def _address(filters: Mapping[str, str], **more: str) -> str:
+    chosen = {name: value for name, value in {**filters, **more}.items() if value}
+    return f"{HERE}?{urlencode(chosen)}" if chosen else HERE
+
+
+_QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/requests`.") for name in (*FILTERS, "after"))
+
+OPERATIONS = (
+    page("/requests", "requests", "List the recorded requests", show, query=_QUERY),
+    page("/requests/{entry_id}", "request", "Show a recorded request", show_one, path_pattern=f"^{ULID_PATTERN}$"),
+    *form(
+        "/requests/{entry_id}/send",
+        "request_send",
+        "Send a recorded request again",
+        send,
+        path_pattern=f"^{ULID_PATTERN}$",
+        development=True,
+    ),
+)

@@ -1,0 +1,96 @@
+"""The results of the search box. A single result opens at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from paydesk.console.api import ApiRefused, listed
+from paydesk.console.request import PATH, ConsoleRequest
+from paydesk.console.screen import page, render, screen
+from paydesk.operation import Answer, Query
+from paydesk.operators.lists import TEXT_CHARACTERS_MAX
+from paydesk.operators.order_search import ORDERS_READ
+from paydesk.operators.search_hits import RESULTS_MAX
+from paydesk.web import html, statuses
+from paydesk.web.statuses import Look
+
+KINDS: Mapping[str, tuple[str, str]] = {
+    "order": ("Order", f"{PATH}/orders/{{}}"),
+    "terminal": ("Terminal", f"{PATH}/terminals/{{}}"),
+    "request": ("Request", f"{PATH}/requests/{{}}"),
+    "subscription": ("Subscription", f"{PATH}/webhooks/subscriptions/{{}}"),
+    "delivery": ("Notification", f"{PATH}/webhooks/deliveries/{{}}"),
+    "application": ("Application", f"{PATH}/applications/{{}}"),
+    "seller": ("Seller", f"{PATH}/sellers/{{}}"),
+}
+"""Each type of result: its name, and where it leads."""
+TERMINALS = {
+    "online": Look("ok", "check", "Online"),
+    "degraded": Look("look", "triangle", "Degraded"),
+    "offline": Look("bad", "wifi-off", "Offline"),
+}
+
+
+@screen
+async def show(request: ConsoleRequest) -> Answer:
+    """Show the results for the text, or redirect to a single one."""
+    text = request.query.get("q", "").strip()
+    found, refused = await _found(request, text)
+    hits = found["data"]
+    if len(hits) == 1:
+        return html.redirect(address_of(hits[0]))
+    return render(
+        request,
+        "search.html",
+        section="",
+        title="Search",
+        text=text,
+        sought=text,
+        hits=[(hit, KINDS[hit["type"]][0], address_of(hit), look_of(hit)) for hit in hits],
+        hits_max=RESULTS_MAX,
+        orders_read=ORDERS_READ,
+        refused=refused,
+    )
+
+
+async def _found(request: ConsoleRequest, text: str) -> tuple[Mapping[str, Any], ApiRefused | None]:
+    """Return the results, none of an empty text; or why there are none."""
+    if len(text) > TEXT_CHARACTERS_MAX:
+        message = f"This text has {len(text)} characters. It must have at most {TEXT_CHARACTERS_MAX} characters."
+        return {"data": []}, ApiRefused(400, "property_value", message, (), request.call.request_id)
+    return await listed(request.api.get("search", q=text)) if text else ({"data": []}, None)
+
+
+def address_of(hit: Mapping[str, Any]) -> str:
+    """Return the address of the page about a result."""
+    return KINDS[hit["type"]][1].format(quote(hit["id"], safe=""))
+
+
+def look_of(hit: Mapping[str, Any]) -> Look | None:
+    """Return how the status of a result is shown, None without one."""
+    status = hit.get("status")
+    if status is None:
+        return None
+    match hit["type"]:
+        case "order":
+            return statuses.order_look(status)
+        case "terminal":
+            return TERMINALS.get(status)
+        case "delivery":
+            return statuses.look_in(statuses.DELIVERIES, status)
+        case "request":
+            return statuses.answer_look(int(status))
+    return Look("off", "info", status.capitalize())
+
+
+OPERATIONS = (
+    page(
+        "/search",
+        "search",
+        "Show the results of a search",
+        show,
+        query=(Query("q", {"type": "string"}, "What to search for."),),
+    ),
+)

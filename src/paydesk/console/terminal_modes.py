@@ -1,0 +1,98 @@
+"""Setting the mode of many terminals at once: those of a filtered list, but for the ones that are not chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.api import ApiRefused, Document
+from paydesk.console.request import ConsoleRequest
+from paydesk.console.screen import form, screen
+from paydesk.console.terminal_actions import mode_field
+from paydesk.console.terminal_looks import place_of, serial_of
+from paydesk.console.terminals import HERE, QUERY, ROWS, SECTION, filters
+from paydesk.operation import Answer
+
+_CHOSEN = "terminal:"
+"""Before the id of a terminal: the checkbox that selects it."""
+NONE_CHOSEN = "Choose at least one terminal."
+
+
+@screen
+async def set_modes(request: ConsoleRequest) -> Answer:
+    """Set the mode of the terminals that a page of the list has, or of some of them."""
+    chosen, after = filters(request.query), request.query.get("after", "")
+    found = await request.api.get("terminals", **chosen, after=after, limit=ROWS)
+    terminals: Sequence[Document] = found["data"]
+    shown = {**chosen, **({"after": after} if after else {})}
+    mode = mode_field("")
+    action = ActionForm(
+        title="Set the mode of many terminals",
+        says=(
+            "Each chosen terminal gets the mode; one that is offline shows it when it is back.",
+            "One with an order or a print action keeps its mode; the next page names it.",
+        ),
+        impossible="" if terminals else "There are no terminals on this page of the list.",
+        submit="Set the mode of the chosen terminals",
+        back=f"{HERE}?{urlencode(shown)}" if shown else HERE,
+        section=SECTION,
+        repeatable=True,
+        fields=(
+            replace(mode, value="", options=[("", "Choose one"), *mode.options]),
+            *_choices(terminals, is_chosen=bool(chosen)),
+        ),
+    )
+
+    async def work(sent: Mapping[str, str]) -> Done:
+        # Those that were on the page when the form was shown, of which some may be gone.
+        ids = [name.removeprefix(_CHOSEN) for name, value in sent.items() if name.startswith(_CHOSEN) and value]
+        if not ids:
+            raise ApiRefused(400, "required_properties", NONE_CHOSEN, (), request.call.request_id)
+        refused: dict[str, ApiRefused] = {}
+        for terminal_id in ids:
+            try:
+                await request.api.patch("terminals/{}", terminal_id, body={"operating_mode": sent["mode"]})
+            except ApiRefused as refusal:
+                refused[terminal_id] = refusal
+        return _done(request, sent["mode"], len(ids), refused)
+
+    return await act(request, action, work)
+
+
+def _choices(terminals: Sequence[Document], *, is_chosen: bool) -> Sequence[Field]:
+    """Return a checkbox for each terminal; those of a filtered list are chosen at first."""
+    has_sellers = len({terminal["seller_id"] for terminal in terminals}) > 1
+
+    def of_seller(terminal: Document) -> str:
+        return f", {terminal['seller_name']}" if has_sellers else ""
+
+    return [
+        Field(
+            f"{_CHOSEN}{terminal['id']}",
+            f"{serial_of(terminal['id'])} at {place_of(terminal)}{of_seller(terminal)}: {terminal['operating_mode']}",
+            "checkbox",
+            value="yes" if is_chosen else "",
+            required=False,
+            group="Terminals",
+        )
+        for terminal in terminals
+    ]
+
+
+def _done(request: ConsoleRequest, mode: str, count: int, refused: Mapping[str, ApiRefused]) -> Done:
+    """Return how many terminals have the mode now, and why others have not. Raises `ApiRefused` if none was changed."""
+    kept = [f"{serial_of(terminal_id)}: {' '.join(refusal.sentences)}" for terminal_id, refusal in refused.items()]
+    if len(kept) == count:
+        first = next(iter(refused.values()))
+        # The mode itself is wrong, or nothing can be changed.
+        if first.status not in (404, 409):
+            raise first
+        raise ApiRefused(409, "none_changed", "No terminal was changed.", kept, request.call.request_id)
+    changed = count - len(kept)
+    text = f"{changed} terminals are in mode {mode}." if changed > 1 else f"One terminal is in mode {mode}."
+    return Done(f"{text} Not changed: {' '.join(kept)}" if kept else text)
+
+
+OPERATIONS = form("/terminals/modes", "terminal_modes", "Set the mode of many terminals", set_modes, query=QUERY)

@@ -1,0 +1,219 @@
+"""The screens of webhooks: the subscriptions, failing ones first, with the last deliveries; and one subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from paydesk.console import webhook_faults, webhook_secrets, webhook_subscriptions
+from paydesk.console.api import ApiRefused
+from paydesk.console.reasons import Document
+from paydesk.console.request import PATH, ConsoleRequest
+from paydesk.console.screen import page, render, screen
+from paydesk.core.redaction import redacted_url
+from paydesk.operation import Answer, Query
+from paydesk.web import statuses
+from paydesk.web.statuses import Look
+
+SECTION = "webhooks"
+DELIVERIES_MAX = 25
+SUBSCRIPTIONS_MAX = 50
+TABS = (("", "All"), ("exhausted", "Given up"), ("pending", "Pending"), ("delivered", "Delivered"))
+"""The filters of deliveries by status."""
+LIVE_ON = "delivery subscriptions deliveries terminal"
+FILTERS = ("status", "failed", "subscription", "order", "since")
+
+
+@screen
+async def show(request: ConsoleRequest) -> Answer:
+    """List the subscriptions and the deliveries."""
+    after = request.query.get("subscriptions_after")
+    found = await request.api.get("subscriptions", sort="urgency", limit=SUBSCRIPTIONS_MAX, after=after)
+    filters = {name: request.query[name].strip() for name in FILTERS if request.query.get(name, "").strip()}
+    listed = await _listed(request, filters)
+    is_first = not filters and "after" not in request.query
+    failed = await _listed(request, {"failed": "true"}) if is_first else {"data": []}
+    first = {one["id"] for one in failed["data"]}
+    return render(
+        request,
+        "webhooks.html",
+        section=SECTION,
+        title="Webhooks",
+        live_on=LIVE_ON,
+        here=f"{PATH}/webhooks",
+        subscriptions=found["data"],
+        applications=await names(request, {one["client_id"] for one in found["data"]}),
+        more_subscriptions=_more_subscriptions(found),
+        is_rest=bool(after),
+        subscription_look=look_of,
+        failed=failed["data"],
+        more_failed=older(f"{PATH}/webhooks", {"failed": "true"}, failed),
+        deliveries=[one for one in listed["data"] if one["id"] not in first],
+        delivery_look=delivery_look,
+        host=host,
+        masked=redacted_url,
+        filters=filters,
+        tabs=tabs(f"{PATH}/webhooks", filters),
+        older=older(f"{PATH}/webhooks", filters, listed),
+    )
+
+
+@screen
+async def show_subscription(request: ConsoleRequest) -> Answer:
+    """Show a subscription: its state, its secrets, its fault, its deliveries."""
+    subscription = await request.api.get("subscriptions/{}", request.path)
+    here = f"{PATH}/webhooks/subscriptions/{subscription['id']}"
+    filters = {"status": request.query["status"]} if request.query.get("status") else {}
+    own = {**filters, "subscription": subscription["id"]}
+    listed = await _listed(request, own)
+    return render(
+        request,
+        "subscription.html",
+        section=SECTION,
+        title=host(subscription["url"]),
+        live_on=f"delivery subscriptions:{subscription['id']} deliveries terminal",
+        here=here,
+        subscription=subscription,
+        application=(await request.api.get("applications/{}", subscription["client_id"]))["name"],
+        look=look_of(subscription),
+        state=state_of(subscription),
+        fault=webhook_faults.sentence_of(subscription),
+        deliveries=listed["data"],
+        delivery_look=delivery_look,
+        host=host,
+        masked=redacted_url,
+        filters=filters,
+        tabs=tabs(here, filters),
+        older=older(here, filters, listed),
+    )
+
+
+async def _listed(request: ConsoleRequest, filters: Mapping[str, str]) -> Document:
+    """Return a page of deliveries; an empty one of an unknown order."""
+    after = request.query.get("after")
+    try:
+        found: Document = await request.api.get("deliveries", limit=DELIVERIES_MAX, after=after, **filters)
+    except ApiRefused as refused:
+        if refused.status == 404:
+            return {"data": []}
+        raise
+    return found
+
+
+async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, str]:
+    """Return the names of these applications by their ids."""
+    found, after = dict[str, str](), None
+    while not all(one in found for one in wanted):
+        listed = await request.api.get("applications", after=after)
+        found |= {str(one["client_id"]): str(one["name"]) for one in listed["data"]}
+        if "next" not in listed:
+            break
+        after = listed["next"]
+    return found
+
+
+def host(url: str) -> str:
+    """Return the host of a URL, with its port if it has one."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or url
+    except ValueError:
+        return url
+
+
+def look_of(subscription: Document) -> Look:
+    """Return how the state of a subscription is shown."""
+    if subscription["status"] == "paused":
+        by_failures = subscription.get("paused_by") == "failures"
+        return Look("bad", "cross", "Paused after failures") if by_failures else Look("off", "dash", "Paused")
+    if "failing_since_date" in subscription:
+        return Look("look", "triangle", "Failing")
+    return Look("ok", "check", "Active")
+
+
+def state_of(subscription: Document) -> str:
+    """Return what the state of a subscription means, and what to do; empty if it is active and has nothing exhausted.
+
+    The page adds since when it is so.
+    """
+    if subscription["status"] == "paused":
+        kept = "Nothing is sent. Its notifications are kept for 30 days from their event."
+        if subscription.get("paused_by") == "failures":
+            return f"No notification succeeded for five days, so it was paused. {kept} Repair the receiver and resume."
+        return f"An operator paused it. {kept}"
+    if "failing_since_date" in subscription:
+        return (
+            "No notification has succeeded since the first failure. Each is retried with growing pauses; after five"
+            " days without a success the subscription is paused. The deliveries below show what the receiver answered."
+        )
+    if subscription.get("exhausted"):
+        given_up = "Some notifications were given up: they are not sent again by themselves."
+        return f"{given_up} Clear the fault, then send them again." if "fault" in subscription else given_up
+    return ""
+
+
+def delivery_look(delivery: Document) -> Look:
+    """Return how a delivery is shown."""
+    if delivery["status"] == "pending":
+        if delivery.get("paused"):
+            return Look("off", "dash", "Paused")
+        if delivery["attempts"]:
+            return Look("look", "triangle", f"Failing, {delivery['attempts']} {attempts(delivery['attempts'])}")
+    return statuses.look_in(statuses.DELIVERIES, delivery["status"])
+
+
+def attempts(count: int) -> str:
+    """Return the word for this number of attempts."""
+    return "attempt" if count == 1 else "attempts"
+
+
+def tabs(here: str, filters: Mapping[str, str]) -> list[tuple[str, str, bool]]:
+    """Return the tabs of a list of deliveries: address, label, and whether it is the current one."""
+    others = {name: value for name, value in filters.items() if name != "status"}
+    return [
+        (_address(here, {**others, "status": status}), label, filters.get("status", "") == status)
+        for status, label in TABS
+    ]
+
+
+def older(here: str, filters: Mapping[str, str], listed: Document) -> str:
+    """Return the address of the next page, or an empty text."""
+    return _address(here, {**filters, "after": listed["next"]}) if "next" in listed else ""
+
+
+def _address(here: str, query: Mapping[str, str]) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return f"{here}?{urlencode(given)}#deliveries" if given else f"{here}#deliveries"
+
+
+def _more_subscriptions(found: Document) -> str:
+    """Return the address of the next subscriptions, or an empty text."""
+    here = f"{PATH}/webhooks"
+    return f"{here}?{urlencode({'subscriptions_after': found['next']})}#subscriptions" if "next" in found else ""
+
+
+_FILTERS = (
+    Query("status", {"type": "string"}, "Only deliveries with this status."),
+    Query("after", {"type": "string"}, "Where the page begins."),
+)
+_MORE: tuple[Any, ...] = (
+    Query("failed", {"enum": ["true"]}, "Only deliveries that were given up, or have failed and wait for a retry."),
+    Query("subscriptions_after", {"type": "string"}, "Where the page of subscriptions begins."),
+    Query("subscription", {"type": "string"}, "Only deliveries to this subscription."),
+    Query("order", {"type": "string"}, "Only deliveries of this order."),
+    Query("since", {"type": "string"}, "Only deliveries created at this time or later."),
+)
+
+OPERATIONS = (
+    page("/webhooks", "webhooks", "List the subscriptions and deliveries", show, query=(*_FILTERS, *_MORE)),
+    *webhook_subscriptions.OPERATIONS,
+    page(
+        "/webhooks/subscriptions/{subscription_id}",
+        "subscription",
+        "Show a subscription",
+        show_subscription,
+        query=_FILTERS,
+    ),
+    *webhook_secrets.OPERATIONS,
+    *webhook_faults.OPERATIONS,
+)

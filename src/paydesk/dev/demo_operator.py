@@ -1,0 +1,56 @@
+"""The demo operator of `paydesk dev`: a token for programs, and a password for the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paydesk.core.errors import Refusal
+from paydesk.dev.demo import OPERATOR_EMAIL
+from paydesk.oauth.consent import passwords
+from paydesk.operators import store as operators
+from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
+from paydesk.storage.database import Database, Transaction
+
+# The earlier demo operator, if its token was lost with the credentials file, no longer signs in with this address.
+FREE_EMAIL = "UPDATE operators SET email = NULL, password = NULL WHERE email = $1"
+
+
+async def find_or_create(database: Database, previous: Mapping[str, Any], now_ms: int) -> tuple[str, dict[str, str]]:
+    """Return the operator's id and its credentials: those in `previous` that are valid, and new ones."""
+    operator_id, token = await _token(database, previous.get("token"), now_ms)
+    password = await _password(database, operator_id, previous.get("password"))
+    return operator_id, {"token": token, "email": OPERATOR_EMAIL, "password": password}
+
+
+async def _token(database: Database, previous: Any, now_ms: int) -> tuple[str, str]:
+    try:
+        text = previous if isinstance(previous, str) else None
+        caller = await OperatorBearers(database).caller(text, now_ms)
+    except Refusal:
+        token = new_token()
+        operator_id = await database.write(lambda tx: add_operator(tx, token, "paydesk dev", "owner", now_ms))
+        return operator_id, token.reveal()
+    assert isinstance(previous, str), "the operator was found by this token"
+    return caller.operator_id, previous
+
+
+async def _password(database: Database, operator_id: str, previous: Any) -> str:
+    person = await database.read(lambda tx: operators.person(tx, operator_id))
+    assert person is not None, "the token's operator exists"
+    if (
+        person.email == OPERATOR_EMAIL
+        and isinstance(previous, str)
+        and await passwords.verify_password(person.password_hash, previous)
+    ):
+        return previous
+    password = new_password()
+    password_hash = await passwords.hash_password(password)
+
+    async def work(tx: Transaction) -> None:
+        await tx.run(FREE_EMAIL, OPERATOR_EMAIL)
+        await operators.change(tx, operator_id, person.name, person.role, OPERATOR_EMAIL)
+        await operators.set_password(tx, operator_id, password_hash)
+
+    await database.write(work)
+    return password

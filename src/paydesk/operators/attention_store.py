@@ -1,0 +1,145 @@
+"""The statements that find what needs a person, for all sellers; each reads an index of open rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paydesk.orders.order import Order
+from paydesk.orders.status import CHECK_ON_TERMINAL
+from paydesk.orders.store import LIVE_STATUSES
+from paydesk.payments.inquiry_store import OpenInquiry
+from paydesk.payments.lifecycles import INQUIRIES, PENDING, PROCESSING
+from paydesk.storage.database import Transaction
+from paydesk.storage.statements import CLOCK_MS
+from paydesk.terminals.presence import DEGRADED_SECONDS
+from paydesk.terminals.print_action import PRINT_ACTIONS, PrintAction
+from paydesk.webhooks import schedule
+
+ROWS_MAX = 100
+DELIVERIES_MAX = 1000
+
+_ORDER = ", ".join(f"o.{name}" for name in Order.__struct_fields__)
+_INQUIRY = ", ".join(f"i.{name}" for name in OpenInquiry.__struct_fields__)
+_ACTION = ", ".join(f"a.{name}" for name in PrintAction.__struct_fields__)
+_AGE_MS = f"{CLOCK_MS} - t.last_seen_ms"
+
+# $1: since when a cancel request is unanswered.
+ORDERS = f"""
+SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {_AGE_MS} FROM orders o
+  LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
+  LEFT JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.{INQUIRIES.open}
+ WHERE o.status IN ({LIVE_STATUSES})
+   AND (o.status_detail = '{CHECK_ON_TERMINAL.detail}' OR o.cancel_requested_ms <= $1
+        OR t.last_seen_ms IS NULL OR {_AGE_MS} > {DEGRADED_SECONDS * 1000})
+ ORDER BY CASE WHEN o.status_detail = '{CHECK_ON_TERMINAL.detail}' THEN 0 ELSE 1 END, o.updated_ms LIMIT $2"""
+
+# $1: those created until then, or with an alert. `next_ms` is named for the index.
+REFUNDS = f"""
+SELECT refund_id, order_id, live, amount, created_ms, next_ms,
+       (SELECT o.currency FROM orders o WHERE o.seller_id = refunds.seller_id AND o.order_id = refunds.order_id)
+  FROM refunds
+ WHERE {PROCESSING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
+
+REVERSALS = f"""
+SELECT reversal_id, order_id, live, created_ms, next_ms FROM reversals
+ WHERE {PENDING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
+
+# Those that were exhausted since $1, of which at most $2 are counted.
+_EXHAUSTED = f"d.subscription_id = s.subscription_id AND d.{schedule.EXHAUSTED} AND d.ended_ms >= $1"
+SUBSCRIPTIONS = f"""
+SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
+       (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE {_EXHAUSTED} LIMIT $2) AS counted),
+       (SELECT MIN(d.ended_ms) FROM deliveries d WHERE {_EXHAUSTED}), fault IS NOT NULL
+  FROM subscriptions s WHERE deleted_ms IS NULL ORDER BY subscription_id"""
+
+# $1: those that have not changed since then.
+ACTIONS = f"""
+SELECT {_ACTION}, t.last_seen_ms, {_AGE_MS} FROM print_actions a
+  JOIN terminals t ON t.seller_id = a.seller_id AND t.terminal_id = a.terminal_id
+ WHERE {PRINT_ACTIONS.open.replace("status", "a.status")} AND a.updated_ms <= $1 ORDER BY a.updated_ms LIMIT $2"""
+
+
+class StuckOrder(NamedTuple):
+    """A live order that may need a person. `age_ms`: how long ago its terminal was last seen."""
+
+    order: Order
+    inquiry: OpenInquiry | None
+    last_seen_ms: int | None
+    age_ms: int | None
+
+
+class SlowRefund(NamedTuple):
+    """A refund that the acquirer has not confirmed."""
+
+    refund_id: str
+    order_id: str
+    live: int
+    amount: str
+    created_ms: int
+    next_ms: int
+    currency: str | None
+
+
+class UnconfirmedReversal(NamedTuple):
+    """A reversal that the acquirer has not confirmed."""
+
+    reversal_id: str
+    order_id: str
+    live: int
+    created_ms: int
+    next_ms: int
+
+
+class TroubledSubscription(NamedTuple):
+    """A subscription. `exhausted`: how many of its deliveries are exhausted, up to `DELIVERIES_MAX`.
+
+    `exhausted_ms`: when the first of them was. `has_fault`: in development, a fault disturbs its notifications.
+    """
+
+    subscription_id: str
+    live: int
+    url: str
+    paused_ms: int | None
+    paused_by: str | None
+    failing_since_ms: int | None
+    exhausted: int
+    exhausted_ms: int | None
+    has_fault: bool
+
+
+class StuckAction(NamedTuple):
+    """A print action that its terminal has not fetched or not printed."""
+
+    action: PrintAction
+    last_seen_ms: int | None
+    age_ms: int | None
+
+
+async def orders(tx: Transaction, canceled_before_ms: int) -> list[StuckOrder]:
+    """Return open orders with an unknown outcome, an unanswered cancel request, or a terminal that is offline."""
+    width = len(Order.__struct_fields__)
+    return [
+        StuckOrder(Order(*row[:width]), OpenInquiry(*row[width:-2]) if row[width] is not None else None, *row[-2:])
+        for row in await tx.all(ORDERS, canceled_before_ms, ROWS_MAX)
+    ]
+
+
+async def refunds(tx: Transaction, before_ms: int) -> list[SlowRefund]:
+    """Return the refunds that are processing since before a time, or for which operators were alerted."""
+    return [SlowRefund(*row) for row in await tx.all(REFUNDS, before_ms, ROWS_MAX)]
+
+
+async def reversals(tx: Transaction, before_ms: int) -> list[UnconfirmedReversal]:
+    """Return the reversals that are pending since before a time, or for which operators were alerted."""
+    return [UnconfirmedReversal(*row) for row in await tx.all(REVERSALS, before_ms, ROWS_MAX)]
+
+
+async def subscriptions(tx: Transaction, exhausted_since_ms: int) -> list[TroubledSubscription]:
+    """Return all subscriptions, with the number of deliveries that were exhausted since a time."""
+    return [TroubledSubscription(*row) for row in await tx.all(SUBSCRIPTIONS, exhausted_since_ms, DELIVERIES_MAX)]
+
+
+async def actions(tx: Transaction, before_ms: int) -> list[StuckAction]:
+    """Return the open print actions that have not changed since a time."""
+    width = len(PrintAction.__struct_fields__)
+    return [StuckAction(PrintAction(*row[:width]), *row[width:]) for row in await tx.all(ACTIONS, before_ms, ROWS_MAX)]

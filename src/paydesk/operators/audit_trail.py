@@ -1,0 +1,91 @@
+"""The audit trail as operators read it: each change with its author, time, address, and the values before and after."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.response import Closed, JsonObject, Time
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists
+from paydesk.storage.database import Row
+
+BY_TIME = ("8",)
+"""A key after all entry ids, which are ULIDs: the newest come first."""
+
+# The operator may be deleted.
+_ENTRY = """
+SELECT a.entry_id, a.operator_id, o.name, a.action, a.subject, a.address, a.before, a.after, a.created_ms
+  FROM operator_audit a LEFT JOIN operators o ON o.operator_id = a.operator_id
+ WHERE a.entry_id < $1"""
+_NEWEST = "ORDER BY a.entry_id DESC LIMIT $2"
+
+LIST = f"{_ENTRY} {_NEWEST}"
+OF_OPERATOR = f"{_ENTRY} AND a.operator_id = $3 {_NEWEST}"
+OF_SUBJECT = f"{_ENTRY} AND a.subject = $3 {_NEWEST}"
+OF_BOTH = f"{_ENTRY} AND a.subject = $3 AND a.operator_id = $4 {_NEWEST}"
+
+
+class AuditEntry(Closed, frozen=True):
+    """A change by an operator."""
+
+    entry_id: str
+    operator_id: Annotated[str, Meta(description="The author.")]
+    action: Annotated[str, Meta(description="What was done to what, such as `orders.cancel`.")]
+    subject: Annotated[str, Meta(description="The id of what was changed.")]
+    address: Annotated[str, Meta(description="The author's address; `local` for a command on the machine itself.")]
+    created_date: Time
+    name: Annotated[str, Meta(description="The author's name, if the operator still exists.")] | None = None
+    before: Annotated[JsonObject, Meta(description="The values before; absent for something new.")] | None = None
+    after: Annotated[JsonObject, Meta(description="The values after it; absent for what was deleted.")] | None = None
+
+
+async def find(call: Call) -> Answer:
+    """List the entries, newest first. Raises `PROPERTY_VALUE` for an invalid parameter."""
+    operator_id, subject = call.query.get(BY_OPERATOR.name, "").upper(), lists.text(call.query, BY_SUBJECT)
+    if operator_id and not re.fullmatch(ULID_PATTERN, operator_id):
+        raise PROPERTY_VALUE.with_reason("not an operator's id", "'operator' - must be an operator's id")
+    if subject and operator_id:
+        return await lists.page(call, OF_BOTH, BY_TIME, _present, subject, operator_id)
+    if subject:
+        return await lists.page(call, OF_SUBJECT, BY_TIME, _present, subject)
+    if operator_id:
+        return await lists.page(call, OF_OPERATOR, BY_TIME, _present, operator_id)
+    return await lists.page(call, LIST, BY_TIME, _present)
+
+
+def _present(row: Row) -> AuditEntry:
+    entry_id, operator_id, name, action, subject, address, before, after, created_ms = row
+    return AuditEntry(
+        entry_id,
+        operator_id,
+        action,
+        subject,
+        address,
+        rfc3339(created_ms),
+        name,
+        before=_raw(before),
+        after=_raw(after),
+    )
+
+
+def _raw(text: str | None) -> msgspec.Raw | None:
+    """Return the values as raw JSON, None if there are none."""
+    return None if text is None else msgspec.Raw(text.encode())
+
+
+BY_OPERATOR = Query("operator", {"type": "string", "pattern": f"^{ULID_PATTERN}$"}, "Only changes by this operator.")
+BY_SUBJECT = Query(
+    "subject",
+    {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
+    "Only changes of this: the id of an order, a terminal, an operator.",
+)
+PAGES = lists.Pages(
+    lists.Page[AuditEntry], find, (BY_OPERATOR, BY_SUBJECT, *lists.paging(BY_TIME)), "By every role. Newest first."
+)

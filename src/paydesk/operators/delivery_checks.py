@@ -1,0 +1,209 @@
+"""The signatures of a notification explained: of an attempt as it was sent, or of what a receiver got.
+
+The secrets stay here: an operator sends headers and body, and gets verdicts.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from msgspec import Meta
+from pydantic import Field
+
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.keys import KeyMissing, Keys
+from paydesk.core.model import Model
+from paydesk.core.redaction import redacted
+from paydesk.core.response import Closed
+from paydesk.operation import Answer, Call
+from paydesk.operators.deliveries import ATTEMPTS, NOTIFICATION, of_path
+from paydesk.storage.database import Row
+from paydesk.webhooks import comparison, diagnosis, subscriptions
+from paydesk.webhooks.diagnosis import Verdict
+from paydesk.webhooks.mistakes import NamedSecret, Recorded
+from paydesk.webhooks.subscriptions import SubscriptionSecret
+
+SECRETS_MAX = 4
+"""How many of the subscription's last secrets are tried, dropped ones included."""
+_SIGNATURE = re.compile("ts=[0-9]{1,20},v1=[0-9a-f]{64}")
+_REQUEST = 3
+"""The column of the request in `ATTEMPTS`."""
+
+Header = Annotated[str, Field(max_length=8000)]
+
+
+class DeliveryCheck(Model):
+    """`POST /operator/v1/deliveries/{delivery_id}/verify`. Without headers and body: those of the attempt."""
+
+    headers: Annotated[
+        dict[str, Header],
+        Field(max_length=100, description="As the receiver got them.", examples=[{"X-Signature": "ts=1,v1=0a1b2c"}]),
+    ] | None = None  # fmt: skip
+    body_base64: (
+        Annotated[
+            str,
+            Field(max_length=60_000, description="The body as the receiver got it, byte for byte.", examples=["e30="]),
+        ]
+        | None
+    ) = None
+    url: (
+        Annotated[
+            str,
+            Field(
+                max_length=4000, description="The URL or the query that the receiver got.", examples=["/hook?data.id=x"]
+            ),
+        ]
+        | None
+    ) = None
+    attempt: (
+        Annotated[int, Field(ge=1, le=10**9, description="By default the one of the received time, or the last one.")]
+        | None
+    ) = None
+
+
+class SignatureVerdict(Closed, frozen=True):
+    """The verdict on one signature."""
+
+    header: Literal["X-Signature", "webhook-signature"]
+    valid: bool
+    reasons: Annotated[list[str], Meta(description="Why it is not valid.")]
+    remarks: list[str]
+    signed: Annotated[str, Meta(description="The signed text, with the values received; without the body.")]
+    secret_id: Annotated[str, Meta(description="The secret that made it.")] | None = None
+
+
+class PartDifference(Closed, frozen=True):
+    """A part that was received differently from what was sent."""
+
+    part: str
+    sent: str | None = None
+    received: str | None = None
+
+
+class CheckedDelivery(Closed, frozen=True):
+    """The verdicts on both signatures, and what differs from what was sent in the attempt."""
+
+    valid: bool
+    signatures: list[SignatureVerdict]
+    differences: list[PartDifference]
+    attempt: Annotated[int, Meta(description="The attempt that was compared.")] | None = None
+
+
+async def verify(call: Call) -> Answer:
+    """Verify what a receiver got, or what was sent. Changes nothing, so operators of every role may."""
+    body: DeliveryCheck = call.body
+    delivery = await of_path(call)
+    key = delivery.seller_id, delivery.id
+    row = await call.tx.one(NOTIFICATION[delivery.topic], *key)
+    assert row is not None, "events are not deleted"
+    number, sent = _sent(await call.tx.all(ATTEMPTS, *key), str(row[0]).encode(), body)
+    found = await subscriptions.last_secrets(call.tx, delivery.subscription_id, SECRETS_MAX)
+    received = _received(body, sent)
+    if received is None:
+        raise _refused("headers", "must be given: no attempt was recorded with its request")
+    verdicts = [
+        _verdict(one, found, is_sent=body.headers is None)
+        for one in diagnosis.verify(received, _named(call.keys, found), None)
+    ]
+    differences = [] if sent is None else comparison.differences(sent, received)
+    shown = [PartDifference(one.part, _part(one.sent), _part(one.received)) for one in differences]
+    return Answer(200, CheckedDelivery(all(one.valid for one in verdicts), verdicts, shown, number))
+
+
+def _sent(rows: Sequence[Row], content: bytes, body: DeliveryCheck) -> tuple[int | None, Recorded | None]:
+    """Return the number and the request of the attempt to compare with, or None if none has a request."""
+    requests: dict[int, dict[str, Any]] = {row[0]: msgspec.json.decode(row[_REQUEST]) for row in rows if row[_REQUEST]}
+    if body.attempt is not None and body.attempt not in requests:
+        raise _refused("attempt", "must be the number of an attempt in the history that has a request")
+    if not requests:
+        return None, None
+    number = body.attempt or _attempt_at(requests, body.headers or {})
+    return number, _recorded(requests[number]["headers"], content, requests[number]["url"])
+
+
+def _attempt_at(requests: Mapping[int, dict[str, Any]], received: Mapping[str, str]) -> int:
+    """Return the last attempt that was signed at the time in the received headers, or else the last one."""
+    moment = _moment(received)
+    matching = [number for number, request in requests.items() if moment and _moment(request["headers"]) == moment]
+    return max(matching or requests)
+
+
+def _moment(headers: Mapping[str, str]) -> str:
+    """Return the time of a signature, or an empty text."""
+    lower = {name.strip().lower(): value for name, value in headers.items()}
+    return lower.get("webhook-timestamp", "").strip() or diagnosis.parts_of(lower.get("x-signature", "")).get("ts", "")
+
+
+def _received(body: DeliveryCheck, sent: Recorded | None) -> Recorded | None:
+    """Return the request to verify: headers, body and URL that were given; what is missing is as it was sent."""
+    content = b"" if sent is None else sent.body
+    if body.body_base64 is not None:
+        content = _decoded(body.body_base64)
+    if body.headers is None:
+        return None if sent is None else replace(sent, body=content)
+    return _recorded(body.headers, content, body.url)
+
+
+def _decoded(encoded: str) -> bytes:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except ValueError:
+        raise _refused("body_base64", "must be base64") from None
+
+
+def _recorded(headers: dict[str, str], body: bytes, url: str | None) -> Recorded:
+    lower = {name.strip().lower(): value for name, value in headers.items()}
+    if url is None:
+        return Recorded(lower, body, None, has_query=False)
+    try:
+        query = urlsplit(url).query if "?" in url or "://" in url or url.startswith("/") else url
+    except ValueError:
+        raise _refused("url", "must be a URL, a path with a query, or a query") from None
+    values = parse_qs(query, keep_blank_values=True).get("data.id")
+    return Recorded(lower, body, values[-1] if values else None)
+
+
+def _named(keys: Keys, found: Sequence[SubscriptionSecret]) -> list[NamedSecret]:
+    """Return the secrets by their ids, without those whose server key this node lacks."""
+    named = []
+    for secret in found:
+        with contextlib.suppress(KeyMissing):
+            named.append(NamedSecret(f"secret {secret.generation}", secret.derive(keys).reveal()))
+    return named
+
+
+def _verdict(verdict: Verdict, found: Sequence[SubscriptionSecret], *, is_sent: bool) -> SignatureVerdict:
+    """Return the verdict; a receiver must not accept a signature that a dropped secret made."""
+    secret_id = verdict.secret.removeprefix("secret ") or None
+    dropped = {str(secret.generation) for secret in found if secret.dropped_ms is not None}
+    reasons = list(verdict.reasons)
+    if secret_id in dropped and not is_sent:
+        reasons.append(f"It was made with secret {secret_id}, which was dropped since: nothing is signed with it.")
+    return SignatureVerdict(
+        header="X-Signature" if verdict.header == "X-Signature" else "webhook-signature",
+        valid=not reasons,
+        reasons=[_plain(reason) for reason in reasons],
+        remarks=[_plain(remark) for remark in verdict.remarks],
+        signed=_plain(verdict.signed),
+        secret_id=secret_id,
+    )
+
+
+def _plain(text: str) -> str:
+    return str(redacted(text))
+
+
+def _part(text: str | None) -> str | None:
+    """Return a part of a request without secrets; headers and bodies may contain any text. A signature is no secret."""
+    return text if text is None or _SIGNATURE.fullmatch(text) else _plain(text)
+
+
+def _refused(name: str, rule: str) -> Refusal:
+    return PROPERTY_VALUE.with_reason(f"{name} cannot be checked", f"'$.{name}' - {rule}")

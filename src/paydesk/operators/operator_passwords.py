@@ -1,0 +1,92 @@
+"""The passwords of operators: set with a link, or changed with the current one. Then all sessions end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from paydesk import audit
+from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
+from paydesk.oauth.consent.passwords import hash_password, verify_password
+from paydesk.operation import Answer, Call
+from paydesk.operators import links, sessions, store
+from paydesk.operators.credentials import (
+    refuse_common_password,
+    refuse_password_with_email,
+    refuse_password_with_name,
+)
+from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
+from paydesk.operators.operator_schemas import OwnPasswordRequest
+from paydesk.operators.store import Person
+from paydesk.storage.database import Transaction
+
+
+async def change_own(call: Call) -> Answer:
+    """Replace the caller's own password and end all sessions of the caller.
+
+    Raises `CANNOT_SIGN_IN` without a password, `TOO_MANY_REQUESTS`, `WRONG_PASSWORD`, and `PROPERTY_VALUE` for a new
+    password that is the current one, or easy to guess.
+    """
+    body, database, throttle = call.body, call.database, call.shared.operator_sign_in_throttle
+    assert isinstance(body, OwnPasswordRequest)
+    person = await database.read(partial(store.person, operator_id=call.caller.operator_id))
+    if person is None or person.email is None or person.password_hash is None:
+        raise CANNOT_SIGN_IN.with_reason("no password", "you have no password; an owner can make a link to set one")
+    seconds = throttle.refusal(person.email, call.address)
+    if seconds is not None:
+        raise TOO_MANY_REQUESTS.with_reason("throttled", headers=(("retry-after", str(seconds)),))
+    # The caller is authenticated, so the request may use the part of the queue that is reserved for known origins.
+    if not await verify_password(person.password_hash, body.current_password, known_origin=True):
+        throttle.failed(person.email, call.address)
+        raise WRONG_PASSWORD.with_reason("password differs")
+    if body.password == body.current_password:
+        raise PROPERTY_VALUE.with_reason("the current password", "'$.password' - must not be the current password")
+    password_hash = await hashed(body.password, person)
+
+    async def work(tx: Transaction) -> bool:
+        locked = await _locked(tx, person.operator_id)
+        if locked is None or locked.password_hash != person.password_hash:
+            return False
+        await _set(call, tx, person.operator_id, password_hash)
+        return True
+
+    if not await database.write(work):
+        raise WRONG_PASSWORD.with_reason("the password was changed meanwhile")
+    return Answer(204)
+
+
+async def hashed(password: str, person: Person) -> str:
+    """Return the hash of a new password. Raises `PROPERTY_VALUE` for one that is easy to guess."""
+    await refuse_common_password(password, or_else="")
+    refuse_password_with_email(password, person.email or "", or_else="")
+    refuse_password_with_name(password, person.name, or_else="")
+    return await hash_password(password)
+
+
+async def set_by_link(call: Call, tx: Transaction, token: str, password_hash: str) -> Person | None:
+    """Use the link to set the password, and return its operator; None if the link is no longer valid."""
+    person = await links.use(tx, token, call.now_ms)
+    if person is not None:
+        await _set(call, tx, person.operator_id, password_hash)
+    return person
+
+
+async def _locked(tx: Transaction, operator_id: str) -> Person | None:
+    """Lock the operator and return it, or None if it is unknown or revoked."""
+    if await store.lock(tx, operator_id) is None:
+        return None
+    person = await store.person(tx, operator_id)
+    return person if person is not None and person.revoked_ms is None else None
+
+
+async def _set(call: Call, tx: Transaction, operator_id: str, password_hash: str) -> None:
+    await store.set_password(tx, operator_id, password_hash)
+    await links.end_all(tx, operator_id, call.now_ms)
+    await sessions.end_all(tx, operator_id, call.now_ms)
+    await audit.write(
+        tx,
+        operator_id=operator_id,
+        action="operators.password",
+        subject=operator_id,
+        address=call.address,
+        now_ms=call.now_ms,
+    )

@@ -1,0 +1,234 @@
+"""The history of an order's payment: the terminal's steps and results, the inquiry, refunds and reversals."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.money import CURRENCIES, decimal_string
+from paydesk.core.response import Closed, JsonObject, Time, one_of, time_or_none
+from paydesk.device.reports import Outcome
+from paydesk.device.store import Processing
+from paydesk.operators.retried import Retried, times
+from paydesk.orders.order import Order
+from paydesk.payments import lifecycles
+from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
+from paydesk.storage.database import Row, Transaction
+
+STEPS = "SELECT step, created_ms FROM lease_steps WHERE seller_id = $1 AND lease_id = $2 ORDER BY seq"
+
+RESULTS = """
+SELECT created_ms, outcome, verdict, body FROM results
+ WHERE seller_id = $1 AND lease_id = $2 ORDER BY created_ms, result_id"""
+
+AUTHORIZATION = """
+SELECT created_ms, repeated_ms, tip_minor, payment_method, card FROM lease_authorizations
+ WHERE seller_id = $1 AND lease_id = $2"""
+
+# An attempt in progress is not counted: it has not failed yet.
+_TIMES = "attempts - CASE WHEN {open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END, next_ms, created_ms, ended_ms"
+
+INQUIRY = f"""
+SELECT reason, reversing_ms, outcome, {_TIMES.format(open=lifecycles.INQUIRIES.open)} FROM inquiries
+ WHERE seller_id = $1 AND order_id = $2"""
+
+REFUNDS_OF_ORDER = f"""
+SELECT refund_id, amount, status, {_TIMES.format(open=lifecycles.PROCESSING)} FROM refunds
+ WHERE seller_id = $1 AND order_id = $2 ORDER BY refund_id"""
+
+# Reversals begin with a result of the lease, or with the acquirer's own answer: the index has the lease first.
+REVERSALS_OF_ORDER = f"""
+SELECT reversal_id, amount_minor, reference_id, status, confirmed, {_TIMES.format(open=lifecycles.PENDING)}
+  FROM reversals WHERE seller_id = $1 AND lease_id = $2 ORDER BY reversal_id"""
+
+# Changes of the order itself, and the release of its terminal at the instant when the order was canceled by it.
+CHANGES = """
+SELECT a.entry_id, a.action, a.operator_id, o.name, a.after, a.created_ms FROM operator_audit a
+  LEFT JOIN operators o ON o.operator_id = a.operator_id
+ WHERE a.subject = $1 OR (a.subject = $2 AND a.action = 'terminals.release' AND a.created_ms = $3)
+ ORDER BY a.entry_id"""
+
+
+class StepDocument(Closed, frozen=True):
+    """A step of the payment that the terminal reported."""
+
+    step: str
+    date: Annotated[Time, Meta(description="When the service received it.")]
+
+
+class ResultDocument(Closed, frozen=True):
+    """A result that the terminal reported."""
+
+    date: Annotated[Time, Meta(description="When the service received it.")]
+    outcome: Annotated[str, one_of((*get_args(Outcome), "unreadable"))]
+    verdict: Annotated[str, one_of(get_args(Processing), "How it was processed; only a `taken` one changed the order.")]
+    status_detail: str | None = None
+    payment_method: JsonObject | None = None
+    card: Annotated[JsonObject, Meta(description="The first six and the last four digits.")] | None = None
+
+
+class AuthorizationDocument(Closed, frozen=True):
+    """The authorization that the service requested at the acquirer, for a terminal of kind `service`."""
+
+    date: Time
+    payment_method: JsonObject
+    card: Annotated[JsonObject, Meta(description="The first six and the last four digits.")]
+    tip_amount: str | None = None
+    repeated_date: Annotated[Time, Meta(description="When it was first requested again.")] | None = None
+
+
+class OrderInquiry(Retried, frozen=True):
+    """The inquiry about the outcome at the acquirer."""
+
+    reason: str
+    status: Annotated[str, one_of(INQUIRIES.names)]
+    outcome: InquiryOutcome | None = None
+    reversing_date: (
+        Annotated[Time, Meta(description="From then on the payment is reversed, and never approved.")] | None
+    ) = None
+
+
+class OrderRefund(Retried, frozen=True):
+    """A refund of the order at the acquirer."""
+
+    id: str
+    amount: str
+    status: Annotated[str, one_of(REFUNDS.names)]
+
+
+class OrderReversal(Retried, frozen=True):
+    """The reversal of an approval that is not the order's payment."""
+
+    id: str
+    amount: str
+    status: Annotated[str, one_of(REVERSALS.names)]
+    reference_id: str | None = None
+    confirmed: (
+        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
+    ) = None
+    resolvable_date: (
+        Annotated[Time, Meta(description="From then on, an operator can set the outcome, unless the order is live.")]
+        | None
+    ) = None
+
+
+class ChangeDocument(Closed, frozen=True, kw_only=True):
+    """A change of the order by an operator, from the audit trail."""
+
+    id: str
+    date: Time
+    action: str
+    operator_id: str
+    operator: Annotated[str, Meta(description="The operator's name.")] | None = None
+    reason: str | None = None
+    outcome: str | None = None
+    refund_id: str | None = None
+
+
+class PaymentHistory(msgspec.Struct, frozen=True):
+    """Everything that happened to the payment of one order."""
+
+    steps: list[StepDocument]
+    results: list[ResultDocument]
+    authorization: AuthorizationDocument | None
+    inquiry: OrderInquiry | None
+    order_refunds: list[OrderRefund]
+    reversals: list[OrderReversal]
+    changes: list[ChangeDocument]
+
+
+async def of_order(
+    tx: Transaction, order: Order, released_ms: int | None, *, resolve_after_seconds: int
+) -> PaymentHistory:
+    """Return what happened to the order's payment. `released_ms`: when an operator released it, or None."""
+    resolve_after_ms = resolve_after_seconds * 1000
+    key, lease = (order.seller_id, order.order_id), (order.seller_id, order.ulid)
+    authorization, inquiry = await tx.one(AUTHORIZATION, *lease), await tx.one(INQUIRY, *key)
+    changes = await tx.all(CHANGES, order.order_id, order.terminal_id, -1 if released_ms is None else released_ms)
+    return PaymentHistory(
+        steps=[StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
+        results=[_result(row) for row in await tx.all(RESULTS, *lease)],
+        authorization=_authorization(order, authorization) if authorization is not None else None,
+        inquiry=_inquiry(inquiry) if inquiry is not None else None,
+        order_refunds=[_refund(row) for row in await tx.all(REFUNDS_OF_ORDER, *key)],
+        reversals=[_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
+        changes=[_change(row) for row in changes],
+    )
+
+
+def _result(row: Row) -> ResultDocument:
+    created_ms, outcome, verdict, body = row
+    content: dict[str, Any] = msgspec.json.decode(body)
+    # An unreadable result was recorded as its well-formed part, which is not shown as an outcome.
+    if not outcome:
+        return ResultDocument(rfc3339(created_ms), "unreadable", verdict)
+    return ResultDocument(
+        rfc3339(created_ms),
+        outcome,
+        verdict,
+        content.get("status_detail"),
+        _raw(content.get("payment_method")),
+        _raw(content.get("card")),
+    )
+
+
+def _authorization(order: Order, row: Row) -> AuthorizationDocument:
+    created_ms, repeated_ms, tip_minor, payment_method, card = row
+    return AuthorizationDocument(
+        rfc3339(created_ms),
+        msgspec.Raw(payment_method.encode()),
+        msgspec.Raw(card.encode()),
+        _decimal(order, tip_minor) if tip_minor else None,
+        time_or_none(repeated_ms),
+    )
+
+
+def _inquiry(row: Row) -> OrderInquiry:
+    reason, reversing_ms, outcome, *rest = row
+    status = lifecycles.inquiry_status(reversing_ms, outcome)
+    return OrderInquiry(reason, status, outcome, time_or_none(reversing_ms), **times(*rest))
+
+
+def _refund(row: Row) -> OrderRefund:
+    refund_id, amount, status, *rest = row
+    return OrderRefund(refund_id, amount, status, **times(*rest))
+
+
+def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:
+    reversal_id, amount_minor, reference_id, status, confirmed, *rest = row
+    _, _, created_ms, ended_ms = rest
+    return OrderReversal(
+        reversal_id,
+        _decimal(order, amount_minor),
+        status,
+        reference_id or None,
+        confirmed,
+        rfc3339(created_ms + resolve_after_ms) if ended_ms is None else None,
+        **times(*rest),
+    )
+
+
+def _change(row: Row) -> ChangeDocument:
+    entry_id, action, operator_id, name, after, created_ms = row
+    content = msgspec.json.decode(after) if after else {}
+    return ChangeDocument(
+        id=entry_id,
+        date=rfc3339(created_ms),
+        action=action,
+        operator_id=operator_id,
+        operator=name,
+        reason=content.get("reason"),
+        outcome=content.get("outcome"),
+        refund_id=content.get("refund_id"),
+    )
+
+
+def _decimal(order: Order, minor: int) -> str:
+    return decimal_string(minor, CURRENCIES[order.currency].decimals)
+
+
+def _raw(value: Any) -> msgspec.Raw | None:
+    return msgspec.Raw(msgspec.json.encode(value)) if value else None

@@ -1,0 +1,174 @@
+"""The last requests of applications and terminals, as they were recorded."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import PROPERTY_VALUE, ErrorKind
+from paydesk.core.ids import NUMBER_PATTERN, ORDER_ID_PATTERN
+from paydesk.core.response import Closed, Count, Time
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists, recorded_store
+from paydesk.orders.searching import TERMINAL_ID_PATTERN
+from paydesk.storage.database import Row
+
+REQUEST_NOT_FOUND = ErrorKind(
+    "request_not_found", 404, "There is no such recorded request. The last 10,000 are kept for up to 7 days."
+)
+FIRST = "ZZZZ"
+STATUSES = {"2xx": (200, 299), "4xx": (400, 499), "5xx": (500, 599), "failed": (400, 599)}
+ALL_STATUSES = (0, 999)
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+ANY_ORDER = f"(?i:{ORDER_ID_PATTERN[1:-1]})"
+FORMS = {
+    "order": "an order's id, such as ORD01J67CQQH5904WDBVZEM4JMEP3",
+    "request_id": "1 to 64 letters, digits, - or _",
+    "application": "the client_id of an application",
+    "seller": "the user_id of a seller",
+    "terminal": "the id of a terminal",
+}
+"""What each filter must be."""
+REQUEST_ID_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
+
+
+class RecordedRequest(Closed, frozen=True, kw_only=True):
+    """A request of an application or a terminal, and how it was answered."""
+
+    entry_id: str
+    request_id: Annotated[str, Meta(description="Its `X-Request-Id`.")]
+    method: str
+    path: Annotated[str, Meta(description="With its query; secrets are masked.")]
+    status: int
+    duration_ms: float
+    created_date: Time
+    address: str
+    user_agent: str
+    replayed: Annotated[bool, Meta(description="Whether the stored response of an earlier request was sent.")]
+    operation: (
+        Annotated[str, Meta(description="The `operationId` of the OpenAPI document, unless the path is unknown.")]
+        | None
+    ) = None
+    application_id: str | None = None
+    application: Annotated[str, Meta(description="The application's name.")] | None = None
+    seller_id: int | None = None
+    live_mode: bool | None = None
+    terminal_id: str | None = None
+    order_id: str | None = None
+    idempotency_key: str | None = None
+    error: Annotated[str, Meta(description="The code of the error.")] | None = None
+    reason: Annotated[str, Meta(description="Why it was refused; the log has the same reason.")] | None = None
+
+
+class InspectedRequest(RecordedRequest, frozen=True, kw_only=True):
+    """A request with its bodies, which are recorded in development only."""
+
+    request_body: Annotated[str, Meta(description="In development; secrets are masked.")] | None = None
+    response_body: Annotated[str, Meta(description="In development; secrets are masked.")] | None = None
+
+
+class RequestPage(lists.Page[RecordedRequest], frozen=True, kw_only=True):
+    """A page of requests."""
+
+    dropped: Annotated[Count, Meta(description="Requests that this process did not record, since it started.")]
+
+
+async def find_all(call: Call) -> Answer:
+    """List the recorded requests, newest first. Raises `PROPERTY_VALUE`."""
+    query = call.query
+    order_id, request_id = _text(query, ORDER, ANY_ORDER), _text(query, REQUEST_ID)
+    numbers = int(_text(query, APPLICATION) or 0), int(_text(query, lists.OF_SELLER, NUMBER_PATTERN) or 0)
+    filters = (
+        order_id.upper(),
+        request_id,
+        *numbers,
+        _text(query, TERMINAL),
+        lists.choice(query, METHOD),
+        *_statuses(query),
+        lists.choice(query, SENDER),
+    )
+    sql = recorded_store.OF_ORDER if order_id else recorded_store.OF_ID if request_id else recorded_store.LIST
+    found = await lists.page(call, sql, (FIRST,), _present, *filters)
+    return Answer(200, RequestPage.of(found.body, dropped=call.shared.recorder.dropped))
+
+
+async def get(call: Call) -> Answer:
+    """Return a recorded request with its bodies."""
+    row = await call.tx.one(recorded_store.GET, call.path)
+    if row is None:
+        raise REQUEST_NOT_FOUND.with_reason("unknown or deleted")
+    *listed, request_body, response_body = row
+    return Answer(200, InspectedRequest.of(_present(listed), request_body=request_body, response_body=response_body))
+
+
+def _present(row: Row) -> RecordedRequest:
+    entry_id, request_id, method, path, operation, status, duration_us, application_id, seller_id, live, *more = row
+    terminal_id, order_id, key, replayed, error, reason, address, agent, created_ms, application = more
+    return RecordedRequest(
+        entry_id=entry_id,
+        request_id=request_id,
+        method=method,
+        path=path,
+        operation=operation or None,
+        status=status,
+        duration_ms=round(duration_us / 1000, 1),
+        created_date=rfc3339(created_ms),
+        address=address,
+        user_agent=agent,
+        replayed=bool(replayed),
+        application_id=str(application_id) if application_id else None,
+        application=application,
+        seller_id=seller_id or None,
+        live_mode=None if live is None else bool(live),
+        terminal_id=terminal_id,
+        order_id=order_id,
+        idempotency_key=key,
+        error=error,
+        reason=reason,
+    )
+
+
+def _statuses(query: Any) -> tuple[int, int]:
+    text = query.get("status", "")
+    if not text:
+        return ALL_STATUSES
+    if text in STATUSES:
+        return STATUSES[text]
+    if re.fullmatch("[1-5][0-9]{2}", text, re.ASCII):
+        return int(text), int(text)
+    raise PROPERTY_VALUE.with_reason(
+        "unknown status", f"'status' - must be a status such as 404, or one of {', '.join(STATUSES)}"
+    )
+
+
+def _text(query: Any, one: Query, pattern: str = "") -> str:
+    """Return a parameter that has its pattern, or an empty text. Raises `PROPERTY_VALUE`."""
+    text: str = query.get(one.name, "")
+    if text and not re.fullmatch(pattern or one.schema["pattern"], text, re.ASCII):
+        raise PROPERTY_VALUE.with_reason(f"{one.name} is malformed", f"'{one.name}' - must be {FORMS[one.name]}")
+    return text
+
+
+ORDER = Query("order", {"type": "string"}, "Only requests about this order.")
+REQUEST_ID = Query("request_id", {"type": "string", "pattern": REQUEST_ID_PATTERN}, "Only requests with this id.")
+APPLICATION = Query("application", {"type": "string", "pattern": NUMBER_PATTERN}, "Only those of this application.")
+TERMINAL = Query(
+    "terminal", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only requests of this terminal itself."
+)
+METHOD = Query("method", {"enum": list(METHODS)}, "Only requests with this method.")
+SENDER = Query("sender", {"enum": ["applications", "terminals"]}, "Only requests of applications, or of terminals.")
+STATUS = Query(
+    "status",
+    {"type": "string", "pattern": f"^({'|'.join(STATUSES)}|[1-5][0-9]{{2}})$"},
+    f"Only responses with this status: a number, or one of {', '.join(STATUSES)}.",
+)
+PAGES = lists.Pages(
+    RequestPage,
+    find_all,
+    (ORDER, REQUEST_ID, APPLICATION, lists.OF_SELLER, TERMINAL, METHOD, STATUS, SENDER, *lists.paging((FIRST,))),
+    "Newest first: the last 10,000 of applications and terminals, for up to 7 days. Polls of terminals are left out,"
+    " and under load some others: `dropped` counts them.",
+)

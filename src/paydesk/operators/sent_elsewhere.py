@@ -1,0 +1,114 @@
+"""`POST /operator/v1/deliveries/{delivery_id}/send-to`, in development only: sends a notification once to another URL.
+
+It is no attempt of the delivery: nothing of the delivery or its subscription changes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from msgspec import Meta
+from pydantic import Field
+
+from paydesk import audit
+from paydesk.core.errors import Refusal
+from paydesk.core.model import Model
+from paydesk.core.redaction import redacted_url
+from paydesk.core.response import Closed
+from paydesk.operation import Answer, Call
+from paydesk.operators import deliveries
+from paydesk.operators.deliveries import AttemptAnswer, DeliveryDocument
+from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED
+from paydesk.operators.subscription_schemas import Url
+from paydesk.storage.database import Transaction
+from paydesk.webhooks import signature, store, subscriptions
+from paydesk.webhooks.addresses import AddressRefused
+from paydesk.webhooks.request import Message, request
+from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.webhooks.store import Target
+
+
+class SendElsewhere(Model):
+    """`POST /operator/v1/deliveries/{delivery_id}/send-to`."""
+
+    url: Url = Field(
+        description="Where to send it, by the rules of a subscription's URL.",
+        examples=["http://127.0.0.1:3000/webhooks"],
+    )
+
+
+class SentElsewhere(Closed, frozen=True, kw_only=True):
+    """The result of sending a notification to another URL: an answer, or an error."""
+
+    url: Annotated[str, Meta(description="With the values of parameters masked whose names are those of secrets.")]
+    duration_ms: int
+    answer: AttemptAnswer | None = None
+    error: str | None = None
+
+
+async def send_to(call: Call) -> Answer:
+    """Send the notification of a delivery once to another URL, and return what its receiver answered.
+
+    The role `support` may, `viewer` may not. Raises `DELIVERY_NOT_FOUND`, `SUBSCRIPTION_ENDED`, `PROPERTY_VALUE`.
+    """
+    audit.require_resend(call)
+    body: SendElsewhere = call.body
+    delivery, target, notification = await call.database.read(lambda tx: _find(tx, call.path.lower()))
+    try:
+        await subscriptions.refuse_invalid_url(
+            body.url, ports=call.settings.webhook_ports, loopback_allowed=call.shared.development
+        )
+    except Refusal as refusal:
+        if isinstance(refusal.__cause__, AddressRefused):
+            _alert(call, refusal.__cause__, delivery, target)
+        raise
+    secrets = signature.secrets_of(call.keys, delivery.subscription_id, target.secrets)
+    message = Message.of(
+        delivery.id,
+        url=body.url,
+        topic=delivery.topic,
+        seller_id=delivery.seller_id,
+        source_id=delivery.order_id or delivery.client_id or "",
+        attempt=delivery.attempts + 1,
+        body=notification,
+    )
+    shown = redacted_url(body.url)
+    await call.database.write(
+        lambda tx: audit.record(call, tx, "deliveries.send_to", delivery.id, after={"url": shown})
+    )
+    async with Sender.of(call.settings, loopback_allowed=call.shared.development) as sender:
+        sent, began = request(message, secrets, call.shared.wall.now_ms() // 1000), time.monotonic()
+        outcome = await sender.send(sent.url, sent.headers, notification.encode())
+    milliseconds = round((time.monotonic() - began) * 1000)
+    if outcome.refused is not None:
+        # The host's address has changed since it was checked.
+        _alert(call, outcome.refused, delivery, target)
+    return Answer(200, _present(shown, outcome, milliseconds))
+
+
+async def _find(tx: Transaction, delivery_id: str) -> tuple[DeliveryDocument, Target, str]:
+    """Return the delivery, its target and the notification's body."""
+    delivery = await deliveries.find(tx, delivery_id)
+    if delivery is None:
+        raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
+    target = await store.target(tx, delivery.seller_id, delivery.subscription_id)
+    if target is None or target.ended:
+        raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
+    row = await tx.one(deliveries.NOTIFICATION[delivery.topic], delivery.seller_id, delivery.id)
+    assert row is not None, "events are not deleted"
+    return delivery, target, str(row[0])
+
+
+def _alert(call: Call, refused: AddressRefused, delivery: DeliveryDocument, target: Target) -> None:
+    call.alert = refused.event(
+        delivery.subscription_id,
+        target.application_id,
+        operator_id=call.caller.operator_id,
+        address=call.address,
+    )
+
+
+def _present(url: str, outcome: Outcome, milliseconds: int) -> SentElsewhere:
+    answer = None if outcome.status is None else AttemptAnswer(outcome.status, outcome.body)
+    return SentElsewhere(url=url, duration_ms=milliseconds, answer=answer, error=outcome.error)

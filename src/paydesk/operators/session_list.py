@@ -1,0 +1,140 @@
+"""`/operator/v1/sessions`: every operator lists and ends their own sessions, an owner those of all operators."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Annotated
+
+from msgspec import Meta
+
+from paydesk import audit
+from paydesk.core.clock import rfc3339
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.response import Closed, Time
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators import lists, sessions
+from paydesk.operators.errors import SESSION_NOT_FOUND
+from paydesk.storage.database import Row, Transaction
+
+ALL = "all"
+BY_TIME = ("8",)
+"""A key after all session ids, which are ULIDs: the newest come first."""
+
+_SESSION = """
+s.session_id, s.operator_id, o.name, s.address, s.user_agent, s.created_ms, s.used_ms, s.expires_ms
+  FROM operator_sessions s JOIN operators o ON o.operator_id = s.operator_id"""
+
+_IS_VALID = "s.ended_ms IS NULL AND o.revoked_ms IS NULL"
+
+# A page of the valid sessions of operator $5, or of all, newest first.
+LIST = f"""
+SELECT {_SESSION}
+ WHERE s.session_id < $1 AND s.expires_ms > $3 AND s.used_ms > $4 AND ($5 = '' OR s.operator_id = $5) AND {_IS_VALID}
+ ORDER BY s.session_id DESC LIMIT $2"""
+
+ONE = f"SELECT {_SESSION} WHERE s.session_id = $1 AND {_IS_VALID}"
+
+
+class SessionDocument(Closed, frozen=True):
+    """A valid session of an operator."""
+
+    session_id: str
+    operator_id: str
+    name: Annotated[str, Meta(description="The operator's.")]
+    address: Annotated[str, Meta(description="The client address of the sign-in.")]
+    user_agent: str
+    created_date: Time
+    used_date: Annotated[Time, Meta(description="To the minute.")]
+    expires_date: Time
+    current: Annotated[bool, Meta(description="Whether it is the session of this request.")]
+
+
+class EndedSessions(Closed, frozen=True):
+    """How many sessions were ended."""
+
+    ended: int
+
+
+async def find_sessions(call: Call) -> Answer:
+    """List valid sessions, newest first. Raises `FORBIDDEN` for those of others unless the caller is an owner."""
+    idle_ms = call.settings.session_idle_minutes * 60_000
+    default = ALL if call.caller.role == "owner" else call.caller.operator_id
+    filters = call.now_ms, call.now_ms - idle_ms, _operator_id(call, default)
+    return await lists.page(call, LIST, BY_TIME, partial(_present, call), *filters)
+
+
+async def end(call: Call) -> Answer:
+    """End a session. Raises `FORBIDDEN` for another operator's unless the caller is an owner, `SESSION_NOT_FOUND`."""
+    row = await call.tx.one(ONE, call.path)
+    if row is None:
+        raise SESSION_NOT_FOUND.with_reason("unknown or ended session")
+    document = _present(call, row)
+    if document.operator_id != call.caller.operator_id:
+        audit.require_owner(call)
+    if not await sessions.end_one(call.tx, document.session_id, call.now_ms):
+        raise SESSION_NOT_FOUND.with_reason("the session ended meanwhile")
+    await _record(call, call.tx, document)
+    return Answer(204)
+
+
+async def end_all(call: Call) -> Answer:
+    """End the sessions of the caller or, as an owner, of other operators; return how many. Raises `FORBIDDEN`."""
+    operator_id, ended = _operator_id(call, call.caller.operator_id), 0
+    rows = await call.tx.all(LIST, *BY_TIME, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
+    while rows:
+        for row in rows:
+            document = _present(call, row)
+            if await sessions.end_one(call.tx, document.session_id, call.now_ms):
+                await _record(call, call.tx, document)
+                ended += 1
+        last = rows[-1][0]
+        rows = await call.tx.all(LIST, last, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
+    return Answer(200, EndedSessions(ended))
+
+
+def _operator_id(call: Call, default: str) -> str:
+    """Return the operator of the query, or the default; an empty text for all. Raises `FORBIDDEN`, `PROPERTY_VALUE`."""
+    text = call.query.get("operator", default).upper()
+    if text == call.caller.operator_id:
+        return text
+    audit.require_owner(call)
+    if text == ALL.upper():
+        return ""
+    if not re.fullmatch(ULID_PATTERN, text):
+        raise PROPERTY_VALUE.with_reason("not an operator's id", f"'operator' - must be an operator's id, or {ALL}")
+    return text
+
+
+async def _record(call: Call, tx: Transaction, document: SessionDocument) -> None:
+    before = {"operator_id": document.operator_id, "address": document.address}
+    await audit.record(call, tx, "sessions.end", document.session_id, before=before)
+
+
+def _present(call: Call, row: Row) -> SessionDocument:
+    session_id, operator_id, name, address, user_agent, created_ms, used_ms, expires_ms = row
+    return SessionDocument(
+        session_id,
+        operator_id,
+        name,
+        address,
+        user_agent,
+        created_date=rfc3339(created_ms),
+        used_date=rfc3339(used_ms),
+        expires_date=rfc3339(expires_ms),
+        current=session_id == call.caller.session_id,
+    )
+
+
+OF_OPERATOR = Query(
+    "operator",
+    {"type": "string", "pattern": f"^({ALL}|{ULID_PATTERN})$"},
+    f"The operator, or `{ALL}`, for owners; by default the caller.",
+)
+_LISTED = Query(
+    OF_OPERATOR.name,
+    OF_OPERATOR.schema,
+    f"The operator, or `{ALL}`, for owners; by default `{ALL}` for owners, and else the caller.",
+)
+PAGES = lists.Pages(lists.Page[SessionDocument], find_sessions, (_LISTED, *lists.paging(BY_TIME)), "Newest first.")

@@ -1,0 +1,231 @@
+"""Hints to open pages that something they may show has changed: a noun and an id, such as a terminal and its id.
+
+A page that a hint concerns fetches its live part again. All streams of a node get the same messages, at most four a
+second. The id of a message is that of its last hint: a browser that reconnects with it as `Last-Event-ID` gets the
+hints that it missed, or `reset` if the node no longer has them. A page has such an id from the start, so that it gets
+the hints from before its stream was open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from paydesk.core.signals import EVERYTHING, Signals
+from paydesk.operation import Answer
+from paydesk.web.live import COMMENT, COMMENT_SECONDS, EVENT_STREAM, SPACING_SECONDS, STREAM_HEADERS, TOO_MANY_STREAMS
+
+PER_READER_MAX, STREAMS_MAX = 8, 400
+SENT_PER_SECOND_MAX = 40
+"""Of all streams together: with more than ten streams, messages come less often than four times a second."""
+REMEMBERED_MAX = 1000
+"""This many hints can be sent again to a browser that reconnects."""
+IDS_MAX = 50
+"""A message with more ids of one noun names only the noun: everything of that kind may have changed."""
+WATCHING = "watching"
+ANNOUNCE_SECONDS = 20.0
+"""A node with streams announces itself to the others this often."""
+INTEREST_SECONDS = 60.0
+"""How long an announcement of another node is valid."""
+
+EXPECTED_SECONDS = 60.0
+"""How long hints are collected for a page that was rendered and has no stream yet."""
+
+Check = Callable[[], Awaitable[bool]]
+
+
+class Batch(NamedTuple):
+    """The hints of one message, with the numbers of the first and the last."""
+
+    first: int
+    last: int
+    message: bytes
+
+
+class Hints:
+    """The hints of a node, and the streams that carry them, bounded per reader and in all.
+
+    Orders and print actions notify `terminal:<id>` with every change; that is the hint of the noun `terminal`. Other
+    changes are hinted with `Signals.hint`.
+    """
+
+    def __init__(
+        self,
+        signals: Signals,
+        *,
+        per_reader_max: int = PER_READER_MAX,
+        streams_max: int = STREAMS_MAX,
+        spacing_seconds: float | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._signals, self._per_reader_max, self._streams_max = signals, per_reader_max, streams_max
+        self._spacing_seconds, self._monotonic = spacing_seconds, monotonic
+        self._epoch = secrets.token_hex(4)
+        self._number = 0
+        self._batches: deque[Batch] = deque()
+        self._waiting: dict[str, set[str]] = {}
+        self._count = 0
+        self._flush_at: asyncio.TimerHandle | None = None
+        self._flushed: asyncio.Future[None] | None = None
+        self._announced = float("-inf")
+        self._remote_until = float("-inf")
+        self._expected_until = float("-inf")
+        # A stream counts until its generator is freed, even if it was never started.
+        self._open: WeakKeyDictionary[AsyncGenerator[bytes, None], str] = WeakKeyDictionary()
+        for topic, listener in (
+            ("hint:", self._hinted),
+            ("terminal:", self._collect),
+            (EVERYTHING, self._lost),
+            (WATCHING, self._watched_elsewhere),
+            ("stop", self._end),
+        ):
+            signals.listen(topic, listener)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def answer(self, reader: str, last_event_id: str, is_permitted: Check) -> Answer:
+        """Return the answer that streams the hints after `last_event_id` to `reader`, an operator.
+
+        The stream ends when `is_permitted`, which is called every 15 s, returns False. Raises `too_many_streams`.
+        """
+        of_reader = Counter(self._open.values())[reader]
+        if of_reader >= self._per_reader_max or len(self._open) >= self._streams_max:
+            raise TOO_MANY_STREAMS.with_reason(f"{of_reader} streams of the operator, {len(self._open)} in all")
+        self._begin()
+        stream = self._messages(last_event_id, is_permitted)
+        self._open[stream] = reader
+        self._announce()
+        return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=stream)
+
+    def position(self) -> str:
+        """Return the id after which a page needs the hints. Call it before the page's data is read."""
+        self._begin()
+        self._expected_until = self._monotonic() + EXPECTED_SECONDS
+        self._announce()
+        return f"{self._epoch}-{self._number}"
+
+    @property
+    def _is_collecting(self) -> bool:
+        return bool(self._open) or self._monotonic() < self._expected_until
+
+    def _begin(self) -> None:
+        """Begin to collect. Hints from before were not collected, so earlier ids become invalid."""
+        if not self._is_collecting:
+            self._lost("")
+
+    async def _messages(self, last_event_id: str, is_permitted: Check) -> AsyncGenerator[bytes, None]:
+        seen, is_complete = self._resumed(last_event_id)
+        yield COMMENT if is_complete else self._reset(seen)
+        checked = self._monotonic()
+        while not self._signals.stopping:
+            if seen < self._number:
+                missed = [batch for batch in self._batches if batch.last > seen]
+                is_complete = bool(missed) and missed[0].first <= seen + 1
+                seen = self._number
+                yield b"".join(batch.message for batch in missed) if is_complete else self._reset(seen)
+                # A slow reader always has a next message: check between messages too.
+                if self._monotonic() < checked + COMMENT_SECONDS:
+                    continue
+            if self._flushed is None:
+                self._flushed = asyncio.get_running_loop().create_future()
+            remaining = max(checked + COMMENT_SECONDS - self._monotonic(), 0)
+            done, _ = await asyncio.wait((self._flushed,), timeout=remaining)
+            if not done:
+                checked = self._monotonic()
+                self._announce()
+                if not await is_permitted():
+                    return
+                yield COMMENT
+
+    def _resumed(self, last_event_id: str) -> tuple[int, bool]:
+        """Return the number of the last hint that the browser has seen, and whether the later ones are remembered."""
+        epoch, _, text = last_event_id.partition("-")
+        if not last_event_id:
+            return self._number, True
+        if epoch != self._epoch or not (text.isascii() and text.isdigit() and len(text) <= 15):
+            return self._number, False
+        seen = int(text)
+        first = self._batches[0].first if self._batches else self._number + 1
+        return (seen, True) if first - 1 <= seen <= self._number else (self._number, False)
+
+    def _reset(self, number: int) -> bytes:
+        return f"event: reset\nid: {self._epoch}-{number}\ndata: {{}}\n\n".encode()
+
+    # Hints. -----------------------------------------------------------------------------------------------------------
+
+    def _hinted(self, topic: str) -> None:
+        if self._is_collecting:
+            self._collect(topic)
+        else:
+            self._signals.watched = self._monotonic() < self._remote_until
+
+    def _collect(self, topic: str) -> None:
+        if self._flush_at is None:
+            if not self._is_collecting:
+                return
+            self._flush_at = asyncio.get_running_loop().call_later(self._spacing(), self.flush)
+        noun, _, identity = topic.removeprefix("hint:").partition(":")
+        ids = self._waiting.get(noun)
+        if ids is None:
+            ids = self._waiting[noun] = set()
+        ids.add(identity)
+        self._count += 1
+
+    def _spacing(self) -> float:
+        """Return the time in which hints become one message."""
+        if self._spacing_seconds is not None:
+            return self._spacing_seconds
+        return max(SPACING_SECONDS, len(self._open) / SENT_PER_SECOND_MAX)
+
+    def flush(self) -> None:
+        """Make the message of all hints since the last one, and wake the streams."""
+        if self._flush_at is not None:
+            self._flush_at.cancel()
+            self._flush_at = None
+        if not self._count:
+            return
+        hints = {noun: sorted(ids) if len(ids) <= IDS_MAX else [] for noun, ids in self._waiting.items()}
+        first, self._number = self._number + 1, self._number + self._count
+        self._waiting, self._count = {}, 0
+        data = msgspec.json.encode(hints).decode()
+        self._batches.append(Batch(first, self._number, f"id: {self._epoch}-{self._number}\ndata: {data}\n\n".encode()))
+        while self._number - self._batches[0].last >= REMEMBERED_MAX:
+            self._batches.popleft()
+        self._wake()
+
+    def _lost(self, _: str) -> None:
+        """Hints of other nodes may be lost: every page fetches what it shows."""
+        self._batches.clear()
+        self._number += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        flushed, self._flushed = self._flushed, None
+        if flushed is not None:
+            flushed.set_result(None)
+
+    def _end(self, _: str) -> None:
+        if self._flush_at is not None:
+            self._flush_at.cancel()
+        self._wake()
+
+    # Which nodes have streams. ----------------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        now = self._monotonic()
+        self._signals.watched = self._is_collecting or now < self._remote_until
+        if self._is_collecting and now - self._announced >= ANNOUNCE_SECONDS:
+            self._announced = now
+            self._signals.publish((WATCHING,))
+
+    def _watched_elsewhere(self, _: str) -> None:
+        self._remote_until = self._monotonic() + INTEREST_SECONDS
+        self._signals.watched = True

@@ -1,0 +1,269 @@
+"""What operators do in the console, by clicks and keys, and how its pages stay up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from browser.console_window import PHONE, opening
+from console_world import World, world
+from paydesk.storage.connect import open_database
+from paydesk_process import command, credentials, dev
+from refund_scene import paid
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TABS_MAX = 30
+CLICKS_MAX = 3
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+FOCUSED = "document.activeElement.innerText.trim()"
+EVENTS = "/console/events"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def made(sqlite_url: str, tmp_path: Path) -> AsyncIterator[World]:
+    """A service with one of everything."""
+    database = await open_database(sqlite_url)
+    async with world(database, tmp_path) as made:
+        yield made
+    await database.close()
+
+
+async def tab_to(page: Page, name: str) -> None:
+    """Press Tab until the link or button of that name has the focus, visibly."""
+    for _ in range(TABS_MAX):
+        await page.keyboard.press("Tab")
+        if await page.evaluate(FOCUSED) == name:
+            assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            return
+    raise AssertionError(f"{name} cannot be reached with Tab")
+
+
+async def test_refund_by_keyboard_alone(chromium: Browser, made: World) -> None:
+    """From anywhere: `/`, the order, Enter; Tab to Refund, Enter; amount, reason, Enter."""
+    order_id = made.orders["processed"]
+    async with opening(chromium, made) as window:
+        one = await window("operator")
+        await one.open("/console/requests")
+        keyboard = one.page.keyboard
+        await keyboard.press("/")
+        await keyboard.type(order_id)
+        await keyboard.press("Enter")
+        await one.page.wait_for_url(f"**/console/orders/{order_id}")
+        await tab_to(one.page, "Refund")
+        await keyboard.press("Enter")
+        await one.page.locator("#dialog form").wait_for()
+        await keyboard.press("ControlOrMeta+a")
+        await keyboard.type("4.90")
+        await keyboard.press("Tab")
+        await keyboard.type("One coffee was cold")
+        await keyboard.press("Enter")
+        await one.reads("4.90 BRL was refunded.")
+        await one.reads("Paid and partly refunded")
+
+
+async def test_keys_are_listed(chromium: Browser, made: World) -> None:
+    """By `?`, but not where it is typed."""
+    async with opening(chromium, made) as window:
+        one = await window("viewer")
+        await one.open("/console/orders")
+        await one.page.keyboard.press("/")
+        await one.page.keyboard.type("?")
+        await expect(one.page.locator("#dialog")).to_be_hidden()
+        await one.page.locator("main").click(position={"x": 2, "y": 2})
+        await one.page.keyboard.press("?")
+        await expect(one.page.get_by_role("dialog", name="Keys")).to_be_visible()
+        await one.page.keyboard.press("Escape")
+        await expect(one.page.locator("#dialog")).to_be_hidden()
+
+
+async def test_the_list_of_orders_is_live(chromium: Browser, made: World) -> None:
+    """An order that is created and paid while the list is open appears, and j, k and Enter open it."""
+    async with opening(chromium, made) as window:
+        one = await window("viewer")
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open("/console/orders")
+        order_id = await paid(made.service)
+        row = one.page.locator(f"a[data-row][href*='{order_id}']")
+        await row.wait_for()
+        await one.page.keyboard.press("j")
+        await expect(row).to_be_focused()
+        await one.page.keyboard.press("j")
+        await one.page.keyboard.press("k")
+        await expect(row).to_be_focused()
+        await one.page.keyboard.press("Enter")
+        await one.page.wait_for_url(f"**/console/orders/{order_id}")
+
+
+async def test_an_open_form_keeps_what_was_typed(chromium: Browser, made: World) -> None:
+    """While the page behind it changes."""
+    order_id = made.orders["at terminal"]
+    async with opening(chromium, made) as window:
+        one = await window("operator")
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open(f"/console/orders/{order_id}")
+        await one.click("Cancel")
+        reason = one.page.locator("#dialog [name=reason]")
+        await reason.fill("Left the sh")
+        assert (await made.device.authorizing(order_id[3:], seq=2)).status == 200
+        await one.page.locator("#live").get_by_text("Authorization permitted").filter(visible=True).first.wait_for()
+        await reason.press("End")
+        await reason.press_sequentially("op")
+        await expect(reason).to_have_value("Left the shop")
+        await expect(one.page.locator("#dialog")).to_be_visible()
+        await one.page.keyboard.press("Enter")
+        await one.reads("The terminal was requested to release the order.")
+
+
+async def test_a_refused_form_keeps_what_was_typed(chromium: Browser, made: World) -> None:
+    """In the dialog: the sentence is at the field, which has the focus; after a sign-in elsewhere it is sent again."""
+    order_id = made.orders["processed"]
+    async with opening(chromium, made) as window:
+        one = await window("operator")
+        await one.open(f"/console/orders/{order_id}")
+        await one.click("Refund")
+        amount, reason = (one.page.locator(f"#dialog [name={name}]") for name in ("amount", "reason"))
+        await amount.fill("99")
+        await reason.fill("One coffee was cold")
+        await amount.press("Enter")
+        await one.reads("The amount must be at most 24.90.")
+        await expect(amount).to_be_focused()
+        await expect(amount).to_have_accessible_description("The amount must be at most 24.90.")
+        await expect(reason).to_have_value("One coffee was cold")
+        await amount.fill("4.90")
+        await one.page.context.clear_cookies()
+        await amount.press("Enter")
+        await one.reads("You are signed out, so nothing was done.")
+        link = one.page.get_by_role("link", name="Sign in in another tab")
+        await expect(link).to_have_attribute(
+            "href", f"/console/sign-in?return_to=%2Fconsole%2Forders%2F{order_id}%2Frefund"
+        )
+        await one.sign_in()
+        await amount.press("Enter")
+        await one.reads("4.90 BRL was refunded.")
+
+
+async def test_a_form_stays_while_the_service_does_not_answer(chromium: Browser, made: World) -> None:
+    """The dialog says what is known, and that it is safe to send the form again."""
+    order_id = made.orders["created"]
+    async with opening(chromium, made) as window:
+        one = await window("operator")
+        await one.open(f"/console/orders/{order_id}")
+        await one.click("Cancel")
+        reason = one.page.locator("#dialog [name=reason]")
+        await reason.fill("Left the shop")
+        await one.page.route("**/cancel", lambda route: route.abort())
+        await reason.press("Enter")
+        await one.reads("The service does not answer, so nothing is known to have happened.")
+        await one.reads("Sending it again is safe: it takes effect once.")
+        await expect(reason).to_have_value("Left the shop")
+        one.faults.clear()
+        await one.page.unroute("**/cancel")
+        await reason.press("Enter")
+        await one.reads("The order is canceled. Nothing was charged.")
+
+
+async def test_a_hidden_page_has_no_stream(chromium: Browser, made: World) -> None:
+    """Browsers open six connections to a host at most. When it is shown again it has what it missed."""
+    async with opening(chromium, made) as window:
+        one = await window()
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open("/console/orders")
+        async with one.page.expect_event("requestfailed", lambda request: EVENTS in request.url):
+            await one.page.evaluate(HIDE, True)
+        order_id = await paid(made.service)
+        await asyncio.sleep(0.5)
+        row = one.page.locator(f"a[data-row][href*='{order_id}']")
+        assert await row.count() == 0
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.page.evaluate(HIDE, False)
+        await row.wait_for()
+
+
+async def test_times_follow_a_clock_that_is_moved_elsewhere(chromium: Browser, made: World) -> None:
+    """By another tab or the command line: the page shows them anew, and counts on from there."""
+    async with opening(chromium, made) as window:
+        one = await window()
+        await one.page.clock.install()
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open(f"/console/orders/{made.orders['processed']}")
+        made.clock.advance(20 * 60_000)
+        made.service.database.signals.hint("clock")
+        created = one.page.locator("#live .head time[data-ago]")
+        await expect(created).to_have_text("20 min ago")
+        await one.page.clock.fast_forward(6000)
+        await expect(created).to_have_text("20 min ago")
+
+
+async def test_without_scripts_every_action_works(chromium: Browser, made: World) -> None:
+    """The form is a page of its own then."""
+    order_id = made.orders["created"]
+    async with opening(chromium, made) as window:
+        one = await window("operator", java_script_enabled=False, viewport=PHONE)
+        await one.open(f"/console/orders/{order_id}")
+        await expect(one.page.locator("[data-copy]").first).to_be_hidden()
+        await one.reads('"Authorization: Bearer $PAYDESK_OPERATOR_TOKEN"')
+        await one.click("Cancel")
+        await one.page.get_by_label("Reason").fill("Left the shop")
+        await one.click("Cancel the order")
+        await one.page.wait_for_url(f"**/console/orders/{order_id}")
+        await one.reads("The order is canceled. Nothing was charged.")
+
+
+async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_path: Path) -> None:
+    """`paydesk dev` prints it; after at most three clicks the page says why. It says how long it is not live."""
+    with dev(tmp_path) as first:
+        address = credentials(tmp_path)["console_url"]
+        declined = await asyncio.to_thread(command, "pay", "24.90", "--decline", "insufficient_amount", folder=tmp_path)
+        assert declined.returncode == 1, declined.stderr
+        page = await chromium.new_page()
+        page.set_default_timeout(20_000)
+        await page.goto(address)
+        assert "key=" not in page.url
+        clicks = 0
+        reason = page.get_by_text("not enough money on the card").first
+        if not await reason.is_visible():
+            await page.locator("a[data-row]").first.click()
+            clicks += 1
+        await reason.wait_for()
+        assert clicks <= CLICKS_MAX
+        await page.goto(re.sub(r"/console.*", "/console/orders", page.url))
+        await asyncio.to_thread(first.end)
+        lost = page.locator("main [data-not-live]")
+        await lost.wait_for()
+        assert re.fullmatch(r"Not live since \d\d:\d\d", await lost.inner_text())
+        # Beside what an open form says.
+        assert await page.locator("#dialog [data-not-live]").text_content() == await lost.inner_text()
+        port = page.url.split(":")[2].split("/")[0]
+        with dev(tmp_path, "--port", port):
+            await lost.wait_for(state="hidden")
+            await asyncio.to_thread(command, "orders", "create", "77.00", folder=tmp_path)
+            await page.get_by_text("77.00").first.wait_for()
+        await page.close()
+
+
+async def test_new_password_can_be_shown(chromium: Browser, made: World) -> None:
+    """On the page of a link, which is still there after a refused password."""
+    link = (await made.owner.did("POST", f"operators/{made.values['operator_id'][1]}/password-link"))["url"]
+    async with opening(chromium, made) as window:
+        one = await window("viewer", viewport=PHONE)
+        await one.open(link[link.index("/console/") :])
+        field = one.page.locator("#password")
+        await field.fill("rita@shop.example")
+        for name, kind in (("Show", "text"), ("Hide", "password")):
+            await one.click(name)
+            assert await field.get_attribute("type") == kind
+        await one.click("Set the password and sign in")
+        await one.reads("must not contain the e-mail address")
+        await one.open(urlsplit(one.page.url).path + "?" + urlsplit(one.page.url).query)
+        await one.reads("Set your password")

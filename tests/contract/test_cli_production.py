@@ -1,0 +1,75 @@
+"""What the command line says of a service that is not for development: what holds there, not how to start another."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from command_line import command
+from operator_calls import operator
+from paydesk.api import OPERATIONS
+from paydesk.commands.client import DEVELOPMENT
+from paydesk.operation import Operation
+from service import Service
+
+pytestmark = pytest.mark.sqlite_alone
+
+UNKNOWN = "939a366f-6de0-484b-84f9-77b876e9a9ee"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("terminals", "create", "--virtual"),
+        ("clock", "advance", "61s"),
+        ("clock", "show"),
+        ("inbox",),
+        ("code", "--client-id", "1", "--seller", "1"),
+        ("webhooks", "fault", "drop", "--subscription", UNKNOWN),
+        ("webhooks", "resend", f"{UNKNOWN}.{UNKNOWN}", "--to", "http://localhost:3000/hook"),
+    ],
+)
+async def test_what_only_development_has_is_named(service: Service, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """By the service's address, instead of a method or a path."""
+    token = (await operator(service)).token
+    ended = await asyncio.to_thread(
+        command, *arguments, folder=tmp_path, PAYDESK_BASE_URL=service.base_url, PAYDESK_OPERATOR_TOKEN=token
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert f"The service at {service.base_url} is not for development, so it cannot do this." in ended.stderr
+
+
+async def test_arguments_are_named_in_words(service: Service, tmp_path: Path) -> None:
+    """An id in a path, an empty search, an application that no credentials name."""
+    given = {"PAYDESK_BASE_URL": service.base_url, "PAYDESK_OPERATOR_TOKEN": (await operator(service)).token}
+    for arguments, code, sentence in (
+        (("operators", "link", "bea@shop.example"), 1, "OPERATOR_ID is malformed: give an id as the lists show it."),
+        (("search", " "), 2, "The text to search for is empty."),
+        (("subscriptions", "create", "--url", "https://8.8.8.8/"), 2, "Add --client-id; `paydesk apps list` shows"),
+    ):
+        ended = await asyncio.to_thread(command, *arguments, folder=tmp_path, **given)
+        assert (ended.returncode, sentence in ended.stderr) == (code, True), ended.stderr
+
+
+def test_an_address_without_a_service_is_to_be_checked(tmp_path: Path) -> None:
+    """It is not said to start `paydesk dev`."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        ended = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=url, PAYDESK_OPERATOR_TOKEN="PDO-1")
+    assert (ended.returncode, "that PAYDESK_BASE_URL is its address" in ended.stderr) == (3, True)
+    assert "paydesk dev" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.surface in ("operator", "virtual")],
+    ids=lambda one: f"{one.method} {one.path}",
+)
+def test_the_commands_know_the_operations_of_development(operation: Operation) -> None:
+    """All of them, and no other."""
+    known = DEVELOPMENT.fullmatch(f"{operation.method} {operation.path}")
+    assert (known is not None) == operation.development

@@ -1,0 +1,141 @@
+"""GET /operator/v1/exports/orders: orders as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+
+from accounts import other_seller
+from operator_calls import Operator, audited, operator
+from paydesk.operators.exports import COLUMNS, harmless, written
+from paydesk.storage.database import Database
+from plain_rows import run
+from refund_scene import paid, refund
+from resolving_scene import typed
+from service import running
+
+
+async def exported(desk: Operator, query: str = "", path: str = "") -> tuple[list[dict[str, str]], str | None]:
+    """Return the rows of the export, and the address of the next ones."""
+    address = path or f"/operator/v1/exports/orders?{query}"
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {desk.token}"}) as client,
+        client.get(desk.service.base_url + address) as response,
+    ):
+        assert response.status == 200, await response.text()
+        assert response.headers["content-type"] == "text/csv; charset=utf-8"
+        assert re.fullmatch(
+            r'attachment; filename="orders-\d{4}-\d\d-\d\d\.csv"', response.headers["content-disposition"]
+        )
+        text = (await response.read()).decode()
+        link = re.fullmatch('<(.+)>; rel="next"', response.headers.get("link", ""))
+    assert text.startswith(",".join(COLUMNS) + "\r\n")
+    return list(csv.DictReader(io.StringIO(text, newline=""))), link and link[1]
+
+
+async def test_orders_are_exported_as_csv(database: Database) -> None:
+    """With amounts, card and payer; the filters are those of the list."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service, "support")
+        order_id = await paid(service)
+        assert (await refund(service, order_id, "4.90")).status == 201
+        await run(database, "UPDATE orders SET payer_email = 'p@shop.example' WHERE order_id = $1", order_id)
+        other = await service.create(await service.terminal(), external_reference="A-1", description="=1+1")
+        rows, more = await exported(desk)
+        assert more is None
+        assert [row["id"] for row in rows] == [other.body["id"], order_id]
+        expected = {
+            "status": "processed",
+            "status_detail": "partially_refunded",
+            "live_mode": "false",
+            "currency": "BRL",
+            "amount": "24.90",
+            "paid_amount": "24.90",
+            "refunded_amount": "4.90",
+            "payer_email": "p@shop.example",
+            "seller_id": str(service.seller_id),
+        }
+        assert expected.items() <= rows[1].items()
+        assert (rows[0]["external_reference"], rows[0]["description"]) == ("A-1", "'=1+1")
+        filtered, _ = await exported(desk, "status=created&external_reference=A-1")
+        assert filtered == rows[:1]
+        assert await exported(desk, "live=true") == ([], None)
+
+
+async def test_export_is_in_the_audit_trail(database: Database) -> None:
+    """Of every role: who, the filters without the buyer's address, and how many orders; a refused one is not."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service, "viewer")
+        await paid(service)
+        await exported(desk, "status=processed&limit=5")
+        await exported(desk, "payer_email=p%40shop.example")
+        assert await desk.refused("GET", "exports/orders?status=lost") == (400, "property_value")
+        first, second = await audited(service)
+    assert (first.operator_id, first.action, first.subject) == (desk.operator_id, "orders.export", "orders")
+    assert first.after == {"filters": {"status": "processed"}, "rows": 1}
+    assert second.after["rows"] == 0
+    assert "shop.example" not in str(second)
+
+
+async def test_more_orders_follow_a_link(database: Database) -> None:
+    """Each order is in one part; the filters stay."""
+    async with running(database, workers=False) as service:
+        desk, other = await operator(service), await other_seller(service)
+        sellers = (service, other, service, service)
+        made = [(await one.create(await one.terminal())).body["id"] for one in sellers]
+        found, path = await exported(desk, f"limit=1&since={quote('2020-01-01T00:00:00+01:00')}")
+        while path is not None:
+            assert "since=2020-01-01T00%3A00%3A00%2B01%3A00" in path
+            rows, path = await exported(desk, path=path)
+            found += rows
+        assert sorted(row["id"] for row in found) == sorted(made)
+
+
+@pytest.mark.parametrize("query", ["limit=10001", "limit=0", "status=open", "after=x", "since=x"])
+@pytest.mark.sqlite_alone
+async def test_invalid_parameters_return_400(database: Database, query: str) -> None:
+    """As for the list."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service)
+        assert await desk.refused("GET", f"exports/orders?{query}") == (400, "property_value")
+
+
+def test_cells_follow_rfc_4180() -> None:
+    """Quotes are doubled, cells with separators are quoted, lines end with CRLF."""
+    text = written([{"id": 'a "b"', "description": "c, d\ne"}])
+    assert text == f'{",".join(COLUMNS)}\r\n"a ""b""",,,,,,,,,,,,"c, d\ne"{"," * 12}\r\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("=1", "'=1"), ("+1", "'+1"), ("-1", "'-1"), ("@A1", "'@A1"), ("\t=1", "'\t=1"), ("a=1", "a=1"), ("", ""), (7, 7)],
+)
+def test_a_cell_is_no_formula(value: Any, shown: Any) -> None:
+    """A text that begins as a formula does begins with an apostrophe."""
+    assert harmless(value) == shown
+
+
+async def test_commands(database: Database, tmp_path: Path) -> None:
+    """`paydesk orders export`, `search`, `figures` and `attention`."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service)
+        order_id = await paid(service)
+        text = await typed(desk, tmp_path, "orders", "export", "--status", "processed", "--test")
+        assert [row["id"] for row in csv.DictReader(io.StringIO(text))] == [order_id]
+        assert (await typed(desk, tmp_path, "orders", "list", "--test", "--json")).count(order_id) == 1
+        assert await typed(desk, tmp_path, "orders", "list", "--live") == ""
+        assert "CSV" in await typed(desk, tmp_path, "orders", "export", "--json")
+        assert order_id in await typed(desk, tmp_path, "search", order_id.lower())
+        assert "Nothing was found for x1." in await typed(desk, tmp_path, "search", "x1")
+        figures = await typed(desk, tmp_path, "figures", "--test")
+        assert "processed 24.90" in figures
+        assert "must be a date" in await typed(desk, tmp_path, "figures", "--day", "today")
+        assert await typed(desk, tmp_path, "attention") == ""
+        assert await typed(desk, tmp_path, "attention", "--json") == "[]\n"

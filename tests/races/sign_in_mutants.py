@@ -1,0 +1,59 @@
+"""The defects that belong to operators who sign in: their links, sessions and passwords."""
+
+from __future__ import annotations
+
+from mutant import Mutant
+
+RACES = "tests/races/test_operator_sign_in_races.py"
+PEOPLE = "tests/contract/test_operators_people.py"
+SIGN_IN = "tests/contract/test_console_sign_in.py"
+ONE_LINK = "A link sets one password"
+ENDS = "No session of an operator outlives its password"
+
+SIGN_IN_MUTANTS = (
+    Mutant(
+        ONE_LINK,
+        "a link that was used sets another password",
+        "operators/links.py",
+        "SET used_ms = $2 WHERE digest = $1 AND used_ms IS NULL AND expires_ms > $2",
+        "SET used_ms = $2 WHERE digest = $1 AND expires_ms > $2",
+        RACES,
+        "same_instant and postgres",
+    ),
+    Mutant(
+        ENDS,
+        "a sign-in begins a session with a password that was replaced meanwhile",
+        "operators/sessions.py",
+        "($2 = '' OR password = $2) AND revoked_ms IS NULL FOR SHARE",
+        "($2 = '' OR $2 <> '') AND revoked_ms IS NULL FOR SHARE",
+        RACES,
+        "old_password and sqlite",
+    ),
+    Mutant(
+        ENDS,
+        "PostgreSQL: a sign-in does not wait for the revocation of its operator",
+        "operators/sessions.py",
+        "($2 = '' OR password = $2) AND revoked_ms IS NULL FOR SHARE",
+        "($2 = '' OR password = $2) AND revoked_ms IS NULL",
+        RACES,
+        "revoked_operator and postgres",
+    ),
+    Mutant(
+        ENDS,
+        "a new password leaves the sessions of the old one",
+        "operators/operator_passwords.py",
+        "    await sessions.end_all(tx, operator_id, call.now_ms)\n",
+        "",
+        PEOPLE,
+        "newer_link and sqlite",
+    ),
+    Mutant(
+        ENDS,
+        "the session before a sign-in stays valid",
+        "operators/sessions.py",
+        "    await end(tx, previous, now_ms)\n",
+        "",
+        SIGN_IN,
+        "begins_a_new_session and sqlite",
+    ),
+)
