@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from browser import chromium as system
 from browser.shop import Shop, open_shop
@@ -16,6 +16,7 @@ from browser.visit import Visit, visiting
 from conftest import skip_unless_ci
 from paydesk.core.clock import MovableClock
 
+expect.set_options(timeout=20_000)
 Open = Callable[..., Awaitable[Visit]]
 
 

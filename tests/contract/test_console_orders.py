@@ -268,8 +268,11 @@ async def test_search_leads_to_what_a_text_names(database: Database) -> None:
         browser = await console(service, "viewer")
         order_id = await decline(service)
         terminal_id = (await service.get(order_id))["config"]["point"]["terminal_id"]
-        for text in (order_id.lower(), "till-4", "0042"):
+        for text in (order_id.lower(), "till-4"):
             assert (await browser.get(f"/console/search?q={text}")).location == f"/console/orders/{order_id}"
+        # A random serial number may have these digits too: then both are listed.
+        found = await browser.get("/console/search?q=0042")
+        assert f"/console/orders/{order_id}" in [found.headers.get("location"), *links(found)]
         assert (await browser.get(f"/console/search?q={terminal_id}")).location == f"/console/terminals/{terminal_id}"
         seller = (await browser.get(f"/console/search?q={service.seller_id}")).location
         assert seller == f"/console/sellers/{service.seller_id}"
@@ -282,6 +285,19 @@ async def test_search_leads_to_what_a_text_names(database: Database) -> None:
         await browser.open("/console/search")
         page = await browser.open(f"/console/search?q={'x' * 201}", 400)
         assert "This text has 201 characters. It must have at most 200 characters." in alert_of(page)
+
+
+async def test_search_lists_what_has_no_time(service: Service) -> None:
+    """Terminals that were never online, applications, sellers."""
+    browser = await console(service, "viewer")
+    terminals = [(await service.terminal(terminal_id=f"NEWLAND_N950__N950NCB80129332{one}")).id for one in "12"]
+    page = await browser.open("/console/search?q=n950ncb80129332")
+    assert {f"/console/terminals/{one}" for one in terminals} <= set(links(page))
+    name = service.scene.application.name
+    await service.scene.run("UPDATE sellers SET name = $1", name)
+    found = links(await browser.open(f"/console/search?q={urllib.parse.quote(name)}"))
+    assert f"/console/sellers/{service.seller_id}" in found
+    assert any(one.startswith("/console/applications/") for one in found)
 
 
 async def test_search_keeps_the_text_and_says_how_it_matches(service: Service) -> None:

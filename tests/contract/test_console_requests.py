@@ -100,7 +100,7 @@ async def test_older_requests_are_on_further_pages(service: Service) -> None:
 async def test_dropped_requests_are_counted(database: Database) -> None:
     """The list is not complete then, and says so."""
     async with running(database, workers=False) as service:
-        for _ in range(80):
+        for _ in range(300):
             await service.request("GET", "/v1/orders/x", token="none")
         assert (
             "requests were not recorded since this process started" in (await (await console(service)).open(HERE)).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from aiohttp import web
 import webhooks_scene as scene
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of
 from operator_calls import audited, operator
+from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Service, running
 
@@ -48,7 +50,8 @@ class Desk:
 @asynccontextmanager
 async def desk(database: Database, url: str = URL, *, development: bool = True) -> AsyncIterator[Desk]:
     """Run a service without workers."""
-    async with running(database, workers=False, development=development) as service:
+    clock = MovableClock(frozen_ms=time.time_ns() // 1_000_000)
+    async with running(database, workers=False, development=development, clock=clock) as service:
         application_id = service.scene.application.application_id
         subscription_id, _ = await scene.subscribe(database, url, application_id=application_id)
         await service.create(await service.terminal())

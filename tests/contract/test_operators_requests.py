@@ -45,7 +45,7 @@ async def one_recorded(desk: Operator, query: str) -> dict[str, Any]:
 async def test_a_request_is_recorded_with_its_answer(database: Database) -> None:
     """Soon, with all that a developer needs to understand it; in development with both bodies."""
     async with running(database, development=True, records=True) as service:
-        desk, terminal = await operator(service), await service.terminal()
+        desk, terminal = await operator(service), await service.terminal(terminal_id="NEWLAND_N950__N950NCB801293324")
         headers = {"X-Request-Id": "first-1", "User-Agent": "shop/7"}
         sent = {"type": "point", "transactions": {"payments": [{"amount": "24.90"}]}}
         body = {**sent, "config": {"point": {"terminal_id": terminal.id}}}

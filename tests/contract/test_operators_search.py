@@ -74,7 +74,8 @@ async def test_orders_are_found_by_what_an_operator_knows_of_them(database: Data
             assert sorted(await named(desk, text)) == sorted(orders)
         set_digits = "UPDATE orders SET last_digits = '6351' WHERE order_id <> $1"
         await database.write(lambda tx: tx.run(set_digits, made[1]))
-        assert await named(desk, "6351") == [orders[0], orders[2]]
+        found = await named(desk, "6351")  # A random serial number may have these digits too.
+        assert [hit for hit in found if hit[0] == "order"] == [orders[0], orders[2]]
         order_id = await paid(service)
         payment = (await service.get(order_id))["transactions"]["payments"][0]
         assert await named(desk, payment["reference_id"]) == [("order", order_id)]

@@ -100,7 +100,7 @@ async def test_a_slow_receiver_holds_up_nothing_else(database: Database) -> None
         await asyncio.sleep(60)
         return web.Response()
 
-    settings = Settings.model_validate({"webhook_timeout_seconds": 2})
+    settings = Settings.model_validate({"webhook_timeout_seconds": 5})
     async with scene.receiver(never) as receiver, desk(database, settings=settings) as one:
         sending = asyncio.create_task(one.sent(receiver.url))
         await scene.until(lambda: bool(receiver.got))
@@ -109,8 +109,8 @@ async def test_a_slow_receiver_holds_up_nothing_else(database: Database) -> None
         assert (await one.support.ask("GET", "deliveries")).status == 200
         assert not sending.done(), f"the writes took {time.monotonic() - began:.1f} s"
         answered = await sending
-        assert answered["error"] == "no complete answer within 2 s"
-        assert 2000 <= answered["duration_ms"] < 10_000
+        assert answered["error"] == "no complete answer within 5 s"
+        assert 5000 <= answered["duration_ms"] < 15_000
 
 
 @pytest.mark.parametrize("role", ["owner", "operator", "support"])

@@ -29,7 +29,7 @@ async def while_it_is_committed(service: Service, work: Work[Any], request: Awai
     async def slow(tx: Transaction) -> None:
         await work(tx)
         if is_postgres:
-            await tx.one("SELECT pg_sleep(0.5)")
+            await tx.one("SELECT pg_sleep(2)")
 
     committing = asyncio.create_task(service.database.write(slow))
     await asyncio.sleep(0)

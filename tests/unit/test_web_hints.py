@@ -24,7 +24,7 @@ def _open(hints: Hints, last_event_id: str = "", reader: str = "ada") -> AsyncGe
     return stream
 
 
-async def _next(stream: AsyncGenerator[bytes, None], seconds: float = 2) -> bytes:
+async def _next(stream: AsyncGenerator[bytes, None], seconds: float = 10) -> bytes:
     return await asyncio.wait_for(anext(stream), seconds)
 
 
@@ -52,10 +52,10 @@ async def test_messages_come_at_most_four_a_second() -> None:
     stream = _open(hints)
     await _next(stream)
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    began, ended = loop.time(), asyncio.Event()
 
     async def change() -> None:
-        while loop.time() - began < 1.1:
+        while not ended.is_set():
             signals.notify(("terminal:A",))
             await asyncio.sleep(0.01)
 
@@ -64,8 +64,10 @@ async def test_messages_come_at_most_four_a_second() -> None:
     while loop.time() - began < 1.0:
         await _next(stream)
         messages += 1
+    took = loop.time() - began
+    ended.set()
     await changing
-    assert 2 <= messages <= 1.1 / SPACING_SECONDS + 1
+    assert 1 <= messages <= took / SPACING_SECONDS + 1
 
 
 async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:

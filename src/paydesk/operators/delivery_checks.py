@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 from pydantic import Field
 
+from paydesk.core.card_numbers import is_uuid
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.model import Model
@@ -33,6 +34,7 @@ from paydesk.webhooks.subscriptions import SubscriptionSecret
 SECRETS_MAX = 4
 """How many of the subscription's last secrets are tried, dropped ones included."""
 _SIGNATURE = re.compile("ts=[0-9]{1,20},v1=[0-9a-f]{64}")
+_UUID = re.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _REQUEST = 3
 """The column of the request in `ATTEMPTS`."""
 
@@ -191,13 +193,18 @@ def _verdict(verdict: Verdict, found: Sequence[SubscriptionSecret], *, is_sent: 
         valid=not reasons,
         reasons=[_plain(reason) for reason in reasons],
         remarks=[_plain(remark) for remark in verdict.remarks],
-        signed=_plain(verdict.signed),
+        signed=_signed(verdict.signed),
         secret_id=secret_id,
     )
 
 
 def _plain(text: str) -> str:
     return str(redacted(text))
+
+
+def _signed(text: str) -> str:
+    """Return the signed text without secrets. A UUID in it is no card number, whatever its digits."""
+    return "".join(part if is_uuid(part) else _plain(part) for part in _UUID.split(text))
 
 
 def _part(text: str | None) -> str | None:

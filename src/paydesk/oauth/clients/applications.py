@@ -165,7 +165,7 @@ async def resume(tx: Transaction, application_id: int) -> bool:
 
 async def add_secret(tx: Transaction, application_id: int, now_ms: int) -> tuple[ApplicationSecret, Secret]:
     """Add a secret of 256 random bits beside the existing ones; only its digest is stored."""
-    secret_id, secret = ids.ulid(now_ms), new_hex(256)
+    secret_id, secret = ids.ordered_ulid(now_ms), new_hex(256)
     await tx.run(INSERT_SECRET, application_id, secret_id, digest(secret), now_ms)
     return ApplicationSecret(secret_id, now_ms, None), Secret(secret)
 
