@@ -97,6 +97,19 @@ async def test_changed_parts_are_named(database: Database) -> None:
         assert '", "' not in content["sent"]
 
 
+async def test_uuid_with_the_digits_of_a_card_is_shown(database: Database) -> None:
+    """It is an id; a card number is masked."""
+    async with sent(database) as scene:
+        for request_id, shown in (
+            ("99df222f-e102-4526-8593-18892706cd66", "99df222f-e102-4526-8593-18892706cd66"),
+            ("4509 9535 6623 3704", "***"),
+        ):
+            headers = {**scene.request.headers, "X-Request-Id": request_id}
+            checked = await scene.check(headers=headers, body_base64=encoded(scene.body))
+            assert f";request-id:{shown};" in checked["signatures"][0]["signed"]
+            assert checked["differences"][0]["received"] == shown
+
+
 async def test_missing_header_is_named(database: Database) -> None:
     """What was not received has no `received`."""
     async with sent(database) as scene:

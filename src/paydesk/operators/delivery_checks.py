@@ -193,18 +193,14 @@ def _verdict(verdict: Verdict, found: Sequence[SubscriptionSecret], *, is_sent: 
         valid=not reasons,
         reasons=[_plain(reason) for reason in reasons],
         remarks=[_plain(remark) for remark in verdict.remarks],
-        signed=_signed(verdict.signed),
+        signed=_plain(verdict.signed),
         secret_id=secret_id,
     )
 
 
 def _plain(text: str) -> str:
-    return str(redacted(text))
-
-
-def _signed(text: str) -> str:
-    """Return the signed text without secrets. A UUID in it is no card number, whatever its digits."""
-    return "".join(part if is_uuid(part) else _plain(part) for part in _UUID.split(text))
+    """Return the text without secrets. A UUID in it is no card number, whatever its digits."""
+    return "".join(part if is_uuid(part) else str(redacted(part)) for part in _UUID.split(text))
 
 
 def _part(text: str | None) -> str | None:
