@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -24,6 +24,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
+from paydesk.http.gauges import Gauges
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
@@ -79,6 +80,7 @@ class Service:
     live_access_token: str
     fleet: Fleet | None = None
     """The virtual terminals of the service."""
+    gauges: Gauges = field(default_factory=Gauges)
 
     @property
     def seller_id(self) -> int:
@@ -260,7 +262,8 @@ async def running(
     fleet = Fleet(base_url, journals) if has_fleet else shared.fleet
     app, settings = build_app(replace(shared, fleet=fleet), surfaces), shared.settings
     ready, stop = asyncio.Event(), asyncio.Event()
-    parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop))]
+    gauges = Gauges()
+    parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop, gauges=gauges))]
     if workers:
         context = WorkerContext(
             database,
@@ -290,6 +293,7 @@ async def running(
                     await access_token(scene, clock.now_ms(), live=False),
                     await access_token(scene, clock.now_ms(), live=True),
                     fleet,
+                    gauges,
                 )
             defects = [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
             assert not defects, defects

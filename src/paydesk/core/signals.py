@@ -79,6 +79,10 @@ class Signals:
         """Return the topics that have waiters on this node."""
         return tuple(self._waiters)
 
+    def waiting(self, prefix: str) -> int:
+        """Return how many coroutines of this node wait on topics that begin with `prefix`."""
+        return sum(len(waiters) for topic, waiters in self._waiters.items() if topic.startswith(prefix))
+
     def subscribe(self, *topics: str) -> Waiter:
         """Return a waiter. Subscribe *before* reading the database, so that no signal in between is missed."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -14,6 +14,7 @@ import uvicorn
 
 from paydesk.http.connection import BoundedProtocol
 from paydesk.http.connection_limits import ConnectionLimits
+from paydesk.http.gauges import Gauges
 from paydesk.http.listener import Listener
 from paydesk.http.tls import Tls, TlsListener, TlsProtocol
 from paydesk.settings import Settings
@@ -161,11 +162,13 @@ async def serve(
     ready: Callable[[], None],
     stop: asyncio.Event,
     tls: Tls | None = None,
+    gauges: Gauges | None = None,
 ) -> None:
     """Serve `app` on a listening socket until `stop`; running requests then have `DRAIN_SECONDS` to finish.
 
     With `tls`, for development only, also on its sockets, with the same limits. Then no answer has
-    `Strict-Transport-Security`: a browser would refuse the http address of this host for a year.
+    `Strict-Transport-Security`: a browser would refuse the http address of this host for a year. `gauges` count what
+    the listener does.
     """
     limits = ConnectionLimits(settings)
     config = uvicorn.Config(
@@ -181,6 +184,8 @@ async def serve(
         headers=[HSTS] if tls is None and (settings.public_url or "").startswith("https:") else [],
     )
     server = _Server(config, limits, tls)
+    if gauges is not None:
+        gauges.read(server.server_state)
     watching = asyncio.create_task(_watch(server, ready, stop))
     try:
         await server.serve(sockets=[listener])

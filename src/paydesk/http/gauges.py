@@ -1,0 +1,26 @@
+"""What a listener does at this moment, for those who watch it: tests wait for it, metrics can report it."""
+
+from __future__ import annotations
+
+from uvicorn.server import ServerState
+
+
+class Gauges:
+    """The counts of one listener; all are 0 until it serves."""
+
+    def __init__(self) -> None:
+        self._state = ServerState()
+
+    def read(self, state: ServerState) -> None:
+        """Count what this server has from now on."""
+        self._state = state
+
+    @property
+    def connections_open(self) -> int:
+        """Return the number of open connections."""
+        return len(self._state.connections)
+
+    @property
+    def requests_running(self) -> int:
+        """Return the number of requests whose head has arrived and that are not answered yet."""
+        return len(self._state.tasks)
