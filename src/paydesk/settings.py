@@ -148,8 +148,8 @@ class Settings(BaseModel):
     order_amount_minor_min: Positive = 1
     """Smallest amount of an order, in minor units."""
     card_numbers_refused_in_references: bool = False
-    """Whether to refuse identifiers of applications and terminals that look like a card number. About 1 in 20
-    numeric identifiers of 16 digits does; UUIDs never do."""
+    """Whether to refuse identifiers of applications and terminals, and e-mail addresses, that look like a card number.
+    About 1 in 20 numeric identifiers of 16 digits does; UUIDs never do."""
     order_statuses: Literal["plain", "extended"] = "plain"
     """`extended` reports an expired order as `expired` and one with an unknown outcome as `action_required`, in
     responses, searches and webhooks. Use the same value on all nodes."""

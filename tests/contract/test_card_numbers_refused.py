@@ -23,6 +23,7 @@ REFERENCES: list[tuple[str, dict[str, Any]]] = [
     ("$.integration_data.integrator_id", {"integration_data": {"integrator_id": NUMBER}}),
     ("$.integration_data.corporation_id", {"integration_data": {"corporation_id": "4509 9535 6623 3704"}}),
     ("$.integration_data.sponsor.id", {"integration_data": {"sponsor": {"id": NUMBER}}}),
+    ("$.payer.email", {"payer": {"email": f"buyer-{NUMBER}@shop.example"}}),
     ("$.config.point.ticket_number", {"config": {"point": {"ticket_number": NUMBER}}}),
 ]
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.ids import ORDER_ID_PATTERN, UUID_PATTERN
-from paydesk.core.model import NO_CARD_NUMBER, Model, property_fault, rule
+from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
 from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
@@ -86,7 +86,7 @@ Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
     rule("must be an e-mail address, such as ana@shop.example", _EMAIL.fullmatch),
-    NO_CARD_NUMBER,
+    IDENTIFIER,
 ]
 PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX = 12, 200
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
 
 from paydesk.core import card_numbers, durations
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
-from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule
+from paydesk.core.model import IDENTIFIER, Model, choice_rule, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 
 # Keys of the validation context: the seller's currency, and the smallest amount in minor units.
@@ -134,7 +134,7 @@ Email = Annotated[
         json_schema_extra={"pattern": "^[^@]+@[^@]+$"},
     ),
     rule("must be an e-mail address, with one @", _is_email),
-    NO_CARD_NUMBER,
+    IDENTIFIER,
 ]
 OrderType = Annotated[Literal["point"], choice_rule("must be 'point': orders here are for terminals")]
 
