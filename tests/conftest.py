@@ -23,6 +23,8 @@ import argon2
 import pytest
 
 import conflict_guard
+import moved_time
+from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.node import YOUNG_OBJECTS_MAX
 from paydesk.oauth.consent import passwords
@@ -55,6 +57,12 @@ def pytest_configure() -> None:
     passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
     _set_hash(CHEAP)
     conflict_guard.install()
+    runtime.source = moved_time.MOVED
+
+
+def pytest_asyncio_loop_factories() -> dict[str, type[asyncio.AbstractEventLoop]]:
+    """Run every asynchronous test on a loop whose time it can move."""
+    return {"movable": moved_time.MovableLoop}
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.health.clock import WatchedClock
 from paydesk.storage.postgres_batch import BatchUnit
@@ -30,8 +31,8 @@ def watch_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the machine's time and our clocks raise if a unit of work of `paydesk` reads them; a test's own may."""
     for clock in CLOCKS:
         monkeypatch.setattr(clock, "now_ms", _unread(clock.now_ms))
-    for name in ("time", "time_ns"):
-        monkeypatch.setattr(time, name, _unread(getattr(time, name)))
+    for module, name in ((time, "time"), (time, "time_ns"), (runtime, "wall_ns")):
+        monkeypatch.setattr(module, name, _unread(getattr(module, name)))
 
 
 def _unread(read: Callable[..., Any]) -> Callable[..., Any]:

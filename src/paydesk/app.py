@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import urllib.parse
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from dataclasses import replace
 from starlette.routing import Route, Router
 
 from paydesk.api import OPERATIONS
+from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
@@ -160,7 +160,7 @@ class Refusing:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer with the refusal."""
-        started, request = time.perf_counter(), Request(scope)
+        started, request = runtime.monotonic(), Request(scope)
         refusal = self._refusal(request.method, request.path)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
         policy = self._policy

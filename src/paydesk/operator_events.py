@@ -7,7 +7,6 @@ kind and subject over all nodes, with a counter, and one warning in the log.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Any, Literal, Self
 import msgspec
 import structlog
 
-from paydesk.core import conflict_keys, ids
+from paydesk.core import conflict_keys, ids, runtime
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 
 Kind = Literal[
@@ -106,7 +105,7 @@ class Reporter:
     """
 
     def __init__(
-        self, database: Database, monotonic: Callable[[], float] = time.monotonic, seconds: float = REPORT_SECONDS
+        self, database: Database, monotonic: Callable[[], float] = runtime.monotonic, seconds: float = REPORT_SECONDS
     ) -> None:
         self._database, self._monotonic, self._seconds = database, monotonic, seconds
         # By repeat key, the next due first.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from paydesk.core import runtime
 from paydesk.core.signals import EVERYTHING, Signals
 
 K = TypeVar("K", bound=Hashable)
@@ -20,7 +20,7 @@ class LookupCache(Generic[K, V]):
     """
 
     def __init__(
-        self, seconds: float, entries_max: int, signals: Signals, monotonic: Callable[[], float] = time.monotonic
+        self, seconds: float, entries_max: int, signals: Signals, monotonic: Callable[[], float] = runtime.monotonic
     ) -> None:
         self._seconds, self._entries_max, self._signals, self._monotonic = seconds, entries_max, signals, monotonic
         self._entries: dict[K, tuple[float, V]] = {}

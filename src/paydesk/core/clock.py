@@ -6,10 +6,11 @@ Timeouts, presence, re-offers, rates and caches use the event loop's monotonic t
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Protocol
+
+from paydesk.core import runtime
 
 
 class Clock(Protocol):
@@ -24,7 +25,7 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Milliseconds since 1970 in UTC."""
-        return time.time_ns() // 1_000_000
+        return runtime.wall_ns() // 1_000_000
 
 
 class MovableClock:
@@ -38,7 +39,7 @@ class MovableClock:
 
     def now_ms(self) -> int:
         """Milliseconds since 1970 in UTC, shifted or frozen."""
-        return self.frozen_ms if self.frozen_ms is not None else time.time_ns() // 1_000_000 + self.offset_ms
+        return self.frozen_ms if self.frozen_ms is not None else runtime.wall_ns() // 1_000_000 + self.offset_ms
 
     def freeze(self) -> None:
         """Stop at the current time."""
@@ -55,7 +56,7 @@ class MovableClock:
     def resume(self) -> None:
         """Run again: from the frozen time, or from the machine's time plus the earlier shift if that is later."""
         if self.frozen_ms is not None:
-            self.offset_ms = max(self.offset_ms, self.frozen_ms - time.time_ns() // 1_000_000)
+            self.offset_ms = max(self.offset_ms, self.frozen_ms - runtime.wall_ns() // 1_000_000)
             self.frozen_ms = None
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from paydesk.core import atomic_file
+from paydesk.core import atomic_file, runtime
 
 KEY_BYTES = 32
 DISTINCT_BYTES_MIN = 17
@@ -41,7 +40,7 @@ class KeyMissing(Exception):
 class Keys:
     """The keys of this node by version, and which of them is active."""
 
-    def __init__(self, active: int, keys: dict[int, bytes], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, active: int, keys: dict[int, bytes], monotonic: Callable[[], float] = runtime.monotonic) -> None:
         assert active in keys, "the active key must exist"
         self.active, self._keys = active, keys
         self._monotonic, self._logged = monotonic, dict[int, float]()

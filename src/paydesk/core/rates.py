@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from itertools import islice
 from typing import Generic, TypeVar
+
+from paydesk.core import runtime
 
 SECOND_NS = 1_000_000_000
 ENTRIES_MAX = 20_000
@@ -35,7 +36,7 @@ class Buckets(Generic[K]):
         burst: int = 0,
         *,
         entries_max: int = ENTRIES_MAX,
-        monotonic: Monotonic = time.monotonic_ns,
+        monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         depth = burst or count
         self._interval_ns = seconds * SECOND_NS // count if count else 0

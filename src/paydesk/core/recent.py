@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
+
+from paydesk.core import runtime
 
 SHARE = 0.05
 """Computing takes at most this share of the time: a value is kept for 20 times as long as it took."""
@@ -17,7 +18,7 @@ VALUES_MAX = 64
 class Recent:
     """The last values by key, at most `VALUES_MAX`."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = runtime.monotonic) -> None:
         self._monotonic = monotonic
         # By key: until when the value is kept, and the value.
         self._values: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 
+from paydesk.core import runtime
 from paydesk.core.rates import ENTRIES_MAX, SECOND_NS, Monotonic
 from paydesk.core.signals import Signals
 
@@ -29,7 +29,7 @@ class RecentAddresses:
         signals: Signals | None = None,
         *,
         entries_max: int = ENTRIES_MAX,
-        monotonic: Monotonic = time.monotonic_ns,
+        monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._prefix, self._signals = f"{name}:", signals
         self._keep_ns, self._entries_max, self._monotonic = seconds * SECOND_NS, entries_max, monotonic

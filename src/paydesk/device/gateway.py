@@ -7,12 +7,12 @@ authoritative.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
 from paydesk.device.presence import Sighting, Sightings
@@ -64,7 +64,7 @@ class Memory:
 class Gateway:
     """The terminals that poll this node: the messages sent to each, and the newest poll of each."""
 
-    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = runtime.monotonic) -> None:
         self._monotonic = monotonic
         self._terminals: dict[str, Memory] = {}
         self._numbers = itertools.count(1)

@@ -9,10 +9,10 @@ changes and lease ends are not covered: the next poll finds them, after at most 
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from paydesk.core import runtime
 from paydesk.orders import store as orders
 from paydesk.terminals import action_store as print_actions
 
@@ -32,12 +32,12 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     if context.database.name == "sqlite":
         await stop.wait()
     while not stop.is_set():
-        started = time.monotonic()
+        started = runtime.monotonic()
         await scan(context, stop)
         signals = context.database.signals
         with signals.subscribe("stop", "remote_lost") as waiter:
             pause = SCAN_CONNECTED_SECONDS if signals.remote_connected else SCAN_SECONDS
-            await waiter.wait(max(pause, PAUSE_RATIO * (time.monotonic() - started)))
+            await waiter.wait(max(pause, PAUSE_RATIO * (runtime.monotonic() - started)))
 
 
 async def scan(context: WorkerContext, stop: asyncio.Event) -> None:

@@ -7,12 +7,12 @@ most once a second.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from paydesk.core import runtime
 from paydesk.terminals import presence
 from paydesk.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
 
@@ -67,7 +67,7 @@ class Sighting:
 class Sightings:
     """The terminals that poll this node or did so in the last two minutes; no more than there are terminals."""
 
-    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, signals: Signals | None = None, monotonic: Callable[[], float] = runtime.monotonic) -> None:
         self._signals, self._monotonic = signals, monotonic
         self._seen: dict[str, Sighting] = {}
         self.is_urgent = False
@@ -123,15 +123,15 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
         await stop.wait()
         return
     sightings, signals = context.gateway.sightings, context.database.signals
-    next_write = time.monotonic()
+    next_write = runtime.monotonic()
     while not stop.is_set():
         with signals.subscribe(RETURNED, "stop") as waiter:
-            left = next_write - time.monotonic()
+            left = next_write - runtime.monotonic()
             if left > 0 and not sightings.is_urgent:
                 await waiter.wait(left)
                 continue
         if left <= 0:
-            next_write = time.monotonic() + WRITE_SECONDS
+            next_write = runtime.monotonic() + WRITE_SECONDS
         await sightings.write(context.database)
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), EARLY_SECONDS)

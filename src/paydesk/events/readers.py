@@ -5,11 +5,11 @@ The state is in memory only. A reader that misses a notification finds the event
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS
 from paydesk.core.signals import Signals
 from paydesk.events.store import Feed
@@ -63,7 +63,7 @@ class Readers:
         name = topic.removeprefix("reads:")
         if self._until.pop(name, None) is None and len(self._until) >= FEEDS_MAX:
             del self._until[next(iter(self._until))]
-        self._until[name] = time.monotonic() + INTEREST_SECONDS
+        self._until[name] = runtime.monotonic() + INTEREST_SECONDS
 
     def _local_event(self, topic: str) -> None:
         if not self._until:
@@ -72,7 +72,7 @@ class Readers:
         until = self._until.get(name)
         if until is None:
             return
-        if until > time.monotonic():
+        if until > runtime.monotonic():
             self._signals.publish((f"remote-events:{name}",))
         else:
             del self._until[name]

@@ -6,13 +6,13 @@ While a comparison fails, no decision depends on the time: requests get 503, no 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 
+from paydesk.core import runtime
 from paydesk.health import store
 from paydesk.storage.database import Database, Unavailable
 
@@ -48,11 +48,6 @@ class ClockDiffers(ClockNotTrusted):
     event = "clock_differs"
 
 
-def _steady_ns() -> int:
-    """Return nanoseconds that include suspends of the machine and do not depend on its wall clock."""
-    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
 class WatchedClock:
     """The machine's clock, trusted while it is close to its value at the start and to the database's clock.
 
@@ -62,8 +57,8 @@ class WatchedClock:
 
     def __init__(
         self,
-        wall_ns: Callable[[], int] = time.time_ns,
-        steady_ns: Callable[[], int] = _steady_ns,
+        wall_ns: Callable[[], int] = runtime.wall_ns,
+        steady_ns: Callable[[], int] = runtime.boot_ns,
         *,
         difference_seconds_max: int = DIFFERENCE_SECONDS_MAX,
     ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from paydesk.core import errors
+from paydesk.core import errors, runtime
 from paydesk.core.errors import ErrorKind
 from paydesk.http import body, request_log
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
@@ -280,7 +279,7 @@ class BoundedProtocol(EvictableProtocol):
         if kind is not errors.SERVICE_UNAVAILABLE:  # `limits` logs the number of these.
             peer, hops = self.client[0] if self.client else "", self._received(b"x-forwarded-for")
             address = forwarded_address(peer, hops, self.limits.trusted_proxies)
-            request_log.write("-", path, kind.status, identity, time.perf_counter(), refusal, address)
+            request_log.write("-", path, kind.status, identity, runtime.monotonic(), refusal, address)
         return (
             STATUS_LINE[kind.status]
             + b"".join([b"%s: %s\r\n" % default for default in self.server_state.default_headers])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable
 from contextlib import nullcontext
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import Any
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import conflict_keys, errors, idempotency
+from paydesk.core import conflict_keys, errors, idempotency, runtime
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
@@ -87,7 +86,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request and log it."""
-        started = time.perf_counter()
+        started = runtime.monotonic()
         request = Request(scope)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
         address = request.client_address(self.shared.settings.trusted_proxies)
@@ -111,7 +110,7 @@ class Endpoint:
         if reply.refusal is not None and reply.refusal.kind is INVALID_CLIENT:
             # Finding an existing client takes microseconds longer.
             every = INVALID_CLIENT_EVERY_SECONDS
-            await asyncio.sleep(every - (time.perf_counter() - started) % every)
+            await asyncio.sleep(every - (runtime.monotonic() - started) % every)
         reached("before_answer")
         if reply.stream is None:
             await send_reply(scope, send, reply, identity)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
 from paydesk.core.rates import Buckets, Monotonic, network
 from paydesk.core.secrets import digest
@@ -25,7 +25,7 @@ class BearerRates:
     `check_application` and `check_device` count a token's request and raise `too_many_requests`; None if they are off.
     """
 
-    def __init__(self, settings: Settings, log: ThrottleLog, monotonic: Monotonic = time.monotonic_ns) -> None:
+    def __init__(self, settings: Settings, log: ThrottleLog, monotonic: Monotonic = runtime.monotonic_ns) -> None:
         self._log = log
         per_second, burst = settings.token_requests_per_second, settings.token_requests_burst
         self._requests: Buckets[bytes] = Buckets(per_second, burst=burst, monotonic=monotonic)

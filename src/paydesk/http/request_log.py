@@ -6,7 +6,6 @@ JSON lines are encoded here, not by structlog, which takes twenty times as long.
 from __future__ import annotations
 
 import re
-import time
 import urllib.parse
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from typing import Any, TextIO
 import msgspec
 import structlog
 
+from paydesk.core import runtime
 from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import NOT_READY, Refusal
@@ -57,7 +57,7 @@ def write(
     address: str,
     identity: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Log a request from `address`; `started` is a time of `time.perf_counter`.
+    """Log a request from `address`; `started` is a time of `runtime.monotonic`.
 
     `identity` returns the authenticated ids of the caller; it is called only if a line is written. A refusal is logged
     with its code, its precise reason and its facts. A status of 500 and above is an error and logged at every level,
@@ -70,7 +70,7 @@ def write(
         "method": method,
         "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else readable(path),
         "status": status,
-        "ms": round((time.perf_counter() - started) * 1000, 1),
+        "ms": round((runtime.monotonic() - started) * 1000, 1),
         "request_id": request_id,
     }
     origin = {"address": address, **identity()}
@@ -112,7 +112,7 @@ def _write_json(stream: TextIO, level: str, fields: dict[str, Any], origin: Mapp
     # No secret contains a line break, so one search in all texts is enough.
     if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
         fields = {name: redacted(value, name) for name, value in fields.items()}
-    now = rfc3339(time.time_ns() // 1_000_000)
+    now = rfc3339(runtime.wall_ns() // 1_000_000)
     line = {"timestamp": now, "level": level, "event": "request", **fields, **origin, **_Target.common}
     stream.write(_encode(line).decode() + "\n")
     stream.flush()

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paydesk.core import ids
+from paydesk.core import ids, runtime
 from paydesk.core.card_numbers import MASK
 from paydesk.core.redaction import redacted, redacted_answer, redacted_url
 from paydesk.http import request_log
@@ -59,7 +58,7 @@ class Left(NamedTuple):
     request_id: str
     address: str
     started: float
-    """A time of `time.perf_counter`."""
+    """A time of `runtime.monotonic`."""
     duration_us: int
 
 
@@ -73,7 +72,7 @@ class Rate:
         self._due = 0.0
 
     def take(self, at: float) -> bool:
-        """Return whether one more request is permitted at a time of `time.perf_counter`, and count it if it is."""
+        """Return whether one more request is permitted at a time of `runtime.monotonic`, and count it if it is."""
         if self._due - at > self._ahead_max:
             return False
         self._due = max(self._due, at) + self._spacing
@@ -98,7 +97,7 @@ class RequestRecorder:
     def note(
         self, operation: str, request: Request, reply: Reply, request_id: str, address: str, started: float
     ) -> None:
-        """Keep a request that was answered; `started` is a time of `time.perf_counter`."""
+        """Keep a request that was answered; `started` is a time of `runtime.monotonic`."""
         if not self._development:
             if reply.status < 400:
                 rate = self._succeeded
@@ -110,7 +109,7 @@ class RequestRecorder:
         elif len(self._left) >= WAITING_MAX:
             self.dropped += 1
             return
-        duration_us = int((time.perf_counter() - started) * 1_000_000)
+        duration_us = int((runtime.monotonic() - started) * 1_000_000)
         self._left.append(Left(operation, request, reply, request_id, address, started, duration_us))
         if self.wake is not None:
             self.wake()
@@ -131,7 +130,7 @@ class RequestRecorder:
     def _row(self, left: Left, now_ms: int) -> Recorded:
         request, reply, refusal = left.request, left.reply, left.reply.refusal
         # A request that was refused before its time was read.
-        past_ms = int((time.perf_counter() - left.started) * 1000)
+        past_ms = int((runtime.monotonic() - left.started) * 1000)
         created_ms = request.call.now_ms if request.call is not None else now_ms - past_ms
         ids_ = request.identity() if request.caller is not None or request.call is not None else {}
         caller, headers = request.caller, request.headers

@@ -5,13 +5,13 @@ It is no attempt of the delivery: nothing of the delivery or its subscription ch
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from msgspec import Meta
 from pydantic import Field
 
 from paydesk import audit
+from paydesk.core import runtime
 from paydesk.core.errors import Refusal
 from paydesk.core.model import Model
 from paydesk.core.redaction import redacted_url
@@ -78,9 +78,9 @@ async def send_to(call: Call) -> Answer:
         lambda tx: audit.record(call, tx, "deliveries.send_to", delivery.id, after={"url": shown})
     )
     async with Sender.of(call.settings, loopback_allowed=call.shared.development) as sender:
-        sent, began = request(message, secrets, call.shared.wall.now_ms() // 1000), time.monotonic()
+        sent, began = request(message, secrets, call.shared.wall.now_ms() // 1000), runtime.monotonic()
         outcome = await sender.send(sent.url, sent.headers, notification.encode())
-    milliseconds = round((time.monotonic() - began) * 1000)
+    milliseconds = round((runtime.monotonic() - began) * 1000)
     if outcome.refused is not None:
         # The host's address has changed since it was checked.
         _alert(call, outcome.refused, delivery, target)

@@ -6,12 +6,12 @@ The demo endpoints need no credentials, so the HTTP layer accepts only calls fro
 from __future__ import annotations
 
 import contextlib
-import time
 from functools import partial
 
 import msgspec
 
 from paydesk import audit
+from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
@@ -28,7 +28,9 @@ from paydesk.storage.database import Transaction
 async def receive(call: Call) -> Handled:
     """Receive a notification as an application would, and store it with whether its signatures are valid."""
     secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys))
-    checks = inbox_checks.check(secrets, call.headers, call.query.get("data.id", ""), call.body, time.time())
+    checks = inbox_checks.check(
+        secrets, call.headers, call.query.get("data.id", ""), call.body, runtime.wall_ns() / 1_000_000_000
+    )
     entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, checks=checks)
     with contextlib.suppress(_OrderRemoved):
         await call.database.write(partial(_add_entry, entry=entry, call=call))
@@ -79,7 +81,7 @@ async def show_clock(call: Call) -> Answer:
 
 def _read_clock(call: Call) -> ClockAnswer:
     clock = _clock(call)
-    now_ms, machine_ms = clock.now_ms(), time.time_ns() // 1_000_000
+    now_ms, machine_ms = clock.now_ms(), runtime.wall_ns() // 1_000_000
     return ClockAnswer(rfc3339(now_ms), clock.frozen_ms is not None, (now_ms - machine_ms) / 1000)
 
 

@@ -6,10 +6,10 @@ Rejecting early is cheap and clients retry. In a long queue clients time out and
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Collection
 from types import TracebackType
 
+from paydesk.core import runtime
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.storage.database import Database, T, Unavailable, Work
 
@@ -30,7 +30,7 @@ class Limiter:
     unreachable: until one completes, only `PROBES_MAX` units are admitted.
     """
 
-    def __init__(self, units_max: int, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, units_max: int, monotonic: Callable[[], float] = runtime.monotonic) -> None:
         self._units_max, self._monotonic = units_max, monotonic
         self._in_progress = 0
         self._completed_at, self._failing = monotonic(), False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
+from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS, Refusal
 from paydesk.core.rates import SECOND_NS, Buckets, Monotonic, network
 from paydesk.core.throttle_log import ThrottleLog
@@ -34,7 +34,7 @@ class PairingRates:
         pairings_per_minute_address: int,
         polls_per_minute_address: int,
         failures_per_minute: int,
-        monotonic: Monotonic = time.monotonic_ns,
+        monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log, self._monotonic = log, monotonic
         self._pairings = _per_minute(pairings_per_minute_address, monotonic)

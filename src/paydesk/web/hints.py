@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.operation import Answer
 from paydesk.web.live import COMMENT, COMMENT_SECONDS, EVENT_STREAM, SPACING_SECONDS, STREAM_HEADERS, TOO_MANY_STREAMS
@@ -63,7 +63,7 @@ class Hints:
         per_reader_max: int = PER_READER_MAX,
         streams_max: int = STREAMS_MAX,
         spacing_seconds: float | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = runtime.monotonic,
     ) -> None:
         self._signals, self._per_reader_max, self._streams_max = signals, per_reader_max, streams_max
         self._spacing_seconds, self._monotonic = spacing_seconds, monotonic

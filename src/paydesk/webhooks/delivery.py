@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncGenerator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from paydesk.core import conflict_keys
+from paydesk.core import conflict_keys, runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.jobs import Claim, Job, JobWorker, run_together
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
@@ -135,7 +134,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
 
     async def send(self, claimed: Claimed) -> Attempted:
         """Send a notification with fresh signatures, and release its slot."""
-        began = time.monotonic()
+        began = runtime.monotonic()
         outcome = Outcome(None, error="interrupted")
         try:
             secrets = signature.secrets_of(self._keys, claimed.subscription_id, claimed.target.secrets)
@@ -143,6 +142,6 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             sent = request(claimed.message, *signing)
             outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
         finally:
-            seconds = time.monotonic() - began
+            seconds = runtime.monotonic() - began
             self.slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
         return Attempted(claimed, sent, outcome, round(seconds * 1000))

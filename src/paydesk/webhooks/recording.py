@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import msgspec
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import conflict_keys
+from paydesk.core import conflict_keys, runtime
 from paydesk.core.clock import Clock, rfc3339
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.operator_events import OperatorEvent
@@ -127,13 +126,13 @@ def hint(database: Database, attempted: Attempted) -> None:
 
 async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:
     """Record with `write`. If the database or the clock is unavailable, try again while the claim is valid."""
-    until = time.monotonic() + CLAIM_MARGIN_SECONDS
+    until = runtime.monotonic() + CLAIM_MARGIN_SECONDS
     while True:
         try:
             return await write()
         except (Unavailable, Locked):
             # The write may have been applied: recording an attempt twice has no effect.
-            if time.monotonic() > until:
+            if runtime.monotonic() > until:
                 # It is sent again when its claim expires.
                 log.warning("delivery_not_recorded", delivery=attempted.claimed.delivery_id)
                 return None

@@ -7,13 +7,13 @@ look-up. A throttle limits the failures and the request rate.
 from __future__ import annotations
 
 import hmac
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.core.cache import LookupCache
 from paydesk.core.errors import Refusal
 from paydesk.core.rates import Buckets, Monotonic, network
@@ -156,7 +156,7 @@ class ClientThrottle:
         signals: Signals | None = None,
         log: ThrottleLog | None = None,
         *,
-        monotonic: Monotonic = time.monotonic_ns,
+        monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
         self._pairs: Buckets[tuple[int, str]] = Buckets(rates.pair_per_minute, MINUTE_SECONDS, monotonic=monotonic)

@@ -7,9 +7,9 @@ seller has them or not, so nothing here reveals which exist.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
+from paydesk.core import runtime
 from paydesk.core.rates import Buckets, Monotonic, Tally, network
 from paydesk.core.recent_addresses import RecentAddresses
 from paydesk.core.secrets import digest
@@ -47,7 +47,7 @@ class SignInThrottle:
         log: ThrottleLog | None = None,
         *,
         accounts: str = "seller",
-        monotonic: Monotonic = time.monotonic_ns,
+        monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
         self._pairs: Buckets[tuple[str, str]] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)

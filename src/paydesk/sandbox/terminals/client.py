@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from paydesk import __version__
+from paydesk.core import runtime
 from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals.journal import Entry
@@ -174,7 +174,7 @@ class DeviceClient:
         if self._service_time is None:
             return None
         service_time, _, received = self._service_time
-        return service_time + timedelta(seconds=time.monotonic() - received)
+        return service_time + timedelta(seconds=runtime.monotonic() - received)
 
     def is_before(self, until: str) -> bool:
         """Whether the instant lies in the future by the service's clock, which this estimate is never behind."""
@@ -182,7 +182,7 @@ class DeviceClient:
         if self._service_time is None or end is None:
             return False
         service_time, sent, _ = self._service_time
-        return service_time + timedelta(seconds=time.monotonic() - sent) < end
+        return service_time + timedelta(seconds=runtime.monotonic() - sent) < end
 
     def seconds_until(self, instant: str) -> float | None:
         """Return the seconds until the instant by the service's clock, None if either is unknown."""
@@ -217,14 +217,14 @@ class DeviceClient:
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float = CALL_SECONDS_MAX
     ) -> Reply:
-        sent = time.monotonic()
+        sent = runtime.monotonic()
         content = None if body is None else {"boot_id": self.boot_id, **body}
         reply = await self._send(method, f"/device/v1{path}", content, seconds_max)
         service_time = _instant(reply.body.get("time"))
         if service_time is not None:
             # The latest value counts: in development the clock may be frozen or moved. It is dated to when the request
             # was sent, so that the estimate is never behind the service's clock.
-            self._service_time = service_time, sent, time.monotonic()
+            self._service_time = service_time, sent, runtime.monotonic()
         return reply
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import structlog
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.journal import Journal
@@ -134,9 +134,11 @@ class Handheld:
 
     async def _until_online(self, *, is_online: bool) -> None:
         """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
-        display, deadline = self.panel.display, time.monotonic() + NOTICED_SECONDS_MAX
+        display, deadline = self.panel.display, runtime.monotonic() + NOTICED_SECONDS_MAX
         while (
-            self.terminal is not None and display.is_online != is_online and (left := deadline - time.monotonic()) > 0
+            self.terminal is not None
+            and display.is_online != is_online
+            and (left := deadline - runtime.monotonic()) > 0
         ):
             await display.changed(display.revision, left)
 

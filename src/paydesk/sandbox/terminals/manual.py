@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import Entry
 from paydesk.sandbox.terminals.payment import CANCELED, Device, authorize, conclude
@@ -18,7 +18,7 @@ async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -
     reporting = asyncio.create_task(_report_steps(device, entry, dialogue, seq), name="steps of a dialogue")
     try:
         await dialogue.ended.wait()
-        began = time.monotonic()
+        began = runtime.monotonic()
         if dialogue.ending == "presented":
             # The steps come before the permit.
             dialogue.steps.put_nowait("")
@@ -35,7 +35,7 @@ async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -
         return True
     if not await authorize(device, entry, dialogue.presented, seq):
         return False
-    await device.pace.sleep(max(0.0, began + device.pace.authorizing_seconds - time.monotonic()))
+    await device.pace.sleep(max(0.0, began + device.pace.authorizing_seconds - runtime.monotonic()))
     return True
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals import screens
 from paydesk.sandbox.terminals.link import Link
 from paydesk.sandbox.terminals.screen import Display, Receipt, Screen
@@ -202,4 +202,4 @@ class Panel:
 
 
 def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return runtime.wall_ns() // 1_000_000

@@ -8,7 +8,6 @@ after a crash before it, the permit is requested again.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals import receipts
 from paydesk.sandbox.terminals.client import DeviceClient, Reply, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
@@ -54,7 +54,7 @@ class Device:
     def expires_ms(self, entry: Entry) -> int | None:
         """Return when the order expires by the machine's clock, None if that is unknown."""
         seconds = self.client.seconds_until(entry.expires_date)
-        return None if seconds is None else int((time.time() + seconds) * 1000)
+        return None if seconds is None else int((runtime.wall_ns() / 1_000_000_000 + seconds) * 1000)
 
 
 async def play(device: Device, entry: Entry, script: Script) -> bool:

@@ -7,12 +7,13 @@ of the terminal, not of the process.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+
+from paydesk.core import runtime
 
 ScreenName = Literal[
     "pairing",
@@ -136,7 +137,7 @@ class Display:
     def exchanged(self, text: str, *, sent: bool) -> None:
         """List a message."""
         self._exchanged += 1
-        self.messages.append(Exchanged(self._exchanged, sent, text, time.time_ns() // 1_000_000))
+        self.messages.append(Exchanged(self._exchanged, sent, text, runtime.wall_ns() // 1_000_000))
         self.notify()
 
     def set_online(self, *, is_online: bool) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import REQUEST_FAULTS
 from paydesk.sandbox.terminals.pace import Pace
@@ -147,8 +147,8 @@ class Simulation:
 
     async def _end_orders(self) -> None:
         """Let orders in progress end, for some seconds: a permit would keep its terminal from being removed."""
-        deadline = time.monotonic() + LAST_ORDERS_SECONDS_MAX
-        while self._fleet.paying and time.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
+        deadline = runtime.monotonic() + LAST_ORDERS_SECONDS_MAX
+        while self._fleet.paying and runtime.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
             await asyncio.sleep(WATCH_SECONDS / 10)
 
     async def _remove(self) -> None:

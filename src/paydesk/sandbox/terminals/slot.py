@@ -6,9 +6,9 @@ A later order, a cancel or the expiry stops it, unless it may be charged: then i
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals import manual
 from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
@@ -206,8 +206,8 @@ class Slot:
 
     async def _until_acknowledged(self) -> None:
         """Wait until the service has the acknowledgement of the order, for some seconds."""
-        display, deadline = self._panel.display, time.monotonic() + ACKNOWLEDGED_SECONDS_MAX
-        while display.screen.name == "amount" and (left := deadline - time.monotonic()) > 0:
+        display, deadline = self._panel.display, runtime.monotonic() + ACKNOWLEDGED_SECONDS_MAX
+        while display.screen.name == "amount" and (left := deadline - runtime.monotonic()) > 0:
             await display.changed(display.revision, left)
         if display.screen.name == "amount":
             raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")

@@ -6,7 +6,6 @@ It uses only the terminal protocol, so to the service it is like any physical te
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from paydesk.core import runtime
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action
@@ -169,11 +169,11 @@ class Terminal:
             self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
 
     async def _poll(self) -> None:
-        started = time.monotonic()
+        started = runtime.monotonic()
         message = await self._client.next(self._pace.poll_seconds)
         if message is not None:
             await self._handle(message)
-        elif time.monotonic() - started < EMPTY_POLL_SECONDS_MIN:
+        elif runtime.monotonic() - started < EMPTY_POLL_SECONDS_MIN:
             # A service that is shutting down answers empty at once and must not be polled in a tight loop.
             await self._pace.sleep(EMPTY_POLL_PAUSE_SECONDS)
 
