@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,10 +26,11 @@ from authorize_scene import (
     service_terminal,
     watched,
 )
+from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.device import authorizations
-from paydesk.payments.acquirer import Acquirers, Approved, NotSent, Unknown
+from paydesk.payments.acquirer import Acquirers, Approved, NotSent, Outcome, Unknown
 from paydesk.storage.database import Database, Unavailable
 from paydesk.terminals import store as terminals
 from service import Device, Reply, Service, approved, order_body, running
@@ -61,10 +64,31 @@ class Shop:
         return bool(permitted)
 
 
+class Unreached(deque[Outcome]):
+    """The answers of an acquirer that cannot be reached; the pause after each lasts `pause_seconds`."""
+
+    def __init__(self, pause_seconds: float, times: int = 100) -> None:
+        super().__init__([SHUT] * times)
+        self.pause_seconds = pause_seconds
+
+    def popleft(self) -> Outcome:
+        """Return that the request was not sent; time moves once the pause has begun."""
+        asyncio.get_running_loop().call_later(0.01, advance, self.pause_seconds)
+        return super().popleft()
+
+
+async def unanswered(shop: Shop, lease_id: str, reached: asyncio.Event) -> Reply:
+    """Return the answer to an authorization that the acquirer does not answer in time, once it has come to it."""
+    reached.clear()
+    request = asyncio.create_task(authorize(shop.device, lease_id))
+    await reached.wait()
+    advance(authorizations.ANSWER_SECONDS_MAX)
+    return await request
+
+
 @pytest.fixture
-async def shop(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
+async def shop(database: Database) -> AsyncIterator[Shop]:
     """A shop without workers, whose clock stands still."""
-    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.01)
     clock = MovableClock()
     clock.freeze()
     acquirer = watched(database, clock)
@@ -125,12 +149,11 @@ async def test_an_unanswered_authorization_is_inquired(shop: Shop) -> None:
     await is_consistent(shop.service)
 
 
-async def test_silence_of_the_acquirer_ends_as_unknown(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silence_of_the_acquirer_ends_as_unknown(shop: Shop) -> None:
     """After the time that the acquirer has for its answer."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.1)
     shop.acquirer.may_answer.clear()
     lease_id = await at_terminal(shop.device)
-    assert outcome_of(await authorize(shop.device, lease_id))[:2] == ("unknown", "check_on_terminal")
+    assert outcome_of(await unanswered(shop, lease_id, shop.acquirer.charged))[:2] == ("unknown", "check_on_terminal")
     await process_jobs(shop.service, shop.acquirer)
     assert (await shop.order(lease_id))["status"] == "processed"
     await is_consistent(shop.service)
@@ -138,18 +161,16 @@ async def test_silence_of_the_acquirer_ends_as_unknown(shop: Shop, monkeypatch: 
 
 async def test_an_authorization_that_was_not_sent_is_tried_again(shop: Shop) -> None:
     """Under the same payment id, until the acquirer is reached."""
-    shop.acquirer.answers.extend([SHUT, SHUT])
+    shop.acquirer.answers = Unreached(1, times=2)
     lease_id = await at_terminal(shop.device)
     assert outcome_of(await authorize(shop.device, lease_id)) == ("approved", "accredited", "processed")
     assert [payment.payment_id for payment in shop.acquirer.charges] == [f"PAY{lease_id}"] * 3
     await is_consistent(shop.service)
 
 
-async def test_an_authorization_that_was_never_sent_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once after the last attempt: nothing was charged, so no inquiry is needed."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 2.0)
-    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.8)
-    shop.acquirer.answers.extend([SHUT] * 100)
+async def test_an_authorization_that_was_never_sent_fails(shop: Shop) -> None:
+    """Also on a node so busy that its last pause ends too late: nothing was charged, so no inquiry is needed."""
+    shop.acquirer.answers = Unreached(20)
     lease_id = await at_terminal(shop.device)
     assert outcome_of(await authorize(shop.device, lease_id)) == ("declined", "processing_error", "failed")
     assert (await shop.payment(lease_id))["origin"] == "network"
@@ -160,8 +181,6 @@ async def test_an_authorization_that_was_never_sent_fails(shop: Shop, monkeypatc
 async def test_a_repeat_that_was_not_sent_is_inquired(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The earlier request, whose node ended, may have been sent."""
     lease_id = await at_terminal(shop.device)
-    shop.acquirer.may_charge.clear()
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.05)
 
     async def die(*_: object) -> None:
         raise Unavailable("the node dies")
@@ -169,8 +188,7 @@ async def test_a_repeat_that_was_not_sent_is_inquired(shop: Shop, monkeypatch: p
     with monkeypatch.context() as killed:
         killed.setattr(authorizations.Authorizing, "_ask", die)
         assert (await authorize(shop.device, lease_id)).status == 503
-    shop.acquirer.may_charge.set()
-    shop.acquirer.answers.extend([SHUT] * 100)
+    shop.acquirer.answers = Unreached(20)
     assert outcome_of(await authorize(shop.device, lease_id))[:2] == ("unknown", "check_on_terminal")
     assert len(await rows(shop.service, "SELECT order_id FROM inquiries")) == 1
 
@@ -189,7 +207,6 @@ async def test_a_repeat_gets_the_outcome(shop: Shop) -> None:
 
 async def test_a_repeat_after_the_permit_asks_no_acquirer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It returns what is known: nothing yet."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.05)
     shop.acquirer.may_charge.clear()
     lease_id = await at_terminal(shop.device)
 
@@ -197,9 +214,10 @@ async def test_a_repeat_after_the_permit_asks_no_acquirer(shop: Shop, monkeypatc
         return order
 
     monkeypatch.setattr(authorizations, "_apply", stay)
-    assert outcome_of(await authorize(shop.device, lease_id)) == ("unknown", "at_terminal", "at_terminal")
-    shop.clock.advance(59_000)
-    assert outcome_of(await authorize(shop.device, lease_id)) == ("unknown", "at_terminal", "at_terminal")
+    for later_ms in (0, 59_000):
+        shop.clock.advance(later_ms)
+        reply = await unanswered(shop, lease_id, shop.acquirer.entered)
+        assert outcome_of(reply) == ("unknown", "at_terminal", "at_terminal")
     assert len(shop.acquirer.charges) == 2
     shop.clock.advance(1_000)
     assert outcome_of(await authorize(shop.device, lease_id)) == ("unknown", "at_terminal", "at_terminal")
