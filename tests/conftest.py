@@ -4,7 +4,7 @@ Every test fails in which a unit of work locked or changed a row without naming 
 
 Tests run with some savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
 password hash is cheap, also in the programs that tests start; and tests marked `sqlite_alone`, whose subject isn't the
-database, run on PostgreSQL only in `make test-slow`.
+database, run on PostgreSQL only in `make test-all`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import argon2
 import pytest
 
 import conflict_guard
+import long_cases
 import moved_time
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, SystemClock
@@ -47,8 +48,9 @@ REFUSED_EVERY_SECONDS = 0.05
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap in this process."""
+    config.pluginmanager.register(long_cases)
     if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
@@ -122,12 +124,12 @@ def pytest_collection_finish() -> None:
 
 
 def short_and_long(short: Any, long: Any) -> list[Any]:
-    """Return the values of a parameter: one for `make test`, and one for `make test-slow`."""
+    """Return the values of a parameter: one for `make test`, and one for `make test-all`."""
     return [short, pytest.param(long, marks=pytest.mark.slow)]
 
 
 def first_and_others(first: Any, *others: Any) -> list[Any]:
-    """Return the values of a parameter: the first one for `make test`, the others for `make test-slow`."""
+    """Return the values of a parameter: the first one for `make test`, the others for `make test-all`."""
     return [first, *(pytest.param(other, marks=pytest.mark.slow) for other in others)]
 
 

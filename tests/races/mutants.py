@@ -1,7 +1,7 @@
 """Deliberate defects, one a promise: each is made in a copy of the sources, and a test must notice it there.
 
 `python tests/races/mutants.py` runs all of them and prints a table; a word runs those that it occurs in, and `--write`
-keeps the table in MUTANTS.md. `make test-slow` runs all of them too.
+keeps the table in MUTANTS.md. `make test-all` runs all of them too.
 """
 
 from __future__ import annotations
