@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import typer
-
 from paydesk import cli
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 from paydesk_process import dev, environment
@@ -47,8 +45,6 @@ def test_commands(tmp_path: Path) -> None:
 def test_every_command_and_status_is_described() -> None:
     """All verbs of `orders` but the operators' `resolve`, and every status that can be simulated."""
     text = PAGE.read_text()
-    group = typer.main.get_command(cli.app)
-    orders = group.commands["orders"].commands  # type: ignore[attr-defined]  # it is a group
-    for verb in set(orders) - {"resolve"}:
+    for verb in set(cli.tree().commands["orders"].commands) - {"resolve"}:
         assert re.search(rf"`(paydesk orders )?{verb}\b", text), verb
     assert all(f"`{status}`" in text for status in SIMULATED_DETAILS)
