@@ -42,6 +42,7 @@ class Picture:
 
 async def _sign_in(window: Visit) -> None:
     await window.ask(redirect_uri=HOME)
+    await window.page.locator("[autofocus]:focus").wait_for()
 
 
 async def _consent(window: Visit) -> None:

@@ -53,17 +53,20 @@ def test_missing_python_ends_the_set_up_with_advice(tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
-def _programs(folder: Path, *, user: int, apt_get: str) -> subprocess.CompletedProcess[str]:
+def _programs(
+    folder: Path, *, user: int = 0, apt_get: str = "", unknown: str = "-", ci: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run `scripts/programs` on a machine with only wrk and node, with this script as apt-get."""
     programs = folder / "bin"
     programs.mkdir()
-    for program in ("sh", "dirname", "grep"):
+    for program in ("sh", "dirname", "grep", "touch", "chmod"):
         (programs / program).symlink_to(shutil.which(program) or "")
     scripts = {
         "wrk": "",
         "node": "",
+        "sleep": "",
         "id": f"echo {user}",
-        "apt-cache": "echo Package: $2",
+        "apt-cache": f'[ "$2" = {unknown} ] || echo "Package: $2"',
         "apt-get": f'echo "$*" >>"{folder}/called"; {apt_get}',
     }
     for name, script in scripts.items():
@@ -71,32 +74,64 @@ def _programs(folder: Path, *, user: int, apt_get: str) -> subprocess.CompletedP
         (programs / name).chmod(0o755)
     return subprocess.run(
         [_scripts(folder) / "scripts/programs"],
-        env={"PATH": str(programs), "TMPDIR": str(folder)},
+        env={"PATH": str(programs), "TMPDIR": str(folder), "CI": "true" if ci else ""},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_root_installs_only_the_missing_programs(tmp_path: Path) -> None:
-    """With one call of apt-get."""
-    done = _programs(tmp_path, user=0, apt_get="")
+def _installed(folder: Path) -> list[str]:
+    """Return the packages of each call of `apt-get install`, which waits for dpkg's lock."""
+    calls = [line.split() for line in (folder / "called").read_text().splitlines() if " install " in line]
+    assert all("DPkg::Lock::Timeout=300" in call for call in calls)
+    return [" ".join(call[call.index("--no-install-recommends") + 1 :]) for call in calls]
+
+
+@pytest.mark.parametrize("unknown", ["chromium", "chromium-headless-shell"])
+def test_root_installs_only_the_missing_programs(tmp_path: Path, unknown: str) -> None:
+    """With one call of apt-get: of Chromium the smaller package, where there is one."""
+    done = _programs(tmp_path, unknown=unknown)
     assert done.returncode == 0
     assert "installing chromium npm" in done.stderr
-    installs = [line for line in (tmp_path / "called").read_text().splitlines() if line.startswith("install")]
-    assert installs == ["install --yes --no-install-recommends chromium npm"]
+    chromium = "chromium" if unknown == "chromium-headless-shell" else "chromium-headless-shell"
+    assert _installed(tmp_path) == [f"{chromium} npm"]
 
 
-def test_failed_installation_does_not_fail_the_set_up(tmp_path: Path) -> None:
-    """It names the log."""
-    failed = _programs(tmp_path, user=0, apt_get="exit 100")
-    assert failed.returncode == 0
+def test_a_lock_of_another_apt_get_is_waited_for(tmp_path: Path) -> None:
+    """The lock of the archives too, for which apt-get does not wait."""
+    waits = f'[ -e "{tmp_path}/free" ] || {{ touch "{tmp_path}/free"; echo "E: Could not get lock x"; exit 100; }}'
+    is_install = 'case "$*" in *install*) ;; *) exit 0 ;; esac'
+    brings = f'for it in chromium npm; do : >"{tmp_path}/bin/$it"; chmod +x "{tmp_path}/bin/$it"; done'
+    done = _programs(tmp_path, apt_get=f"{is_install}; {waits}; {brings}", ci=True)
+    assert done.returncode == 0, done.stderr
+    assert len(_installed(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("ci", [False, True])
+def test_failed_installation_fails_the_set_up_only_in_ci(tmp_path: Path, *, ci: bool) -> None:
+    """It names the log, and in CI the programs that are missing."""
+    failed = _programs(tmp_path, apt_get="exit 100", ci=ci)
+    assert failed.returncode == ci
     assert f"see {tmp_path}/paydesk-programs.log" in failed.stderr
+    assert failed.stderr.endswith("Missing: chromium npm\n") is ci
+
+
+def test_make_does_nothing_after_a_set_up_that_failed(tmp_path: Path) -> None:
+    """The next call of make tries it again."""
+    (tmp_path / "scripts").mkdir()
+    for file in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml", "scripts/programs"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    (tmp_path / "scripts/setup").write_text("#!/bin/sh\nmkdir .venv && exit 1\n")
+    (tmp_path / "scripts/setup").chmod(0o755)
+    done = subprocess.run(["make", "-C", tmp_path, "test"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout
+    assert list((tmp_path / ".venv").iterdir()) == []
 
 
 def test_other_users_get_the_command_to_install(tmp_path: Path) -> None:
     """Nothing is installed."""
-    done = _programs(tmp_path, user=1000, apt_get="")
+    done = _programs(tmp_path, user=1000)
     assert done.returncode == 0
     assert "sudo apt-get install chromium npm" in done.stderr
     assert not (tmp_path / "called").exists()
