@@ -19,13 +19,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+# First: the modules of Paydesk take their clocks when they are imported.
+import moved_time
+
+# isort: split
 import argon2
 import pytest
 
 import conflict_guard
 import long_cases
-import moved_time
-from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.node import YOUNG_OBJECTS_MAX
 from paydesk.oauth.consent import passwords
@@ -59,7 +61,6 @@ def pytest_configure(config: pytest.Config) -> None:
     passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
     _set_hash(CHEAP)
     conflict_guard.install()
-    runtime.source = moved_time.MOVED
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[asyncio.AbstractEventLoop]]:

@@ -1,33 +1,39 @@
-"""Time that a test moves forward: the event loop's and `runtime.monotonic`'s, so that no test waits for a timer."""
+"""Time that a test moves forward: the event loop's and `runtime.monotonic`'s, so that no test waits for a timer.
+
+Importing this replaces the clocks of `runtime`: `conftest.py` does it before all other modules of Paydesk.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 
 from paydesk.core import runtime
 
-
-class MovedTime(runtime.Machine):
-    """The machine's clocks, of which the monotonic one is ahead by what tests have moved it. It never goes back."""
-
-    ahead_ns = 0
-
-    def monotonic_ns(self) -> int:
-        """Return the machine's time and what it was moved by."""
-        return runtime.Machine.monotonic_ns() + self.ahead_ns
-
-
-MOVED = MovedTime()
-
-
-class MovableLoop(asyncio.SelectorEventLoop):
-    """asyncio's event loop, by the time of `runtime`."""
-
-    def time(self) -> float:
-        """Return the time by which timers fire."""
-        return runtime.monotonic()
+_ahead_ns = 0
+"""What tests have moved time by in this process. It never goes back."""
 
 
 def advance(seconds: float) -> None:
     """Move time forward: every timer due by then (`sleep`, `wait_for`, `call_later`) fires in the next turn."""
-    MOVED.ahead_ns += round(seconds * 1_000_000_000)
+    global _ahead_ns  # noqa: PLW0603 - there is one time in a process
+    _ahead_ns += round(seconds * 1_000_000_000)
+
+
+def _monotonic_ns() -> int:
+    return time.monotonic_ns() + _ahead_ns
+
+
+def _monotonic() -> float:
+    return _monotonic_ns() / 1_000_000_000
+
+
+class MovableLoop(asyncio.SelectorEventLoop):
+    """asyncio's event loop, by the moved time."""
+
+    def time(self) -> float:
+        """Return the time by which timers fire."""
+        return _monotonic()
+
+
+runtime.monotonic, runtime.monotonic_ns = _monotonic, _monotonic_ns
