@@ -3,8 +3,8 @@
 Every test fails in which a unit of work locked or changed a row without naming it, see `conflict_guard`.
 
 Tests run with some savings: files are in memory where the machine has enough of it, so that a sync costs nothing; a
-password hash is cheap, also in the programs that tests start; and tests marked `sqlite_alone`, whose subject isn't the
-database, run on PostgreSQL only in `make test-all`.
+password hash is cheap, also in the programs that tests start; and `make test` runs on PostgreSQL only what is said
+there more than on SQLite: all of races, faults and model, elsewhere what is marked `on_postgres`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import pytest
 
 import conflict_guard
 import long_cases
+import sent_statements
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.node import YOUNG_OBJECTS_MAX
 from paydesk.oauth.consent import passwords
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 IN_CI = os.environ.get("CI") == "true"
 MEMORY, MEMORY_BYTES_MIN = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder of its own there
 
+BOTH_DATABASES = {"races", "faults", "model"}
+"""The folders of tests whose subject is the database."""
 ARGON2_DEFAULTS = argon2.PasswordHasher.__init__.__defaults__ or ()
 CHEAP = (2, 8, 1)
 """Argon2's passes, KiB of memory, and threads."""
@@ -52,7 +55,9 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap in this process."""
-    config.pluginmanager.register(long_cases)
+    for plugin in (long_cases, sent_statements):
+        config.pluginmanager.register(plugin)
+    sent_statements.install()
     if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
@@ -112,8 +117,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         of_one = "[alone-" in item.name
         if of_one and "[alone-postgres" in item.name and item.path not in alone:
             alone.add(item.path)
-        elif of_one or (item.get_closest_marker("sqlite_alone") and "[postgres" in item.name):
+        elif of_one or _says_less_on_postgres(item):
             item.add_marker(pytest.mark.slow)
+
+
+def _says_less_on_postgres(item: pytest.Item) -> bool:
+    """Return whether this is the PostgreSQL form of a test whose subject isn't the database."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or callspec.params.get("database_url") != "postgres":
+        return False
+    return not (BOTH_DATABASES & set(item.path.parts) or item.get_closest_marker("on_postgres"))
 
 
 @pytest.hookimpl(trylast=True)

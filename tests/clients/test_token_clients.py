@@ -306,6 +306,7 @@ async def test_gets_test_tokens(service: Service, seller: Seller, client: Make) 
         assert tokens["access_token"].startswith("TEST-")
 
 
+@pytest.mark.on_postgres
 async def test_gets_test_tokens_without_the_field(service: Service, seller: Seller, client: Make) -> None:
     """As a client that cannot send it: the application's setting decides, and a refresh keeps the kind."""
     owner = await operator(service)

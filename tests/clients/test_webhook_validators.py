@@ -130,6 +130,7 @@ async def test_every_action_is_accepted(database: Database, clock: MovableClock)
     assert {json.loads(request.body)["action"] for request in got} == set(samples.actions())
 
 
+@pytest.mark.on_postgres
 async def test_retries_are_accepted(database: Database, clock: MovableClock) -> None:
     """Every attempt of one notification, with the same body and ids: each has a time and signatures of its own."""
     statuses = iter((500, 302, 404, 200))

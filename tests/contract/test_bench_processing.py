@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
+import pytest
 from bench.processing import Till
 
 from paydesk.invariants import check
@@ -10,6 +11,7 @@ from paydesk.storage.database import Database
 from service import running
 
 
+@pytest.mark.on_postgres
 async def test_a_till_pays_order_after_order(database: Database) -> None:
     """Each ends as processed, by a payment of its own."""
     done: list[int] = []

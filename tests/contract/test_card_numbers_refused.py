@@ -14,8 +14,6 @@ from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Service, order_body, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 NUMBER = "4509953566233704"
 REFERENCES: list[tuple[str, dict[str, Any]]] = [
     ("$.external_reference", {"external_reference": f"sale_{NUMBER}"}),

@@ -223,6 +223,7 @@ def test_people_links_and_sessions(folder: Path) -> None:
         assert page.url == f"{file['base_url']}/console/sign-in?return_to=%2Fconsole", "no cookie is kept"
 
 
+@pytest.mark.on_postgres
 def test_first_person_gets_a_link_with_the_set_address(database_url: str, tmp_path: Path) -> None:
     """With a note if browsers on other machines cannot open it."""
     create = ("operators", "create", "--name", "ana", "--email", "ana@shop.example")

@@ -5,12 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from command_line import command
 from paydesk_process import PAYDESK, environment
-
-pytestmark = pytest.mark.sqlite_alone
 
 
 def completed(words: str, folder: Path) -> list[str]:

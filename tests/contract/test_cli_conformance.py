@@ -13,8 +13,6 @@ from paydesk.conformance.rules import RULES
 from paydesk.conformance.runner import CASES
 from paydesk_process import command
 
-pytestmark = pytest.mark.sqlite_alone
-
 CONFORMANCE = ("terminals", "conformance")
 FREE = ("--listen", "127.0.0.1:0")
 PROGRAM = """

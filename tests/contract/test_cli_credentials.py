@@ -13,8 +13,6 @@ import pytest
 from command_line import command
 from paydesk_process import Dev
 
-pytestmark = pytest.mark.sqlite_alone
-
 AWAY = "http://127.0.0.1:9"
 SAMPLE: dict[str, Any] = {
     "base_url": AWAY,

@@ -13,8 +13,6 @@ import pytest
 from command_line import command
 from paydesk_process import dev
 
-pytestmark = pytest.mark.sqlite_alone
-
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 
 

@@ -445,7 +445,6 @@ def without_pages(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**one, "page_url": one["page_url"].rpartition("?")[2]} for one in found["terminals"]]
 
 
-@pytest.mark.sqlite_alone
 def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -> None:
     """Also on another port."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:
@@ -469,7 +468,6 @@ def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -
         assert after["test_application"]["redirect_uri"] == after["redirect_uri"]
 
 
-@pytest.mark.sqlite_alone
 def test_lost_credentials_file_is_created_again(database_url: str, tmp_path: Path) -> None:
     """New secrets for the same application, seller and terminals."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:

@@ -21,8 +21,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sqlite_alone
-
 ROOT = Path(__file__).parents[2]
 PAYDESK = Path(sys.executable).with_name("paydesk")
 RUN = (sys.executable, str(ROOT / "scripts/run.py"), "--port", "0", "--data", "data")

@@ -16,8 +16,6 @@ from paydesk.commands.environment import SHELLS, env
 from paydesk.settings import CLIENT_VARIABLES
 from paydesk_process import PAYDESK, environment
 
-pytestmark = pytest.mark.sqlite_alone
-
 HOSTILE = 'it\'s "$(touch broken)" `id` \\ $HOME ; & | # ü \N{RIGHT SINGLE QUOTATION MARK}'
 DOCUMENT: dict[str, Any] = {
     "base_url": "http://127.0.0.1:9",

@@ -14,8 +14,6 @@ from command_line import command
 from paydesk.webhooks.faults import KINDS, Fault
 from paydesk_process import credentials, dev
 
-pytestmark = pytest.mark.sqlite_alone
-
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
 

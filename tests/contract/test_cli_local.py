@@ -10,8 +10,6 @@ import pytest
 from command_line import command
 from paydesk import __version__
 
-pytestmark = pytest.mark.sqlite_alone
-
 
 @pytest.mark.parametrize(
     "arguments",

@@ -27,8 +27,6 @@ from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 from paydesk_process import PAYDESK, credentials, dev, environment
 
-pytestmark = pytest.mark.sqlite_alone
-
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 NO_SERVICE = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
 WRONG_AMOUNTS = {

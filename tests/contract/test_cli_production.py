@@ -15,8 +15,6 @@ from paydesk.commands.client import DEVELOPMENT
 from paydesk.operation import Operation
 from service import Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 UNKNOWN = "939a366f-6de0-484b-84f9-77b876e9a9ee"
 
 

@@ -55,6 +55,7 @@ def wait_until_listening(address: str) -> None:
             return
 
 
+@pytest.mark.on_postgres
 def test_listeners(serving: tuple[str, str, str, subprocess.Popen[str]], tmp_path: Path) -> None:
     """Operators' paths are on their listener alone, and clients' on theirs; development has no path at all."""
     clients, operators, token, process = serving

@@ -120,6 +120,7 @@ def test_a_new_supervisor_beside_the_old_one(postgres_url: str, tmp_path: Path) 
         assert not any(runs(pid) for pid in pids.values())
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("url", "said"),
     [

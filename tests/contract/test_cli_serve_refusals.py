@@ -69,6 +69,7 @@ def test_settings_that_are_refused(changes: dict[str, str | None], said: str) ->
         check_settings(Settings(**{**GOOD, **changes}))
 
 
+@pytest.mark.on_postgres
 async def test_a_database_of_development(database: Database) -> None:
     """A database whose clock was moved is refused: its expiry times are wrong."""
     for offset_ms, frozen_ms in ((60_000, None), (0, 1)):
@@ -93,6 +94,7 @@ async def test_a_database_without_tables(tmp_path: Path) -> None:
     await database.close()
 
 
+@pytest.mark.on_postgres
 async def test_a_database_of_a_newer_version(database: Database) -> None:
     """A node of an older version than the tables is refused."""
     add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
@@ -107,6 +109,7 @@ def test_http_on_loopback(host: str) -> None:
     check_settings(Settings(public_url=f"http://{host}"))
 
 
+@pytest.mark.on_postgres
 async def test_first_command_marks_a_database(database: Database) -> None:
     """A database without a mark gets one from the first that opens it, and keeps it."""
     assert await mark.find(database) is None
@@ -117,6 +120,7 @@ async def test_first_command_marks_a_database(database: Database) -> None:
         await development.prepare(database, NOW_MS)
 
 
+@pytest.mark.on_postgres
 async def test_dev_marks_a_database(database: Database) -> None:
     """`serve` refuses it from then on; `dev` goes on with it."""
     for _ in range(2):
@@ -126,6 +130,7 @@ async def test_dev_marks_a_database(database: Database) -> None:
     assert await mark.find(database) == "development"
 
 
+@pytest.mark.on_postgres
 async def test_dev_refuses_before_it_migrates(database: Database) -> None:
     """A database for production that lacks migrations is left as it is."""
     await check_database(database, NOW_MS)
@@ -147,6 +152,7 @@ async def test_two_first_commands_agree(postgres_url: str) -> None:
         await one.close()
 
 
+@pytest.mark.on_postgres
 def test_migrate_and_operators_create_make_databases_of_production(database_url: str, tmp_path: Path) -> None:
     """Either may be the first; `dev` refuses the database afterwards, with what to do."""
     for arguments in (("migrate",), ("operators", "create", "--name", "ana")):

@@ -18,8 +18,6 @@ from command_line import command
 from paydesk.commands.terminals import question
 from paydesk_process import credentials, dev, environment, request
 
-pytestmark = pytest.mark.sqlite_alone
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -205,7 +205,6 @@ def test_reset_keeps_the_second_application(folder: Path) -> None:
     assert exchange(folder, second, code)[1]["live_mode"] is False
 
 
-@pytest.mark.sqlite_alone
 def test_restart_corrects_what_was_changed(database_url: str, tmp_path: Path) -> None:
     """A wrong secret gets replaced, a setting that was turned off is turned on, and the id stays."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
@@ -230,7 +229,6 @@ def test_restart_corrects_what_was_changed(database_url: str, tmp_path: Path) ->
         assert second_application(tmp_path)["client_id"] == first["client_id"]
 
 
-@pytest.mark.sqlite_alone
 def test_fresh_makes_another_second_application(tmp_path: Path) -> None:
     """With the first one: a fresh database has neither."""
     with dev(tmp_path):

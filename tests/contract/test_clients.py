@@ -27,8 +27,6 @@ from paydesk.storage.database import Database
 from service import Service, Terminal, order_body, running
 from webhooks_scene import Received, receiver, step, subscribe, until, worker
 
-pytestmark = pytest.mark.sqlite_alone
-
 TOLERANCE_SECONDS = 300
 OUTSIDE_SECONDS = TOLERANCE_SECONDS + 60
 

@@ -15,8 +15,6 @@ from paydesk.operators.applications import VALID_SECRETS_MAX
 from service import Service
 from webhooks_scene import subscribe
 
-pytestmark = pytest.mark.sqlite_alone
-
 HERE = "/console/applications"
 SHOP = {"name": "Corner shop", "redirect_uris": "https://shop.example/callback"}
 READERS = ("support", "viewer")

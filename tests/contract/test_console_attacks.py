@@ -22,8 +22,6 @@ from paydesk.operation import Operation
 from paydesk.storage.database import Database
 from paydesk.web import hints
 
-pytestmark = pytest.mark.sqlite_alone
-
 KEPT = (
     "operator_audit", "operators", "sellers", "applications", "application_secrets", "stores", "pos", "subscriptions",
     "subscription_secrets", "orders", "refunds", "terminal_owners", "print_actions", "clock_settings",

@@ -7,8 +7,6 @@ import pytest
 from console_scene import ROLES, Console, alert_of, console, links, main_of
 from service import Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 HERE = "/console/audit"
 
 

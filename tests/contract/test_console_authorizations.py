@@ -10,8 +10,6 @@ from operator_calls import audited
 from page_scene import browser
 from service import Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 CHANGING, READING = ROLES[:2], ROLES[2:]
 SECTIONS = ("applications", "sellers")
 

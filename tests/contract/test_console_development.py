@@ -15,8 +15,6 @@ from paydesk.storage.database import Database
 from service import Service, running
 from virtual_scene import Virtual, create, ended, playing
 
-pytestmark = pytest.mark.sqlite_alone
-
 PAGE = "/console/development"
 FORMS = (
     f"{PAGE}/order",

@@ -77,6 +77,7 @@ async def test_a_long_reason_is_refused_with_its_length(service: Service, owner:
     assert await owner.done(path, reason="x" * 500, amount="1,50") == "1.50 BRL was refunded."
 
 
+@pytest.mark.on_postgres
 async def test_a_form_that_a_script_sends_leads_on_by_a_header(service: Service, owner: Console) -> None:
     """So that the next page shows what happened; a refused one is the form alone."""
     path = await refund_form(service)
@@ -87,6 +88,7 @@ async def test_a_form_that_a_script_sends_leads_on_by_a_header(service: Service,
     assert notice_of(await owner.open(page.headers["hx-redirect"])) == "1.00 BRL was refunded."
 
 
+@pytest.mark.on_postgres
 async def test_sign_in_leads_back_to_the_form(service: Service, owner: Console) -> None:
     """Also after it was sent; a script gets 401, and keeps what was typed."""
     path = await refund_form(service)
@@ -212,7 +214,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("is_refused_first", [False, True])
 async def test_a_form_changes_only_what_was_changed_in_it(
@@ -260,6 +261,7 @@ async def test_a_store_is_not_named_back(service: Service, owner: Console) -> No
     assert notice_of(await owner.open(page.location)) == "The store Market is now Harbour."
 
 
+@pytest.mark.on_postgres
 async def test_a_form_made_by_hand_is_compared_with_what_is_stored(service: Service, owner: Console) -> None:
     """As it does not say what it showed; what is too long to be carried twice is compared so too."""
     colleague = await operator(service)

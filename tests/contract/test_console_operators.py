@@ -14,8 +14,6 @@ from operator_people import begin_session
 from page_scene import Browser, Page
 from service import Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 HERE = "/console/operators"
 EVA = {"name": "Eva Prado", "email": "eva@shop.example", "role": "viewer"}
 NOT_OWNERS = ROLES[1:]

@@ -20,8 +20,6 @@ from resolving_scene import THREE_MINUTES_MS, scene, unknown
 from service import Service, running
 from webhooks_scene import subscribe
 
-pytestmark = pytest.mark.sqlite_alone
-
 REASON = "The customer has left."
 ULID = "01J67CQQH5904WDBVZEM4JMEP4"
 

@@ -21,8 +21,6 @@ from refund_scene import paid, refund
 from resolving_scene import unknown
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 SET_STATE = "UPDATE orders SET status = $2, status_detail = $3, payment_status_detail = $4 WHERE order_id = $1"
 ATTACK, PRODUCT = '"><script>alert(1)</script>{{7919*6841}}', str(7919 * 6841)
 

@@ -17,8 +17,6 @@ from recorded_scene import record
 from reset_scene import Resettable, resettable
 from service import Service, order_body, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 HERE = "/console/requests"
 UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
 SCRIPT = "<script>alert(1)</script>"

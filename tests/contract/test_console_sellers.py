@@ -14,8 +14,6 @@ from operator_calls import audited
 from page_scene import Page
 from service import Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 HERE = "/console/sellers"
 ANA = {"name": "Ana Prado", "email": "ana@shop.example", "country": "BRA", "currency": "BRL"}
 PASSWORD = "quite different words in a row"

@@ -18,8 +18,6 @@ from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 URL = "http://127.0.0.1:9/hooks"
 SCRIPT = "<script>alert(1)</script>"
 

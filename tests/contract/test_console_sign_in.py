@@ -22,8 +22,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 EMAIL = "eva@shop.example"
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from console_hostile import ATTRIBUTE, COLUMNS, TAG, spoil
 from console_world import screens, world
 from page_scene import Page
 from paydesk.storage.database import Database
-
-pytestmark = pytest.mark.sqlite_alone
 
 ON_NO_SCREEN = {
     "attempts.error": "the receiver answers here, so that there is no error",

@@ -17,8 +17,6 @@ from paydesk.storage.database import Database
 from print_scene import print_on
 from service import Service, Terminal, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 CHANGING, READING = ROLES[:2], ROLES[2:]
 HERE = "/console/terminals"
 HOSTILE = "<script>alert(1)</script>"

@@ -20,8 +20,6 @@ from paydesk.webhooks.request import Request
 from service import Service, running
 from webhooks_scene import subscribe
 
-pytestmark = pytest.mark.sqlite_alone
-
 ATTACK = '"><script>alert(1)</script>{{7*7}}'
 URL = "https://8.8.8.8/hook?token=s3cretvalue"
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"

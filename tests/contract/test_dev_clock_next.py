@@ -51,6 +51,7 @@ async def test_nothing_due_leaves_the_clock(service: Service, clock: MovableCloc
     assert clock.offset_ms == before_ms
 
 
+@pytest.mark.on_postgres
 async def test_orders_expire_at_the_next_times(service: Service, clock: MovableClock) -> None:
     """The earliest first; orders that expire at one time are counted together."""
     desk = await operator(service)
@@ -119,6 +120,7 @@ async def test_print_action_expires(service: Service) -> None:
     assert (await to_next(desk))["next"]["kind"] == "print_action_expiry"
 
 
+@pytest.mark.on_postgres
 async def test_attempts_are_due_in_order(service: Service, database: Database) -> None:
     """Of refunds, inquiries, reversals and webhooks; deliveries that wait for a resume are never due."""
     desk, seller_id = await operator(service), service.seller_id
@@ -154,6 +156,7 @@ async def test_concurrent_moves_never_go_beyond_the_next_two_times(service: Serv
     assert clock.now_ms() - NOW_MS == 60_000 * len(times)
 
 
+@pytest.mark.on_postgres
 async def test_expiry_after_2099_is_not_reached(service: Service, clock: MovableClock) -> None:
     """The clock has a limit."""
     desk = await operator(service)

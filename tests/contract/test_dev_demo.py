@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from paydesk.dev.demo import Demo, find_or_create
 from paydesk.storage.database import Database
 from paydesk.terminals import registry
@@ -22,6 +24,7 @@ async def _delete(database: Database, demo: Demo, script: str) -> None:
             await database.write(lambda tx, a=seller_id, b=terminal_id: registry.delete(tx, a, b, NOW_MS))  # type: ignore[misc]
 
 
+@pytest.mark.on_postgres
 async def test_terminals_are_created_once(database: Database) -> None:
     """Each at a point of sale of its own; the one that a person plays comes last, also in lists by id."""
     demo = await _start(database)
@@ -43,6 +46,7 @@ async def test_a_data_folder_without_the_manual_terminal_gets_it(database: Datab
     assert later.terminals[3].store_id == demo.terminals[0].store_id
 
 
+@pytest.mark.on_postgres
 async def test_deleted_terminals_come_again(database: Database) -> None:
     """At their points of sale, if all with a script are gone; a terminal at the counter keeps its place."""
     demo = await _start(database)

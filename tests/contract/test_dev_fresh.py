@@ -50,6 +50,7 @@ def journal(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.on_postgres
 async def test_development_database_is_removed(database_url: str, tmp_path: Path) -> None:
     """With the journals; it can be migrated anew, and is empty then. A second time nothing is left to remove."""
     await prepared(database_url, "development", STORE)
@@ -78,6 +79,7 @@ async def test_other_databases_are_refused(
     assert file.exists()
 
 
+@pytest.mark.on_postgres
 async def test_empty_database_without_a_mark_is_accepted(database_url: str, tmp_path: Path) -> None:
     """It stays as it is."""
     await fresh.remove(Settings(database_url=database_url), tmp_path)
@@ -118,6 +120,7 @@ async def test_database_in_use_is_refused(database_url: str, tmp_path: Path) -> 
     assert await stores(database_url) == 1
 
 
+@pytest.mark.on_postgres
 async def test_database_of_another_version_is_removed(database_url: str, tmp_path: Path) -> None:
     """Its history is not that of this version, so that it could not be opened."""
     await prepared(database_url, "development", "UPDATE schema_migrations SET checksum = 'other'")

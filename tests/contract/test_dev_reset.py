@@ -172,7 +172,6 @@ async def test_virtual_terminal_is_idle_in_the_middle_of_a_payment(one: Resettab
         assert await check.check(one.service.database) == []
 
 
-@pytest.mark.sqlite_alone
 async def test_virtual_terminal_starts_its_playlist_anew(one: Resettable) -> None:
     """The first order after a reset is the first of the script."""
     virtual = await create(one.service, script="approve:0s,decline:card_disabled:0s")
@@ -182,6 +181,7 @@ async def test_virtual_terminal_starts_its_playlist_anew(one: Resettable) -> Non
         assert (await one.reset()).status == 204
 
 
+@pytest.mark.on_postgres
 async def test_virtual_terminal_that_is_off_stays_off(one: Resettable) -> None:
     """It forgets its order, too."""
     virtual = await create(one.service, script="hold")
@@ -300,6 +300,7 @@ async def test_cursors_from_before_stay_valid(one: Resettable) -> None:
     assert (page.status, page.body["data"]) == (200, [])
 
 
+@pytest.mark.on_postgres
 async def test_deliveries_about_authorizations_stay(one: Resettable) -> None:
     """With their attempts."""
     service, url = one.service, f"{one.service.base_url}/demo/inbox"
@@ -329,7 +330,6 @@ async def test_clock_stays(one: Resettable) -> None:
     assert (shown.body["now"], shown.body["frozen"]) == (moved.body["now"], True)
 
 
-@pytest.mark.sqlite_alone
 async def test_invalid_reset_changes_nothing(one: Resettable) -> None:
     """The body is an empty object; the role support may not reset, and an application's token is refused."""
     order_id = await paid(one)
@@ -375,6 +375,7 @@ def test_remembered_orders_are_bounded() -> None:
     assert [resets.has_removed(one) for one in ("4", "5", str(REMEMBERED_MAX + 4))] == [False, True, True]
 
 
+@pytest.mark.on_postgres
 async def test_notification_of_a_removed_order_is_not_kept(one: Resettable) -> None:
     """One that was being sent during the reset is answered, and dropped."""
     await one.subscribe()
@@ -389,7 +390,6 @@ async def test_notification_of_a_removed_order_is_not_kept(one: Resettable) -> N
     assert len(await inbox(one)) == 1
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.usefixtures("patient_database")
 async def test_reset_of_a_thousand_orders_is_fast(one: Resettable) -> None:
     """20 ms alone on SQLite; the limit allows for a loaded machine, and for PostgreSQL."""

@@ -178,6 +178,7 @@ async def test_an_authorization_that_was_never_sent_fails(shop: Shop) -> None:
     await is_consistent(shop.service)
 
 
+@pytest.mark.on_postgres
 async def test_a_repeat_that_was_not_sent_is_inquired(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The earlier request, whose node ended, may have been sent."""
     lease_id = await at_terminal(shop.device)
@@ -205,6 +206,7 @@ async def test_a_repeat_gets_the_outcome(shop: Shop) -> None:
     assert len(shop.acquirer.charges) == 2
 
 
+@pytest.mark.on_postgres
 async def test_a_repeat_after_the_permit_asks_no_acquirer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """It returns what is known: nothing yet."""
     shop.acquirer.may_charge.clear()
@@ -327,7 +329,6 @@ async def test_is_refused_as_the_permit_is(shop: Shop) -> None:
         ({"track2": "x"}, "unsupported_properties", "track2"),
     ],
 )
-@pytest.mark.sqlite_alone
 async def test_an_invalid_request_changes_nothing(shop: Shop, wrong: dict[str, Any], code: str, named: str) -> None:
     """It names the field; the permit is not taken."""
     lease_id = await at_terminal(shop.device)
@@ -380,6 +381,7 @@ async def test_a_result_that_confirms_the_outcome_is_accepted(shop: Shop) -> Non
     await is_consistent(shop.service)
 
 
+@pytest.mark.on_postgres
 async def test_a_result_that_contradicts_the_outcome_is_recorded(shop: Shop) -> None:
     """A decline of a paid order, and an approval with another reference, which is not reversed without evidence."""
     lease_id = await at_terminal(shop.device)

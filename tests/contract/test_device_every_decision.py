@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, new_boot, open_desk
@@ -170,6 +171,7 @@ def at(order: Order, state: status.State) -> Order:
     return replace(order, version=order.version + 1, **names)
 
 
+@pytest.mark.on_postgres
 async def test_every_decision_has_its_effect(database: Database) -> None:
     """The answer, the record, the order, the inquiry, the reversal and the alert are those of the table."""
     desk = await open_desk(database)

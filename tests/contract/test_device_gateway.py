@@ -94,7 +94,6 @@ async def test_a_poll_without_a_hello_returns_stale_session(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "x", "٣"])
-@pytest.mark.sqlite_alone
 async def test_next_refuses_a_wait_out_of_bounds(desk: Desk, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
     from paydesk.device.polling import next_message
@@ -239,6 +238,7 @@ async def test_an_order_without_permit_is_resumed(desk: Desk) -> None:
     assert answered(await desk.progress(order, "authorizing"))["go"] is True
 
 
+@pytest.mark.on_postgres
 async def test_an_order_missing_from_the_journal_is_offered_again(desk: Desk) -> None:
     """A reset terminal may acknowledge it again before authorization is permitted."""
     order = await desk.at_terminal()
@@ -248,6 +248,7 @@ async def test_an_order_missing_from_the_journal_is_offered_again(desk: Desk) ->
     assert nothing(await desk.next())
 
 
+@pytest.mark.on_postgres
 async def test_a_permitted_order_gets_verdict_hold(desk: Desk) -> None:
     """With or without a journal entry it is not charged again, and there is an inquiry."""
     order = await desk.granted()

@@ -121,6 +121,7 @@ async def test_an_unknown_outcome_ends_at_once(desk: Desk) -> None:
     assert (await desk.now(order)).state == FAILED
 
 
+@pytest.mark.on_postgres
 async def test_an_approval_that_is_found_after_all_is_reversed(desk: Desk) -> None:
     """A terminal with a defect called the acquirer: the order remains failed, and no approval is lost."""
     order, acquirer = await desk.granted(), FakeAcquirer()
@@ -192,6 +193,7 @@ async def test_the_service_knows_what_it_sent_for_a_terminal_of_kind_service(
     assert await inquiries(desk) == is_asked
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("late", ["permit", "cancel", "unknown"])
 async def test_a_delayed_hello_fails_no_order_that_was_sent_since(desk: Desk, late: str) -> None:
     """The terminal repeated its hello, got the permit again and called the acquirer before the first one arrived."""

@@ -200,6 +200,7 @@ async def test_a_mismatching_approval_starts_an_inquiry(desk: Desk, wrong: dict[
     assert await inquired(desk) == 1
 
 
+@pytest.mark.on_postgres
 async def test_an_approval_after_a_cancel_request_starts_an_inquiry(desk: Desk) -> None:
     """Authorization was not permitted, and the cancel request prevents it."""
     order = await desk.at_terminal()
@@ -228,6 +229,7 @@ async def test_canceled_is_accepted_only_before_the_permit(desk: Desk) -> None:
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
 
 
+@pytest.mark.on_postgres
 async def test_unknown_may_be_followed_by_an_outcome(desk: Desk) -> None:
     """The order is under inquiry, and a later result with another id ends it."""
     order = await desk.granted()
@@ -251,6 +253,7 @@ async def test_a_late_approval_is_recorded_and_reversed(desk: Desk) -> None:
     assert [row[0] for row in await desk.rows("SELECT kind FROM operator_events")] == ["late_approval"]
 
 
+@pytest.mark.on_postgres
 async def test_the_same_payment_under_another_id_is_not_reversed(desk: Desk) -> None:
     """Only an approval other than the order's payment is reversed."""
     order = await desk.granted()

@@ -148,6 +148,7 @@ async def test_an_inquired_approval_above_the_tips_is_reversed(shop: Shop) -> No
     await is_consistent(shop.service)
 
 
+@pytest.mark.on_postgres
 async def test_a_reversal_is_repeated_with_the_same_amount(shop: Shop) -> None:
     """By a later attempt too, which does not inquire again: a key at the acquirer has one content."""
     lease_id = await granted(shop)

@@ -13,8 +13,6 @@ from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
 from paydesk.device.reports import NAMES_MAX
 from paydesk.storage.database import Database
 
-pytestmark = pytest.mark.sqlite_alone
-
 BODY_BYTES = 64 * 1024
 CARD = {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"}
 CANARIES = {

@@ -66,7 +66,6 @@ async def test_an_empty_feed_has_a_next_cursor(service: Service) -> None:
     assert events_of(await read(service, empty.body["next"])) == [(order["id"], "order.created", 1)]
 
 
-@pytest.mark.sqlite_alone
 async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     """One more gets 429. Other tokens may wait, and requests that don't wait are not limited."""
     start = (await read(service)).body["next"]
@@ -84,7 +83,6 @@ async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     assert (await read(service, behind, wait=1)).status == 200
 
 
-@pytest.mark.sqlite_alone
 async def test_requests_of_disconnected_clients_stop_waiting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the longest interval of polls other requests may wait instead."""
     monkeypatch.setattr(handlers, "POLL_INTERVAL_SECONDS", (0.2, 1.0))
@@ -189,7 +187,6 @@ async def test_an_invalid_cursor_returns_property_value(service: Service) -> Non
 
 
 @pytest.mark.parametrize("wait", ["-1", "56", "1.5", "", "x", "٣"])
-@pytest.mark.sqlite_alone
 async def test_an_invalid_wait_returns_property_value(service: Service, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")
@@ -204,6 +201,7 @@ async def test_a_token_needs_the_scope_read(service: Service) -> None:
     assert (await service.request("GET", "/v1/events", token=None)).status == 401
 
 
+@pytest.mark.on_postgres
 async def test_a_waiting_request_with_a_revoked_token_returns_401(service: Service) -> None:
     """The token is revoked during the wait; the next event ends it."""
     start = (await read(service)).body["next"]
@@ -230,6 +228,7 @@ async def test_the_worker_numbers_events_that_are_not_read(database: Database) -
         assert events_of(await read(service)) == expected
 
 
+@pytest.mark.on_postgres
 async def test_events_are_kept_for_30_days(database: Database) -> None:
     """Then an older cursor gets 410, a new read starts with the oldest event kept, and numbers continue."""
     clock = MovableClock()

@@ -19,8 +19,6 @@ from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CLIENT_LINES_MAX = 200
 SECONDS_MAX = 30

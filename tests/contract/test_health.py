@@ -67,6 +67,7 @@ class Wall:
         return time.time_ns() + self.ahead_ns
 
 
+@pytest.mark.on_postgres
 async def test_a_healthy_node(service: Service) -> None:
     """It lives and is ready, and both answers are not to be kept."""
     for path, status in (("/livez", "alive"), ("/readyz", "ready")):
@@ -76,7 +77,6 @@ async def test_a_healthy_node(service: Service) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8377", "elsewhere.example", ""])
-@pytest.mark.sqlite_alone
 async def test_health_checks_accept_any_host(service: Service, host: str) -> None:
     """Load balancers ask by address, and some name no host at all."""
     for path in ("/livez", "/readyz"):
@@ -84,7 +84,6 @@ async def test_health_checks_accept_any_host(service: Service, host: str) -> Non
     assert (await exchange(service, head("GET", "/docs", host=host))).status in (400, 421)
 
 
-@pytest.mark.sqlite_alone
 async def test_draining(database: Database) -> None:
     """A node that is about to end is not ready, and lives."""
     readiness = Readiness(database, KEYS, SystemClock())
@@ -97,6 +96,7 @@ async def test_draining(database: Database) -> None:
         assert (await service.request("GET", "/livez")).status == 200
 
 
+@pytest.mark.on_postgres
 async def test_the_database_is_checked_at_most_once_a_second(database: Database) -> None:
     """However many want to know."""
     counted = Counted(database)
@@ -111,6 +111,7 @@ async def test_the_database_is_checked_at_most_once_a_second(database: Database)
     assert counted.reads > asked
 
 
+@pytest.mark.on_postgres
 async def test_concurrent_requests_share_a_check(database: Database) -> None:
     """Who waited for one look is not given the next one, which is still under way."""
     counted = Counted(database)
@@ -127,6 +128,7 @@ async def test_concurrent_requests_share_a_check(database: Database) -> None:
     readiness._check.cancel()
 
 
+@pytest.mark.on_postgres
 async def test_a_database_that_hangs(database: Database) -> None:
     """The answer does not hang with it; who asks later does not even wait; one look is under way, not many."""
     counted = Counted(database)
@@ -168,6 +170,7 @@ async def _until(service: Service, status: int) -> list[str]:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.on_postgres
 async def test_a_database_of_another_version(database: Database) -> None:
     """Without its tables a node is not ready; a newer version's migration does not put the older one out of service."""
     readiness = Readiness(database, KEYS, SystemClock())
@@ -186,6 +189,7 @@ async def test_a_database_of_another_version(database: Database) -> None:
         assert reason in refusal.details[0]
 
 
+@pytest.mark.on_postgres
 async def test_a_key_that_is_missing(service: Service) -> None:
     """A node that lacks a key with which webhooks are signed is not ready."""
     await subscribe(
@@ -197,6 +201,7 @@ async def test_a_key_that_is_missing(service: Service) -> None:
     assert refusal.details == ("keys: no server key of version 1",)
 
 
+@pytest.mark.on_postgres
 async def test_a_clock_that_jumps(database: Database) -> None:
     """Forward or back: not ready, requests that need the time are refused, workers leave all as it is; then it is back.
 

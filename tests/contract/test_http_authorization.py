@@ -13,8 +13,6 @@ from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 NEEDED = "an access token (APP_USR-… or TEST-…) of POST /oauth/token"
 MISSING, INVALID = "authorization value not present", "invalid access token"

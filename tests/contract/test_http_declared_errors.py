@@ -24,8 +24,6 @@ from paydesk.storage.database import Database
 from paydesk.web.language import texts
 from service import Reply, Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 TABLES = [
     module.TABLE
     for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, console, public)

@@ -12,8 +12,6 @@ from paydesk.http.surfaces import IGNORED_BY_TOKENS, READ_ONCE
 from raw_http import exchange, head
 from service import Reply, Service, order_body
 
-pytestmark = pytest.mark.sqlite_alone
-
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 NAMES = sorted(READ_ONCE)
 

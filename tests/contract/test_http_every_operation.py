@@ -16,8 +16,6 @@ from paydesk.http.error_responses import takes_body
 from paydesk.operation import Operation
 from service import Reply, Service, access_token
 
-pytestmark = pytest.mark.sqlite_alone
-
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 UNKNOWN_ACTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"

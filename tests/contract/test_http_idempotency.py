@@ -24,6 +24,7 @@ async def _replays(service: Service, key: str) -> int:
     return count
 
 
+@pytest.mark.on_postgres
 async def test_the_key_is_required(service: Service) -> None:
     """A missing and an empty key get the same documented message."""
     terminal = await service.terminal()
@@ -41,7 +42,6 @@ async def test_the_key_is_required(service: Service) -> None:
         ["X-Idempotency-Key: clé"],
     ],
 )
-@pytest.mark.sqlite_alone
 async def test_a_malformed_key(service: Service, fields: list[str]) -> None:
     """Too long, with a space, beyond ASCII: refused, and never cut to fit."""
     authorization = f"Authorization: Bearer {service.access_token}"
@@ -49,12 +49,14 @@ async def test_a_malformed_key(service: Service, fields: list[str]) -> None:
     assert (reply.status, reply.code) == (400, "invalid_idempotency_key_length")
 
 
+@pytest.mark.on_postgres
 async def test_keys_of_minimum_and_maximum_length_are_accepted(service: Service) -> None:
     """One character, 64, and every visible one of ASCII."""
     for key in ("k", "k" * 64, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"):
         assert (await _create(service, await service.terminal(), key)).status == 201
 
 
+@pytest.mark.on_postgres
 async def test_a_repeated_request_returns_the_stored_response(service: Service) -> None:
     """The stored answer, byte for byte, marked as such; there is one order and the replays are counted."""
     terminal = await service.terminal()
@@ -68,6 +70,7 @@ async def test_a_repeated_request_returns_the_stored_response(service: Service) 
     assert await service.scene.value("SELECT COUNT(*) FROM orders") == 1
 
 
+@pytest.mark.on_postgres
 async def test_json_formatting_does_not_change_the_request(service: Service) -> None:
     """Spaces, the order of keys and escapes: the request is what it says."""
     terminal = await service.terminal()
@@ -82,6 +85,7 @@ async def test_json_formatting_does_not_change_the_request(service: Service) -> 
         assert (again.status, again.raw) == (201, first.raw)
 
 
+@pytest.mark.on_postgres
 async def test_the_same_key_with_another_request_returns_409(service: Service) -> None:
     """A conflict; the first request's answer stays."""
     terminal = await service.terminal()
@@ -91,6 +95,7 @@ async def test_the_same_key_with_another_request_returns_409(service: Service) -
     assert (await _create(service, terminal, "key")).raw == first.raw
 
 
+@pytest.mark.on_postgres
 async def test_a_repeated_cancel_returns_the_stored_response(service: Service) -> None:
     """No body, an empty one and `{}` are one request; the extra header makes another."""
     order_id = (await service.create(await service.terminal())).body["id"]
@@ -102,6 +107,7 @@ async def test_a_repeated_cancel_returns_the_stored_response(service: Service) -
     assert (other.status, other.code) == (409, "idempotency_key_already_used")
 
 
+@pytest.mark.on_postgres
 async def test_keys_are_separate_per_operation_and_object(service: Service) -> None:
     """Another operation, order, kind of token, application or seller: each has keys of its own."""
     application, other = await other_application(service), await other_seller(service)
@@ -116,6 +122,7 @@ async def test_keys_are_separate_per_operation_and_object(service: Service) -> N
     assert [(await service.cancel(order_id, key="key")).status for order_id in orders[:2]] == [200, 200]
 
 
+@pytest.mark.on_postgres
 async def test_a_refusal_releases_the_key(service: Service) -> None:
     """A till repeats its sale under the same key once the terminal is free."""
     terminal = await service.terminal()
@@ -129,6 +136,7 @@ async def test_a_refusal_releases_the_key(service: Service) -> None:
     assert (await _create(service, terminal, "key")).status == 201
 
 
+@pytest.mark.on_postgres
 async def test_a_refusal_that_commits_releases_the_key(service: Service) -> None:
     """A cancel that finds its order canceled may be sent again, changed, under the same key."""
     order_id = (await service.create(await service.terminal())).body["id"]
@@ -138,6 +146,7 @@ async def test_a_refusal_that_commits_releases_the_key(service: Service) -> None
     assert reply.code == "order_already_canceled"
 
 
+@pytest.mark.on_postgres
 async def test_a_replay_returns_the_original_response(service: Service) -> None:
     """A replay returns the order as it was at the create, not its current state."""
     terminal = await service.terminal()
@@ -148,6 +157,7 @@ async def test_a_replay_returns_the_original_response(service: Service) -> None:
     assert (await service.get(first.body["id"]))["status"] == "canceled"
 
 
+@pytest.mark.on_postgres
 async def test_concurrent_requests_with_one_key_have_one_effect(service: Service) -> None:
     """Fifty requests with one key make one order and are answered alike."""
     terminal = await service.terminal()
@@ -157,6 +167,7 @@ async def test_concurrent_requests_with_one_key_have_one_effect(service: Service
     assert await _replays(service, "key") == 49
 
 
+@pytest.mark.on_postgres
 async def test_keys_survive_a_restart(database: Database) -> None:
     """Another process on the same database answers the same bytes."""
     async with running(database) as service:
@@ -168,6 +179,7 @@ async def test_keys_survive_a_restart(database: Database) -> None:
         assert (again.status, again.raw, again.headers[REPLAYED]) == (201, first.raw, "true")
 
 
+@pytest.mark.on_postgres
 async def test_operations_without_idempotency_ignore_the_key(service: Service) -> None:
     """A get with any key, or with a malformed one, is a get."""
     order_id = (await _create(service, await service.terminal(), "key")).body["id"]

@@ -20,8 +20,6 @@ from print_scene import PATH, action_body, chunk, in_base64, png
 from raw_http import Wire, head, wire
 from service import Reply, Service
 
-pytestmark = pytest.mark.sqlite_alone
-
 IMAGE_BYTES = 800_000
 
 

@@ -12,8 +12,6 @@ from accounts import other_application, other_seller
 from paydesk.core.secrets import digest
 from service import Reply, Service, access_token, order_body
 
-pytestmark = pytest.mark.sqlite_alone
-
 
 @dataclass(frozen=True)
 class Cancel:

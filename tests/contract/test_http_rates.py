@@ -20,8 +20,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 HOME, ELSEWHERE = "198.51.100.1", "203.0.113.9"
 UNKNOWN = "APP_USR-3676047501096810-091211-fbad3ab32ad4f89bf1c385141ba5626a-1160535239"
 TERMINALS = "/terminals/v1/list"

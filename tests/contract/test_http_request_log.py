@@ -16,8 +16,6 @@ from paydesk.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 CLIENT = "203.0.113.9"
 FORWARDED = {"X-Forwarded-For": f"198.51.100.1, {CLIENT}"}
 IDS = ("application_id", "seller_id", "terminal_id", "operator_id")

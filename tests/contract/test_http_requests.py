@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-import pytest
-
 from service import Service, order_body
-
-pytestmark = pytest.mark.sqlite_alone
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from paydesk.http.retired import DESCRIBED, RETIRED
 from paydesk.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
-
-pytestmark = pytest.mark.sqlite_alone
 
 EARLIER = "/point/integration-api"
 ORDER = "/v1/orders/{order_id}"

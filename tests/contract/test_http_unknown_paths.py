@@ -5,15 +5,11 @@ from __future__ import annotations
 import io
 import json
 
-import pytest
-
 from kept_logging import kept_logging
 from paydesk import logs
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from paydesk.storage.database import Database
 from service import Service, running
-
-pytestmark = pytest.mark.sqlite_alone
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 BY_TERMINAL = "An order here is processed by its terminal"

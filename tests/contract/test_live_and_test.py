@@ -208,6 +208,7 @@ async def test_a_token_only_accesses_its_own_mode(service: Service, name: str, *
     await KEPT_APART[name](mine, other)
 
 
+@pytest.mark.on_postgres
 async def test_a_token_family_keeps_its_mode(service: Service) -> None:
     """A refresh does not change `test_token`, and the access tokens of the two modes differ."""
     scene, other_kind = service.scene, {"true": "false", "false": "true"}

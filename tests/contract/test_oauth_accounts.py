@@ -73,6 +73,7 @@ async def test_two_secrets_are_valid_during_a_rotation(scene: Scene) -> None:
     await scene.answer(rotated)
 
 
+@pytest.mark.on_postgres
 async def test_an_email_address_is_unique(scene: Scene) -> None:
     """Case-insensitively; the seller signs in with it."""
 
@@ -93,6 +94,7 @@ async def test_an_email_address_is_unique(scene: Scene) -> None:
     }
 
 
+@pytest.mark.on_postgres
 async def test_a_seller_changes(scene: Scene) -> None:
     """Name, address and password; an address of another seller is refused."""
     other = await make_scene(scene.database)

@@ -74,6 +74,7 @@ async def test_a_suspended_client_stops_at_once(scene: Scene) -> None:
     assert known(scene)
 
 
+@pytest.mark.on_postgres
 async def test_a_secret_expires_on_time(scene: Scene) -> None:
     """A secret with an expiry is looked up again, is valid until then and refused afterwards, whatever the clock."""
     tokens, secret_id = await scene.tokens(), await the_secret(scene)

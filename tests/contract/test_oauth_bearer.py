@@ -145,6 +145,7 @@ async def test_a_withdrawn_authorization_stops_at_once(scene: Scene, bearers: Be
     assert await scene.refusal(scene.exchange(code)) == ("unauthorized_client", "authorization withdrawn")
 
 
+@pytest.mark.on_postgres
 async def test_suspension_stops_tokens_and_resumption_restores_them(scene: Scene, bearers: Bearers) -> None:
     """A suspended seller or application gets 403 at once; its tokens are valid again afterwards."""
     token = (await scene.tokens())["access_token"]

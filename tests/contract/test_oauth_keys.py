@@ -66,6 +66,7 @@ async def version_of_newest(service: Service) -> int:
     return version
 
 
+@pytest.mark.on_postgres
 async def test_a_key_is_rotated(first: Service, tmp_path: Path) -> None:
     """An added key changes nothing; after its activation tokens of the old key are still returned byte for byte."""
     exchanged = await post(first, first.scene.exchange(await first.scene.code()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import urllib.parse
 from typing import Any
 
-import pytest
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
 from paydesk.api import OPERATIONS
@@ -13,8 +12,6 @@ from paydesk.oauth import handlers, scopes
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from service import Reply, Service, running
-
-pytestmark = pytest.mark.sqlite_alone
 
 PATH = "/.well-known/oauth-authorization-server"
 PUBLIC_URL = "https://pay.example"

@@ -171,6 +171,7 @@ def check_outcome(outcome: Outcome, move: Move | None) -> None:
         assert outcome is None or (isinstance(outcome, Answer) and outcome.body == {})
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.name)
 async def test_every_event_in_every_state_follows_the_table(database: Database, event: Event) -> None:
     """The family moves only as the table has it, with the response and the reason of the table."""

@@ -14,8 +14,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, order_body, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 READ, WRITE = "/terminals/v1/list", "/v1/orders"
 REMEMBERS_SECONDS = 600.0
 """Longer than a test: what holds at once holds because memory was dropped."""

@@ -23,8 +23,6 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from service import Reply, Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 BEHIND_A_PROXY = Settings(trusted_proxies=("127.0.0.1",))
 HOME, NEIGHBOUR, ELSEWHERE = "198.51.100.1", "198.51.100.2", "203.0.113.9"
 RATES = ClientRates(pair_per_minute=3, address_per_minute=6, requests_per_second=10, requests_burst=20)

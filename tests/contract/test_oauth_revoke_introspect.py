@@ -15,8 +15,6 @@ from paydesk.operation import Handler
 from paydesk.storage.database import Database
 from service import running
 
-pytestmark = pytest.mark.sqlite_alone
-
 INACTIVE = {"active": False}
 NOBODYS = "TG-" + "0" * 40 + "-1160535239"
 NOBODYS_ACCESS_TOKEN = "APP_USR-3676047501096810-091211-" + "0" * 32 + "-1160535239"

@@ -169,6 +169,7 @@ async def exchanged(service: Service, code: str, **parameters: Any) -> Reply:
     )
 
 
+@pytest.mark.on_postgres
 async def test_consent_page_says_that_the_application_is_for_tests(service: Service) -> None:
     """In every language, and only while the setting is on, which decides about the seller's code."""
     owner, seller = await operator(service), await browser(service)

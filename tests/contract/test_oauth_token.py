@@ -119,6 +119,7 @@ async def test_a_retry_answers_the_same_tokens(scene: Scene) -> None:
     assert await scene.answer(scene.refresh(first["refresh_token"])) == {**second, "expires_in": 15_552_000 - 86_400}
 
 
+@pytest.mark.on_postgres
 async def test_a_retry_after_expiry_has_expires_in_0(scene: Scene) -> None:
     """A used token retried after its successor's expiry still returns it."""
     first = await scene.tokens()
@@ -217,6 +218,7 @@ async def test_a_failed_exchange_leaves_the_code_valid(scene: Scene) -> None:
     await scene.answer(scene.refresh(body["refresh_token"]))
 
 
+@pytest.mark.on_postgres
 async def test_a_credential_refused_as_expired_stays_expired(scene: Scene) -> None:
     """Also if the clock is set back: a code, a refresh token and a client secret."""
     now_ms = scene.clock.now_ms()

@@ -13,8 +13,6 @@ from paydesk.oauth.errors import OAUTH_ERRORS
 from paydesk.oauth.operations import TOKEN
 from paydesk.storage.database import Database
 
-pytestmark = pytest.mark.sqlite_alone
-
 Body = dict[str, Any]
 Spoil = Callable[[Scene, Body], Awaitable[Body]]
 """Makes one fault: in the body, or in what the database says."""

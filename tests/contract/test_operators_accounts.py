@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from operator_calls import Operator, audited, operator
 from service import Service
 
 ANA = {"name": "Ana", "role": "support"}
 
 
+@pytest.mark.on_postgres
 async def test_owner_adds_and_revokes_operators(service: Service) -> None:
     """The token works until it is revoked, and is in no list and no audit entry."""
     owner = await operator(service)
@@ -46,6 +49,7 @@ async def test_only_owners_add_and_revoke_operators(service: Service) -> None:
     assert await audited(service) == []
 
 
+@pytest.mark.on_postgres
 async def test_owner_can_revoke_own_token_while_there_is_another_owner(service: Service) -> None:
     """The audit trail names the owner as the author."""
     owner, _ = await operator(service), await operator(service)
@@ -103,6 +107,7 @@ async def test_owner_who_cannot_sign_in_is_not_the_last_one(service: Service) ->
     await owner.did("POST", f"{path}/revoke")
 
 
+@pytest.mark.on_postgres
 async def test_operator_without_changes_is_deleted(service: Service) -> None:
     """The token is refused, and what others did to the operator stays in the audit trail."""
     owner = await operator(service)

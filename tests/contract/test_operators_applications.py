@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from oauth_scene import REDIRECT_URI
 from operator_calls import Operator, audited, operator
 from page_scene import browser
@@ -212,6 +214,7 @@ async def test_old_secret_stays_valid_for_the_overlap(database: Database) -> Non
         assert not any(secret in str([list(row) for row in rows]) for secret in (first, second))
 
 
+@pytest.mark.on_postgres
 async def test_rotation_without_overlap_keeps_other_secrets(service: Service) -> None:
     """The body is optional; a second rotation never extends an earlier expiry."""
     owner = await operator(service)
@@ -320,6 +323,7 @@ async def test_code_for_removed_redirect_uri_is_refused(service: Service) -> Non
     assert (await service.request("POST", "/oauth/token", exchange, token=None)).status == 200
 
 
+@pytest.mark.on_postgres
 async def test_support_cannot_change_applications(service: Service) -> None:
     """Support reads; the role operator may make every change here."""
     owner, support, other = [await operator(service, role) for role in ("owner", "support", "operator")]
@@ -367,6 +371,7 @@ async def test_unknown_application_returns_404(service: Service) -> None:
     assert await audited(service) == []
 
 
+@pytest.mark.on_postgres
 async def test_audit_trail_has_canonical_ids(service: Service) -> None:
     """Leading zeros in a path do not reach the audit trail."""
     owner = await operator(service)

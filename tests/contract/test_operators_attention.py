@@ -161,6 +161,7 @@ async def test_a_failing_subscription_needs_a_person(database: Database) -> None
         assert await items(desk) == []
 
 
+@pytest.mark.on_postgres
 async def test_a_print_action_that_holds_a_terminal_needs_a_person(database: Database) -> None:
     """After a minute; money comes first."""
     clock = MovableClock()

@@ -15,6 +15,7 @@ async def _stores(one: Operator, seller_id: int, *names: str) -> list[str]:
     return [str(store["store_id"]) for store in made]
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("role", ROLES)
 async def test_every_role_reads_the_trail(service: Service, role: str) -> None:
     """Each entry has its author, address, subject, and the values before and after."""
@@ -32,6 +33,7 @@ async def test_every_role_reads_the_trail(service: Service, role: str) -> None:
     assert changed["created_date"].endswith("Z")
 
 
+@pytest.mark.on_postgres
 async def test_trail_is_filtered_and_paged(service: Service) -> None:
     """By author, by subject, and by both; an author who was deleted has no name."""
     one, other = await operator(service), await operator(service, "operator")
@@ -63,6 +65,7 @@ async def test_trail_is_filtered_and_paged(service: Service) -> None:
     assert len(await audited(service)) == len(everything), "reading leaves no entry"
 
 
+@pytest.mark.on_postgres
 async def test_invalid_filters_are_refused(service: Service) -> None:
     """An author who is no id, a subject that is too long or has control characters, and a cursor of another list."""
     one = await operator(service)

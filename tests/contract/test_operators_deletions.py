@@ -56,6 +56,7 @@ def test_everything_created_can_be_deleted() -> None:
         ), f"{noun} is created, but not deleted"
 
 
+@pytest.mark.on_postgres
 async def test_unused_application_is_deleted(service: Service, owner: Operator) -> None:
     """With its secrets, of which no cache keeps any; it is gone then."""
     made = await owner.did("POST", "applications", APPLICATION)
@@ -84,6 +85,7 @@ async def subscribed(service: Service, application_id: int) -> str:
     return made.subscription_id
 
 
+@pytest.mark.on_postgres
 async def test_used_application_is_not_deleted(service: Service, owner: Operator) -> None:
     """By a subscription, a grant or an order, numbered in its feed or not; each is named with what to do."""
     application_id = service.scene.application.application_id
@@ -108,6 +110,7 @@ async def test_used_application_is_not_deleted(service: Service, owner: Operator
     assert not [line for line in await audited(service) if line.action == "applications.delete"]
 
 
+@pytest.mark.on_postgres
 async def test_application_with_withdrawn_grants_is_deleted(service: Service, owner: Operator) -> None:
     """The grants are still listed; every invariant holds."""
     other = await other_application(service)
@@ -128,6 +131,7 @@ async def grants_of(owner: Operator, client_id: str) -> list[str]:
     return [one["id"] for one in (await owner.did("GET", "grants"))["data"] if one["client_id"] == client_id]
 
 
+@pytest.mark.on_postgres
 async def test_unused_seller_is_deleted(service: Service, owner: Operator) -> None:
     """With what an ended authorization and a deleted terminal left behind: no row of the seller stays."""
     made = await owner.did("POST", "sellers", SELLER)
@@ -146,6 +150,7 @@ async def test_unused_seller_is_deleted(service: Service, owner: Operator) -> No
     await owner.did("POST", "sellers", SELLER)
 
 
+@pytest.mark.on_postgres
 async def test_used_seller_is_not_deleted(service: Service, owner: Operator) -> None:
     """By terminals, stores, grants and orders; once only orders are left, suspend is the advice."""
     terminal = await service.terminal()
@@ -159,6 +164,7 @@ async def test_used_seller_is_not_deleted(service: Service, owner: Operator) -> 
     assert (await service.get(order_id))["status"] == "created"
 
 
+@pytest.mark.on_postgres
 async def test_seller_with_a_withdrawn_grant_leaves_no_rows(service: Service, owner: Operator) -> None:
     """Tokens, codes and events of the consent go with the seller, and the tokens are refused."""
     other = await other_seller(service)
@@ -181,6 +187,7 @@ async def empty(owner: Operator, seller_id: int) -> None:
             assert (await owner.ask("DELETE", f"{noun}/{one[name]}{query}")).status == 204
 
 
+@pytest.mark.on_postgres
 async def test_support_deletes_nothing(service: Service) -> None:
     """Every deletion is refused with 403."""
     support = await operator(service, "support")
@@ -188,6 +195,7 @@ async def test_support_deletes_nothing(service: Service) -> None:
         assert await support.refused("DELETE", path) == (403, "forbidden")
 
 
+@pytest.mark.on_postgres
 async def test_deleted_seller_is_signed_out(service: Service, owner: Operator) -> None:
     """A form of an open page is refused; the service does not fail."""
     seller = await browser(service)

@@ -124,6 +124,7 @@ async def test_delivery_has_notification_and_attempts(database: Database) -> Non
         ]
 
 
+@pytest.mark.on_postgres
 async def test_consent_delivery_has_notification(database: Database) -> None:
     """The delivery of an application's authorization names the application instead of an order."""
     async with running(database, workers=False) as service:
@@ -331,6 +332,7 @@ async def test_replay_of_subscription_with_sellers(database: Database, monkeypat
         assert (await one.row(mine))[0] == "pending"
 
 
+@pytest.mark.on_postgres
 async def test_replay_since(database: Database, clock: MovableClock) -> None:
     """Only deliveries created from that time on, of an order and of a subscription."""
     clock.freeze()
@@ -346,6 +348,7 @@ async def test_replay_since(database: Database, clock: MovableClock) -> None:
         assert await one.replay(order=early_order, since="2020-01-31") == 1
 
 
+@pytest.mark.on_postgres
 async def test_replay_to_paused_subscription_waits(database: Database) -> None:
     """The deliveries are pending, and due when it is resumed."""
     async with desk(database) as one:

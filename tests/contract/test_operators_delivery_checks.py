@@ -58,6 +58,7 @@ async def sent(database: Database, role: str = "viewer") -> AsyncIterator[Sent]:
         yield Sent(service, one, delivery["id"], subscription_id, secret, request, body)
 
 
+@pytest.mark.on_postgres
 async def test_attempt_is_explained(database: Database) -> None:
     """Without headers: what was signed, with which secret. The answer has no secret, and nothing is audited."""
     async with sent(database) as scene:
@@ -120,6 +121,7 @@ async def test_missing_header_is_named(database: Database) -> None:
         assert checked["signatures"][0]["reasons"] == ["The header X-Signature is missing."]
 
 
+@pytest.mark.on_postgres
 async def test_dropped_secret_explains_but_is_not_valid(database: Database) -> None:
     """What was sent with it stays explained; a receiver must not accept it any more."""
     async with sent(database, "owner") as scene:
@@ -151,7 +153,6 @@ async def test_secrets_in_what_was_received_are_masked(database: Database) -> No
         ({"headers": {"X-Signature": "a"}, "url": "http://[1"}, "'$.url' - must be a URL"),
     ],
 )
-@pytest.mark.sqlite_alone
 async def test_invalid_check_is_refused(database: Database, body: dict[str, Any], rule: str) -> None:
     """With what must be sent instead."""
     async with sent(database) as scene:

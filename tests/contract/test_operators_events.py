@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from operator_calls import operator
 from service import Service
 
 
+@pytest.mark.on_postgres
 async def test_event_has_fields_of_unreadable_result(service: Service) -> None:
     """The event has the field names of a JSON object, and length and digest of anything else."""
     device, person = await service.device(await service.terminal()), await operator(service, "support")

@@ -40,6 +40,7 @@ async def exported(desk: Operator, query: str = "", path: str = "") -> tuple[lis
     return list(csv.DictReader(io.StringIO(text, newline=""))), link and link[1]
 
 
+@pytest.mark.on_postgres
 async def test_orders_are_exported_as_csv(database: Database) -> None:
     """With amounts, card and payer; the filters are those of the list."""
     async with running(database, workers=False) as service:
@@ -69,6 +70,7 @@ async def test_orders_are_exported_as_csv(database: Database) -> None:
         assert await exported(desk, "live=true") == ([], None)
 
 
+@pytest.mark.on_postgres
 async def test_export_is_in_the_audit_trail(database: Database) -> None:
     """Of every role: who, the filters without the buyer's address, and how many orders; a refused one is not."""
     async with running(database, workers=False) as service:
@@ -84,6 +86,7 @@ async def test_export_is_in_the_audit_trail(database: Database) -> None:
     assert "shop.example" not in str(second)
 
 
+@pytest.mark.on_postgres
 async def test_more_orders_follow_a_link(database: Database) -> None:
     """Each order is in one part; the filters stay."""
     async with running(database, workers=False) as service:
@@ -99,7 +102,6 @@ async def test_more_orders_follow_a_link(database: Database) -> None:
 
 
 @pytest.mark.parametrize("query", ["limit=10001", "limit=0", "status=open", "after=x", "since=x"])
-@pytest.mark.sqlite_alone
 async def test_invalid_parameters_return_400(database: Database, query: str) -> None:
     """As for the list."""
     async with running(database, workers=False) as service:
@@ -122,6 +124,7 @@ def test_a_cell_is_no_formula(value: Any, shown: Any) -> None:
     assert harmless(value) == shown
 
 
+@pytest.mark.on_postgres
 async def test_commands(database: Database, tmp_path: Path) -> None:
     """`paydesk orders export`, `search`, `figures` and `attention`."""
     async with running(database, workers=False) as service:

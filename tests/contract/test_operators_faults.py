@@ -47,6 +47,7 @@ async def shown(owner: Operator, subscription_id: str) -> Any:
     return one.get("fault")
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_fault_is_set_shown_and_cleared(database: Database, kind: str) -> None:
     """Fields that were not sent have their defaults; a delay is shown if the kind has one."""
@@ -84,7 +85,6 @@ async def test_changes_of_faults_are_audited(database: Database) -> None:
         ]
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -143,7 +143,6 @@ async def test_who_may_not_set_a_fault_and_where_there_is_none(database: Databas
         await set_fault(owner, consents, "drop")
 
 
-@pytest.mark.sqlite_alone
 async def test_there_are_no_faults_in_production(service: Service) -> None:
     """The paths do not exist there, also with a valid token."""
     owner = await operator(service)
@@ -194,7 +193,6 @@ async def ends(owner: Operator, order_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["twice", "out_of_order", "bad_signature", "old_timestamp", "drop", "late"])
-@pytest.mark.sqlite_alone
 async def test_the_demo_inbox_shows_the_fault(database: Database, kind: str) -> None:
     """A payment on a virtual terminal, with a fault on every second notification."""
     async with playing(database) as service:
@@ -300,7 +298,6 @@ async def test_before_answer_does_not_wait_for_a_receiver_that_fails(database: D
         assert seconds < 3
 
 
-@pytest.mark.sqlite_alone
 async def test_before_answer_waits_five_seconds_at_most(database: Database) -> None:
     """A receiver that does not answer lets no order fail. A repeated request gets the stored response."""
     async with shop(database) as one:
@@ -323,6 +320,7 @@ async def test_before_answer_waits_five_seconds_at_most(database: Database) -> N
         release.set()
 
 
+@pytest.mark.on_postgres
 async def test_before_answer_ignores_refusals_and_paused_subscriptions(database: Database) -> None:
     """What sends no notification does not wait for one."""
     async with shop(database) as one:
@@ -335,6 +333,7 @@ async def test_before_answer_ignores_refusals_and_paused_subscriptions(database:
         assert time.monotonic() - began < 3
 
 
+@pytest.mark.on_postgres
 async def test_other_faults_do_not_delay_the_response(database: Database) -> None:
     """Nor does the fault of a subscription that does not hear of the order."""
     async with shop(database, slowly) as one:

@@ -28,6 +28,7 @@ async def decline(service: Service) -> None:
     assert declined.status == 200
 
 
+@pytest.mark.on_postgres
 async def test_figures_of_a_day(database: Database) -> None:
     """Numbers by status and hour, amounts by currency, approval rate and median; of test orders or live orders."""
     clock = MovableClock()
@@ -71,7 +72,6 @@ async def test_figures_of_a_day(database: Database) -> None:
     "query",
     ["day=today", "day=2026-13-01", "day=2026-01-31T00:00:00Z", "day=0001-01-01", "day=1969-12-31", "day=", "live=1"],
 )
-@pytest.mark.sqlite_alone
 async def test_invalid_parameters_return_400(service: Service, query: str) -> None:
     """A day is a date; `live` is true or false."""
     desk = await operator(service, "support")

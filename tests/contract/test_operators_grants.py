@@ -117,6 +117,7 @@ async def test_list_has_application_scope_and_dates(desk: Desk) -> None:
     assert (await desk.request("GET", "?seller=x")).code == "property_value"
 
 
+@pytest.mark.on_postgres
 async def test_one_grant_is_shown(desk: Desk) -> None:
     """As in the list; an id in lower case is the same, and an unknown one is refused."""
     listed = (await desk.request("GET")).body["data"]
@@ -127,6 +128,7 @@ async def test_one_grant_is_shown(desk: Desk) -> None:
     assert (await desk.request("GET", "/x")).status == 400
 
 
+@pytest.mark.on_postgres
 async def test_list_of_an_application_and_by_status(desk: Desk) -> None:
     """`application` and `status` choose rows, alone and together, on pages of any size; other values are refused."""
     service = desk.service

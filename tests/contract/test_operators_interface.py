@@ -11,8 +11,6 @@ from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 APPLICATION = {"name": "Shop", "redirect_uris": ["https://shop.example/callback"]}
 SELLER = {"email": "ana@shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
 

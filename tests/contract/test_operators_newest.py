@@ -71,6 +71,7 @@ async def scene(service: Service) -> tuple[Operator, list[int]]:
     return await operator(service, "support"), [service.seller_id, *(other.seller_id for other in others)]
 
 
+@pytest.mark.on_postgres
 async def test_deliveries_are_listed_newest_first(database: Database) -> None:
     """By time over all sellers, of one, and with filters, on pages of any size; equal times keep one order."""
     async with running(database, workers=False) as service:
@@ -89,6 +90,7 @@ async def test_deliveries_are_listed_newest_first(database: Database) -> None:
         assert await ids(desk, "deliveries?seller=1", 4) == []
 
 
+@pytest.mark.on_postgres
 async def test_page_after_cursor_has_no_newer_delivery(database: Database) -> None:
     """Deliveries that are created meanwhile do not move the pages that follow."""
     async with running(database, workers=False) as service:
@@ -104,6 +106,7 @@ async def test_page_after_cursor_has_no_newer_delivery(database: Database) -> No
         assert (await ids(desk, "deliveries?", 200))[0] == late[1]
 
 
+@pytest.mark.on_postgres
 async def test_delivery_has_action_and_url(database: Database) -> None:
     """The action of the notification, and the subscription's URL with secrets masked."""
     async with running(database, workers=False) as service:
@@ -113,6 +116,7 @@ async def test_delivery_has_action_and_url(database: Database) -> None:
             assert (one["action"], one["url"]) == ("order.processed", "https://8.8.8.8/hooks?token=***")
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("noun", "sql", "prefix"),
     [("refunds", REFUND, "REF"), ("inquiries", INQUIRY, "ORD"), ("reversals", REVERSAL, "")],
@@ -137,6 +141,7 @@ async def test_outcomes_are_listed_newest_first(database: Database, noun: str, s
         assert await ids(desk, f"{noun}?seller={sellers[0]}", 2) == own
 
 
+@pytest.mark.on_postgres
 async def test_events_are_listed_newest_first(database: Database, clock: MovableClock) -> None:
     """Page by page."""
     async with running(database, workers=False, clock=clock) as service:
@@ -152,7 +157,6 @@ async def test_events_are_listed_newest_first(database: Database, clock: Movable
 
 
 @pytest.mark.parametrize("after", ["1", "1.2", "x.1.2", "1.x.y", "99999999999999999999.1.y", "1.2.%00", ""])
-@pytest.mark.sqlite_alone
 async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after: str) -> None:
     """A cursor is the `next` of a page."""
     desk = await operator(service, "support")
@@ -160,7 +164,6 @@ async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after:
 
 
 @pytest.mark.parametrize("noun", ["orders", "refunds", "reversals", "inquiries"])
-@pytest.mark.sqlite_alone
 async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun: str) -> None:
     """The same for lists whose cursor is an id and a seller. A point in the id is not an error: no id follows it."""
     desk = await operator(service, "support")
@@ -169,6 +172,7 @@ async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun:
     assert await desk.did("GET", f"{noun}?after=1.2.3") == {"data": []}
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("rows_min", [1, 2])
 async def test_rows_of_sellers_are_read_in_parts(
     database: Database, rows_min: int, monkeypatch: pytest.MonkeyPatch

@@ -92,6 +92,7 @@ async def test_order_at_its_terminal_needs_the_extra_header(service: Service) ->
     assert (await only_audited(service)).after["payment_status_detail"] == "cancellation_requested"
 
 
+@pytest.mark.on_postgres
 async def test_whole_refund_and_part(service: Service) -> None:
     """The audit trail has each refund's id, its amount and the reason; the order is refunded once all is."""
     person, order_id = await operator(service), await paid(service)
@@ -144,6 +145,7 @@ async def test_concurrent_requests_with_one_key_have_one_effect(service: Service
     assert len(await audited(service)) == 1
 
 
+@pytest.mark.on_postgres
 async def test_concurrent_refunds_never_exceed_the_payment(service: Service) -> None:
     """Of an operator and of the application, each with a key of its own."""
     person, order_id = await operator(service), await paid(service)

@@ -18,6 +18,7 @@ SELECT seller_id, delivery_id, CAST($2 AS bigint), CAST($3 AS bigint), 17, CAST(
 REFUSED = {"number": 2, "date": "1970-01-01T00:00:02.000Z", "duration_ms": 17}
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(("status", "error"), [(503, None), (None, "connection refused"), (200, None)])
 async def test_delivery_has_its_last_attempt(database: Database, status: int | None, error: str | None) -> None:
     """The last by number: the time when it began, and the status or the error; never what the receiver answered."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import pytest
+
 from authorize_scene import at_terminal as take_order
 from authorize_scene import authorize, service_device, watched
 from operator_calls import operator
@@ -113,6 +115,7 @@ async def test_inquiry_and_its_resolution_are_shown(database: Database, clock: M
     assert [one["verdict"] for one in document["results"]] == ["taken", "late_approval"]
 
 
+@pytest.mark.on_postgres
 async def test_refund_names_the_operator_and_the_reason(database: Database) -> None:
     """A refund of the application has none."""
     async with running(database, workers=False) as service:

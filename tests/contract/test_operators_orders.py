@@ -47,6 +47,7 @@ async def test_orders_are_listed_newest_first(database: Database) -> None:
         assert found == newest_first
 
 
+@pytest.mark.on_postgres
 async def test_orders_are_filtered(database: Database) -> None:
     """By status, terminal and reference, alone and combined."""
     clock = MovableClock()
@@ -77,6 +78,7 @@ async def test_orders_are_filtered(database: Database) -> None:
         )
 
 
+@pytest.mark.on_postgres
 async def test_orders_are_filtered_by_card_payer_application_kind_and_time(database: Database) -> None:
     """Alone and combined; a date includes its whole day."""
     clock = MovableClock()
@@ -127,6 +129,7 @@ async def test_orders_are_filtered_by_card_payer_application_kind_and_time(datab
         assert found == ids[1:]
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("outcome", ["approved", "declined"])
 async def test_orders_are_found_by_the_last_digits_of_their_card(database: Database, outcome: str) -> None:
     """Whether it paid or was declined; the list shows them."""

@@ -86,6 +86,7 @@ async def test_email_belongs_to_one_operator(service: Service) -> None:
         assert (await owner.ask("POST", "operators", {**EVA, "email": email})).status == 400, email
 
 
+@pytest.mark.on_postgres
 async def test_link_sets_the_password_once(service: Service) -> None:
     """The operator is then signed in; the link is not valid any more; the audit trail has no password."""
     owner = await operator(service)
@@ -125,6 +126,7 @@ async def test_link_expires_after_a_day(service: Service, clock: MovableClock) -
     assert (await eva.get("/console/password?link=x")).status == 410
 
 
+@pytest.mark.on_postgres
 async def test_newer_link_replaces_older_ones(service: Service) -> None:
     """Setting the password with it ends all sessions, and the operator's other links."""
     owner = await operator(service)
@@ -241,6 +243,7 @@ async def test_wrong_own_passwords_are_throttled(database: Database) -> None:
         assert int(reply.headers["retry-after"]) > 0
 
 
+@pytest.mark.on_postgres
 async def test_sessions_are_listed_and_ended(service: Service) -> None:
     """One's own by every role; those of others by owners alone."""
     owner, eva = await operator(service), await make_person(service, "viewer")
@@ -280,6 +283,7 @@ async def test_sessions_are_listed_and_ended(service: Service) -> None:
     assert len(lines) == 3
 
 
+@pytest.mark.on_postgres
 async def test_session_ends_without_use_and_after_12_hours(service: Service, clock: MovableClock) -> None:
     """It stays ended, as if the clock were set back, and is in no list."""
     owner, eva = await operator(service), await make_person(service)
@@ -312,6 +316,7 @@ async def test_revoked_operator_has_no_session(service: Service) -> None:
     assert ended == []
 
 
+@pytest.mark.on_postgres
 async def test_deleted_operator_leaves_nothing(service: Service) -> None:
     """Neither sessions nor links."""
     owner = await operator(service)
@@ -322,6 +327,7 @@ async def test_deleted_operator_leaves_nothing(service: Service) -> None:
         assert await service.scene.value(f"SELECT COUNT(*) FROM {table}") == 0
 
 
+@pytest.mark.on_postgres
 async def test_viewers_only_read(service: Service) -> None:
     """They change nothing and send nothing again; support sends again."""
     viewer, support = await operator(service, "viewer"), await operator(service, "support")

@@ -42,6 +42,7 @@ async def one_recorded(desk: Operator, query: str) -> dict[str, Any]:
     return whole
 
 
+@pytest.mark.on_postgres
 async def test_a_request_is_recorded_with_its_answer(database: Database) -> None:
     """Soon, with all that a developer needs to understand it; in development with both bodies."""
     async with running(database, development=True, records=True) as service:
@@ -145,6 +146,7 @@ async def test_operators_and_pages_are_not_recorded(database: Database) -> None:
         await recorded(desk, "")
 
 
+@pytest.mark.on_postgres
 async def test_filters_and_pages(database: Database) -> None:
     """Newest first; filters are combined."""
     async with running(database, development=True, records=True) as service:
@@ -203,7 +205,6 @@ async def test_filters_and_pages(database: Database) -> None:
         ("after=%00", "'after'"),
     ],
 )
-@pytest.mark.sqlite_alone
 async def test_malformed_filters_are_refused(database: Database, query: str, detail: str) -> None:
     """The error names the parameter."""
     async with running(database, workers=False) as service:
@@ -213,6 +214,7 @@ async def test_malformed_filters_are_refused(database: Database, query: str, det
         assert detail in reply.details[0]
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("role", ["owner", "operator", "support", "viewer"])
 async def test_every_role_reads(database: Database, role: str) -> None:
     """Without a token it is refused."""

@@ -21,6 +21,7 @@ from service import Device, Reply, Service, approved
 ROUNDS_MAX = 600
 
 
+@pytest.mark.on_postgres
 async def test_resolve_as_declined_fails_the_order(database: Database, clock: MovableClock) -> None:
     """The terminal is free, and the audit trail has the operator and the reason."""
     async with scene(database, clock, None) as (service, device, person):
@@ -44,6 +45,7 @@ async def test_resolve_as_declined_fails_the_order(database: Database, clock: Mo
         assert inquiry["outcome"] == "operator"
 
 
+@pytest.mark.on_postgres
 async def test_resolve_as_approved_processes_the_order(database: Database, clock: MovableClock) -> None:
     """The first late result of the terminal completes the payment; a second one is a late approval."""
     async with scene(database, clock, None) as (service, device, person):
@@ -169,7 +171,6 @@ async def _one_round(service: Service, device: Device, person: Operator, clock: 
     return "terminal"
 
 
-@pytest.mark.sqlite_alone
 async def test_resolve_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """The lists of inquiries, reversals and events show the open work."""
     async with scene(database, clock, None) as (service, device, person):
@@ -204,7 +205,6 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
 
 
 @pytest.mark.parametrize("query", ["reversals?status=lost", "inquiries?open=perhaps"])
-@pytest.mark.sqlite_alone
 async def test_unknown_filter_value_returns_400(service: Service, query: str) -> None:
     """An unknown value does not return the whole list."""
     assert await (await operator(service)).refused("GET", query) == (400, "property_value")

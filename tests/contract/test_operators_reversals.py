@@ -46,6 +46,7 @@ async def of(person: Operator, order_id: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.on_postgres
 async def test_resolve_ends_the_reversal(database: Database, clock: MovableClock) -> None:
     """The order stays as it is, and the audit trail has the operator and the reason."""
     async with scene(database, clock, None) as (service, device, person):
@@ -207,6 +208,7 @@ async def test_invalid_resolve_request_is_refused(database: Database, clock: Mov
         assert await audited(service) == []
 
 
+@pytest.mark.on_postgres
 async def test_command_of_the_operator_event_works(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """The operator event has the command that resolves the reversal."""
     async with scene(database, clock, None) as (service, device, person):
@@ -224,6 +226,7 @@ async def test_command_of_the_operator_event_works(database: Database, clock: Mo
         assert await typed(person, tmp_path, "reversals", "list", "--status", "pending") == ""
 
 
+@pytest.mark.on_postgres
 async def test_refunds_are_listed_with_attempts(database: Database, clock: MovableClock, tmp_path: Path) -> None:
     """Open refunds have the number of attempts and the next date, ended ones the end date."""
     refunder = Refunder(words=[Unknown("no answer")])

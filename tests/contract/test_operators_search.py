@@ -32,6 +32,7 @@ async def named(desk: Operator, text: str) -> list[tuple[str, str]]:
     return [(hit["type"], hit["id"]) for hit in await found(desk, text)]
 
 
+@pytest.mark.on_postgres
 async def test_an_id_has_one_result(database: Database) -> None:
     """Of an order, its payment and its refund in any case, of a terminal, of a subscription and of a delivery."""
     async with running(database, workers=False, development=True) as service:
@@ -59,6 +60,7 @@ async def test_an_id_has_one_result(database: Database) -> None:
         assert await named(desk, delivery_id) == [("delivery", delivery_id)]
 
 
+@pytest.mark.on_postgres
 async def test_orders_are_found_by_what_an_operator_knows_of_them(database: Database) -> None:
     """By reference, acquirer's reference, last digits and payer; newest first, of all sellers, each once."""
     async with running(database, workers=False) as service:
@@ -134,6 +136,7 @@ async def test_the_end_of_an_id_is_looked_for_among_the_newest_orders(
         assert await named(desk, older) == [("order", older)]
 
 
+@pytest.mark.on_postgres
 async def test_terminals_applications_and_sellers_are_found_by_a_part_of_their_name(database: Database) -> None:
     """In any case; characters of patterns match themselves."""
     async with running(database, workers=False) as service:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
 from paydesk.invariants import check
@@ -83,6 +85,7 @@ async def test_email_is_unique(service: Service) -> None:
     assert (await owner.did("PATCH", path, {"email": "ANA@shop.example"}))["email"] == "ana@shop.example"
 
 
+@pytest.mark.on_postgres
 async def test_concurrent_requests_for_one_email_have_one_winner(service: Service) -> None:
     """Changes and a registration at once; the others return 409."""
     owner = await operator(service)
@@ -155,6 +158,7 @@ COMMON = (
 )
 
 
+@pytest.mark.on_postgres
 async def test_a_common_password_is_refused(service: Service) -> None:
     """At registration and later, with advice; nothing changes."""
     owner = await operator(service)
@@ -205,6 +209,7 @@ async def test_password_with_local_part_of_email_is_refused(service: Service) ->
     await owner.did("POST", f"{path}/password", {"password": "a beast of a password"})
 
 
+@pytest.mark.on_postgres
 async def test_withdraw_all_ends_every_authorization_of_the_seller(service: Service) -> None:
     """Tokens are refused, each application is notified, the audit trail has the ids; other sellers are unaffected."""
     owner, path = await operator(service), f"sellers/{service.seller_id}/password"
@@ -276,6 +281,7 @@ async def test_suspended_seller_is_refused_until_resumed(service: Service) -> No
     assert [line.action for line in await audited(service)] == ["sellers.suspend", "sellers.resume"]
 
 
+@pytest.mark.on_postgres
 async def test_support_cannot_change_sellers(service: Service) -> None:
     """Support reads; the role operator may make every change here."""
     support, other = await operator(service, "support"), await operator(service, "operator")

@@ -162,6 +162,7 @@ async def test_during_a_rotation_both_secrets_sign(database: Database) -> None:
         assert scene.validity(second, receiver.got[1], time.time()) == (True, True)
 
 
+@pytest.mark.on_postgres
 async def test_a_notification_about_a_consent_can_be_sent(database: Database) -> None:
     """Its `data.id` is the seller's."""
     async with scene.receiver() as receiver, desk(database, topic="mp-connect") as one:

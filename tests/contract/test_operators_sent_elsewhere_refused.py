@@ -71,6 +71,7 @@ async def test_an_address_that_is_not_public_is_reported(database: Database) -> 
         assert events[0]["body"]["operator_id"] == one.support.operator_id
 
 
+@pytest.mark.on_postgres
 async def test_a_name_that_moves_after_the_check_is_refused(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

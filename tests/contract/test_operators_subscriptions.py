@@ -66,6 +66,7 @@ async def test_a_new_subscription_is_active_with_one_secret(service: Service, ow
     assert (await owner.did("GET", "subscriptions"))["data"] == [made]
 
 
+@pytest.mark.on_postgres
 async def test_list_is_paged_and_filtered_by_application(service: Service, owner: Operator) -> None:
     """Each subscription once, with its own secrets; deleted ones are not listed."""
     other = (await other_application(service)).scene.application
@@ -109,7 +110,6 @@ async def test_only_the_fields_that_are_sent_change(service: Service, owner: Ope
     ]
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -146,7 +146,6 @@ async def test_an_invalid_change_changes_nothing(service: Service, owner: Operat
     assert [line.action for line in await audited(service)] == ["subscriptions.create"]
 
 
-@pytest.mark.sqlite_alone
 async def test_actions_of_a_change_are_those_of_the_topic(owner: Operator) -> None:
     """A subscription to consents takes their actions alone."""
     made = await subscribed(owner, topic="mp-connect")
@@ -174,6 +173,7 @@ async def test_pause_and_resume_can_be_repeated(service: Service, owner: Operato
     ]
 
 
+@pytest.mark.on_postgres
 async def test_a_failing_subscription_shows_since_when(service: Service, owner: Operator) -> None:
     """Until its URL changes: the new one has not failed."""
     made = await subscribed(owner)
@@ -207,7 +207,6 @@ async def test_a_deleted_subscription_is_gone(service: Service, owner: Operator)
     assert (line.subject, line.before, line.after) == (made["id"], made, None)
 
 
-@pytest.mark.sqlite_alone
 async def test_unknown_and_malformed_ids_are_refused(owner: Operator) -> None:
     """Also in a path with a secret, whose subscription is not the last part."""
     made = await subscribed(owner)
@@ -321,6 +320,7 @@ async def test_a_secret_is_made_with_the_active_key(database: Database) -> None:
         assert [tuple(row) for row in rows] == [(1, 1), (2, 2)]
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("state", ["waiting", "paused", "failing"])
 async def test_deletion_withdraws_what_is_pending_at_once(
     service: Service, owner: Operator, clock: MovableClock, monkeypatch: pytest.MonkeyPatch, state: str

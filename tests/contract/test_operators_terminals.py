@@ -84,6 +84,7 @@ async def test_terminals_are_filtered(service: Service, owner: Operator) -> None
         assert await owner.refused("GET", f"terminals?{query}") == (400, "property_value")
 
 
+@pytest.mark.on_postgres
 async def test_terminal_is_changed(service: Service, owner: Operator) -> None:
     """Only the fields sent; the answer is the terminal as in the list; each change is audited once."""
     terminal, pos = await service.terminal(), await new_pos(owner)
@@ -119,6 +120,7 @@ async def test_terminal_is_changed(service: Service, owner: Operator) -> None:
     }
 
 
+@pytest.mark.on_postgres
 async def test_terminal_moves_to_a_pos_of_its_own(service: Service, owner: Operator) -> None:
     """With a store alone; the second time to the one that it has there; in a third store with a number."""
     terminal = await service.terminal()
@@ -145,7 +147,6 @@ async def test_second_terminal_in_pdv_is_refused(service: Service, owner: Operat
     await owner.did("PATCH", f"terminals/{other.id}", to_pdv)
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -250,6 +251,7 @@ async def test_revoke_ends_the_token_alone(service: Service, owner: Operator) ->
     assert [line.action for line in await audited(service)] == ["terminals.revoke"]
 
 
+@pytest.mark.on_postgres
 async def test_serial_in_lower_case_is_found_as_it_is(service: Service, owner: Operator) -> None:
     """Serials are case-sensitive; models have no lower case."""
     for terminal_id in ("M__aB-1", "M__AB-1"):
@@ -261,6 +263,7 @@ async def test_serial_in_lower_case_is_found_as_it_is(service: Service, owner: O
     assert await owner.refused("DELETE", "terminals/nonsense") == (400, "invalid_path_param")
 
 
+@pytest.mark.on_postgres
 async def test_store_and_pos_are_changed(service: Service, owner: Operator) -> None:
     """The answers are as in the lists; an external id of another point of sale is refused."""
     pos, other = await new_pos(owner), await new_pos(owner)
@@ -299,6 +302,7 @@ async def test_store_and_pos_in_use_are_not_deleted(service: Service, owner: Ope
     assert sorted(line.action for line in await audited(service)) == ["pos.delete", "stores.delete", "terminals.delete"]
 
 
+@pytest.mark.on_postgres
 async def test_seller_is_needed_where_ids_are_the_same(service: Service, owner: Operator) -> None:
     """Ids are unique per seller only."""
     foreign = await other_seller(service)
@@ -311,7 +315,6 @@ async def test_seller_is_needed_where_ids_are_the_same(service: Service, owner: 
         assert (await owner.ask("PATCH", path, {"name": "Mine"})).body["seller_id"] == service.seller_id
 
 
-@pytest.mark.sqlite_alone
 async def test_support_changes_nothing(service: Service) -> None:
     """Every change is refused with 403."""
     support, terminal = await operator(service, "support"), await service.terminal()

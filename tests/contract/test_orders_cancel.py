@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from accounts import other_application, other_seller
 from service import Device, Service
 
@@ -123,6 +125,7 @@ async def test_cancel_after_authorization_is_recorded_without_effect(service: Se
     assert (await service.get(order_id))["status"] == "processed"
 
 
+@pytest.mark.on_postgres
 async def test_cancel_of_an_unknown_outcome_returns_409(service: Service) -> None:
     """The details say how the order will end."""
     device, order_id = await _at_terminal(service)
@@ -136,6 +139,7 @@ async def test_cancel_of_an_unknown_outcome_returns_409(service: Service) -> Non
         ]
 
 
+@pytest.mark.on_postgres
 async def test_cancel_of_a_processed_order_returns_409(service: Service) -> None:
     """A paid order is refunded, not canceled."""
     device, order_id = await _at_terminal(service)

@@ -195,6 +195,7 @@ async def test_another_sellers_terminal_returns_403(service: Service) -> None:
     )
 
 
+@pytest.mark.on_postgres
 async def test_a_terminal_of_the_other_mode_is_explained_to_its_own_seller(service: Service) -> None:
     """403 that says which kind of token the terminal takes, and where to get one."""
     virtual = await service.terminal(terminal_id=_virtual_id())
@@ -227,6 +228,7 @@ async def test_a_self_service_terminal_accepts_orders(service: Service) -> None:
     assert (await service.create(await service.terminal(mode="SELF_SERVICE"))).status == 201
 
 
+@pytest.mark.on_postgres
 async def test_the_conflicting_order_is_named_to_its_own_application(service: Service) -> None:
     """A second order on a terminal is rejected; another application does not learn the first one's id."""
     terminal = await service.terminal()

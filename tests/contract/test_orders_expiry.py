@@ -86,6 +86,7 @@ async def test_an_order_at_its_terminal_expires_too(service: Service, clock: Mov
     assert (late.status, late.code) == (409, "order_canceled")
 
 
+@pytest.mark.on_postgres
 async def test_no_expiry_after_authorization_is_permitted(service: Service, clock: MovableClock) -> None:
     """A later approval processes the order."""
     terminal = await service.terminal()

@@ -17,8 +17,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, order_body, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 Path = tuple[str | int, ...]
 AMOUNT: Path = ("transactions", "payments", 0, "amount")
 PAYMENT_METHOD: Path = ("transactions", "payments", 0, "payment_method")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from accounts import other_application, other_seller
 from service import Service
 
 UNKNOWN = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 
 
+@pytest.mark.on_postgres
 async def test_get_returns_what_create_returned(service: Service) -> None:
     """Byte for byte, until the order changes."""
     created = await service.create(await service.terminal())
@@ -15,6 +18,7 @@ async def test_get_returns_what_create_returned(service: Service) -> None:
     assert (got.status, got.raw) == (200, created.raw)
 
 
+@pytest.mark.on_postgres
 async def test_get_ignores_the_case_of_the_id(service: Service) -> None:
     """Notifications have lower-case ids; the response has the canonical one."""
     order_id = (await service.create(await service.terminal())).body["id"]
@@ -22,6 +26,7 @@ async def test_get_ignores_the_case_of_the_id(service: Service) -> None:
         assert (await service.get(written))["id"] == order_id
 
 
+@pytest.mark.on_postgres
 async def test_every_application_of_the_seller_can_read_the_order(service: Service) -> None:
     """It shows which application created it."""
     order_id = (await service.create(await service.terminal())).body["id"]
@@ -29,6 +34,7 @@ async def test_every_application_of_the_seller_can_read_the_order(service: Servi
     assert order["integration_data"]["application_id"] == str(service.scene.application.application_id)
 
 
+@pytest.mark.on_postgres
 async def test_another_sellers_order_returns_404(service: Service) -> None:
     """Also one of the other mode; byte for byte as for an unknown order."""
     order_id = (await service.create(await service.terminal())).body["id"]
@@ -42,6 +48,7 @@ async def test_another_sellers_order_returns_404(service: Service) -> None:
     assert len({reply.raw for reply in replies}) == 1
 
 
+@pytest.mark.on_postgres
 async def test_a_malformed_id_returns_400(service: Service) -> None:
     """Unlike an unknown one."""
     letters = ("%C5%BF", "%C3%9F")  # their upper cases are S and SS
@@ -56,6 +63,7 @@ async def test_a_malformed_id_returns_400(service: Service) -> None:
         assert (reply.status, reply.code) == (400, "invalid_path_param"), order_id
 
 
+@pytest.mark.on_postgres
 async def test_headers_of_other_operations_are_ignored(service: Service) -> None:
     """A content type without a body, and an idempotency key."""
     order_id = (await service.create(await service.terminal())).body["id"]

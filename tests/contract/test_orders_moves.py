@@ -158,6 +158,7 @@ async def _state(service: Service, order_id: str) -> State:
     return State(order["status"], order["status_detail"], order["transactions"]["payments"][0]["status_detail"])
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("path", PATHS)
 async def test_each_request_makes_its_move_or_changes_nothing(database: Database, path: str) -> None:
     """A request that `EXPECTED` does not list is refused with 400, 404 or 409, and the order is as before."""

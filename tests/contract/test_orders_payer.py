@@ -75,6 +75,7 @@ async def test_another_seller_does_not_see_the_email(service: Service) -> None:
     assert (reply.status, EMAIL in reply.raw.decode()) == (404, False)
 
 
+@pytest.mark.on_postgres
 async def test_the_email_is_in_no_notification_event_log_or_message_to_the_terminal(database: Database) -> None:
     """It is stored in the order and in the response under the idempotency key, and nowhere else."""
     stream = io.StringIO()

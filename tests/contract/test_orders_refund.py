@@ -51,6 +51,7 @@ async def test_an_empty_body_equals_no_body(service: Service, data: bytes) -> No
     assert (first.status, again.status, again.raw) == (201, 201, first.raw)
 
 
+@pytest.mark.on_postgres
 async def test_partial_refunds(service: Service) -> None:
     """Amounts are returned as sent; the order is processed until the last part; each is notified."""
     order_id = await paid(service, "10")
@@ -102,6 +103,7 @@ async def test_a_repeated_request_is_replayed(service: Service) -> None:
     assert order["transactions"]["payments"][0]["refunded_amount"] == "10.00"
 
 
+@pytest.mark.on_postgres
 async def test_a_decline_is_stored_under_its_key(service: Service) -> None:
     """409 with the acquirer's reason; the order is unchanged, and another key asks again."""
     order_id = await paid(service, DECLINED)

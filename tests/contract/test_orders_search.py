@@ -56,6 +56,7 @@ async def paid(service: Service, terminal: Terminal, **content: Any) -> str:
     return order_id
 
 
+@pytest.mark.on_postgres
 async def test_search_returns_orders_as_get_does(service: Service) -> None:
     """The whole order, and paging in strings."""
     order = (await service.create(await service.terminal())).body
@@ -66,12 +67,14 @@ async def test_search_returns_orders_as_get_does(service: Service) -> None:
     }
 
 
+@pytest.mark.on_postgres
 async def test_an_empty_result(service: Service) -> None:
     """No orders, no pages."""
     reply = await search(service, external_reference="nobodys")
     assert reply.body == {"data": [], "paging": {"total": "0", "total_pages": "0", "offset": "0", "limit": "50"}}
 
 
+@pytest.mark.on_postgres
 async def test_search_finds_the_latest_write(service: Service) -> None:
     """Created, canceled: found by the next search."""
     terminal = await service.terminal()
@@ -83,6 +86,7 @@ async def test_search_finds_the_latest_write(service: Service) -> None:
         assert len(await found(service)) == number
 
 
+@pytest.mark.on_postgres
 async def test_filters(service: Service) -> None:
     """Each finds the orders with its value; combined, those with all values."""
     first, second = [await service.terminal() for _ in range(2)]
@@ -122,6 +126,7 @@ async def test_filters(service: Service) -> None:
         assert sorted(await found(service, **query)) == sorted(expected), query
 
 
+@pytest.mark.on_postgres
 async def test_dates_are_inclusive(still: Service) -> None:
     """A day begins and ends at midnight UTC; offsets may be escaped or not."""
     clock: Any = still.clock
@@ -157,6 +162,7 @@ async def test_dates_are_inclusive(still: Service) -> None:
     assert await found(still) == [later, second]
 
 
+@pytest.mark.on_postgres
 async def test_orders_of_the_same_millisecond_are_paged_once(still: Service) -> None:
     """In both styles of paging and both directions."""
     clock: Any = still.clock
@@ -178,6 +184,7 @@ async def test_orders_of_the_same_millisecond_are_paged_once(still: Service) -> 
     assert paging == {"total": "7", "total_pages": "1", "offset": "2", "limit": "100"}
 
 
+@pytest.mark.on_postgres
 async def test_search_is_limited_to_the_seller_and_mode(service: Service) -> None:
     """It includes all of the seller's applications."""
     order_id = await canceled(service, await service.terminal())
@@ -192,6 +199,7 @@ async def test_search_is_limited_to_the_seller_and_mode(service: Service) -> Non
     assert live_id not in await found(service)
 
 
+@pytest.mark.on_postgres
 async def test_search_requires_the_scope_read(service: Service) -> None:
     """A token without it gets 403."""
     reply = await service.request("GET", "/v1/orders", token=await with_scope(service, "write"))
@@ -245,6 +253,7 @@ BROKEN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+@pytest.mark.on_postgres
 async def test_an_invalid_parameter_is_named(service: Service) -> None:
     """With its rule."""
     for query, code, detail in BROKEN:
@@ -253,12 +262,14 @@ async def test_an_invalid_parameter_is_named(service: Service) -> None:
         assert reply.details[0].startswith(detail), reply.details
 
 
+@pytest.mark.on_postgres
 async def test_faults_are_limited_in_number(service: Service) -> None:
     """As for a body, whatever the number of parameters."""
     reply = await service.request("GET", f"/v1/orders?{'&'.join(f'p{number}' for number in range(60))}")
     assert (reply.status, reply.code, len(reply.details)) == (400, "unsupported_properties", 50)
 
 
+@pytest.mark.on_postgres
 async def test_all_faults_are_listed(service: Service) -> None:
     """In the order of the parameters; the first one is also the flat error."""
     reply = await service.request("GET", "/v1/orders?limit=0&surprise=1&status=open&begin_date=x&page=1")
@@ -271,6 +282,7 @@ async def test_all_faults_are_listed(service: Service) -> None:
     assert (reply.body["error"], reply.body["status"]) == ("property_value", 400)
 
 
+@pytest.mark.on_postgres
 async def test_values_at_the_bounds_are_accepted(service: Service) -> None:
     """For every parameter."""
     for query in (

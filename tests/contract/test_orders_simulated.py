@@ -16,8 +16,6 @@ from paydesk.storage.database import Database
 from refund_scene import ledgers_agree
 from service import Device, Reply, Service, order_body, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 CREATED = ("created", "created", "created")
 AT_TERMINAL = ("at_terminal", "at_terminal", "at_terminal")
 ASKED = ("at_terminal", "at_terminal", "cancellation_requested")

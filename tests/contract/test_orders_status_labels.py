@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
-import pytest
 
 from operator_calls import operator
 from paydesk.core.clock import MovableClock
@@ -16,8 +15,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
-
-pytestmark = pytest.mark.sqlite_alone
 
 OrderStatuses = Literal["plain", "extended"]
 EXTENDED = {"expired": "expired", "check_on_terminal": "action_required"}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from accounts import other_application, other_seller
 from page_scene import Browser, authorization, browser, give_password
 from paydesk.oauth import authorizations
 from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.storage.database import Transaction
 from service import Service
-
-pytestmark = pytest.mark.sqlite_alone
 
 
 async def _opened(seller: Browser) -> list[str]:

@@ -21,8 +21,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 ISSUER = "http://127.0.0.1"
 TWO_KEYS = Keys(2, {1: b"k" * 32, 2: b"another key of thirty-two bytes!"})
 

@@ -14,8 +14,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 ISSUER = "http://127.0.0.1"
 WITH_QUERY = "https://till.example/callback?shop=1&code=mine"
 

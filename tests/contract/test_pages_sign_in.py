@@ -21,8 +21,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 SESSION, VISIT, BROWSER = "paydesk_session", "paydesk_visit", "paydesk_browser"
 HOUR_SECONDS = 3600
 IDLE_MS = 30 * 60 * 1000

@@ -88,6 +88,7 @@ async def test_codes_and_tokens_are_stored_as_digests(service: Service, owner: O
     assert {digest(codes["device_code"]), digest(codes["user_code"]), digest(token)} <= stored
 
 
+@pytest.mark.on_postgres
 async def test_denied_pairing_ends(service: Service, owner: Operator) -> None:
     """The terminal gets `access_denied`; the code can't be used any more."""
     codes = await ask_to_pair(service, PAIRED)
@@ -117,6 +118,7 @@ async def test_pending_poll_that_comes_too_early_gets_slow_down(service: Service
     assert (await poll(service, codes)).status == 200
 
 
+@pytest.mark.on_postgres
 async def test_codes_expire(database: Database) -> None:
     """After five minutes for both sides. An approved pairing has ten minutes more to fetch its token."""
     clock = MovableClock()
@@ -192,6 +194,7 @@ async def test_virtual_terminal_is_always_test(service: Service, owner: Operator
     assert (made["id"], made["live_mode"]) == ("PAYDESK_VIRTUAL__ab12", False)
 
 
+@pytest.mark.on_postgres
 async def test_pairing_anew_replaces_the_token(service: Service, owner: Operator) -> None:
     """Only with `replace` and without a live order. What is not sent stays, but the mode; sessions go on."""
     before = await pair(service, owner, PAIRED, kind="service", live_mode=False)
@@ -226,7 +229,6 @@ async def test_terminal_of_another_seller_must_be_deleted_there(service: Service
     assert (await owner.did("POST", path_of(codes), {"seller_id": service.seller_id}))["id"] == theirs
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize(
     ("body", "code", "path"),
     [
@@ -250,7 +252,6 @@ async def test_invalid_request_is_refused(service: Service, body: Any, code: str
     assert await service.scene.value("SELECT COUNT(*) FROM pairings") == 0
 
 
-@pytest.mark.sqlite_alone
 async def test_verification_uri_is_configured(database: Database) -> None:
     """It is where a person types the code."""
     settings = Settings(operator_public_url="https://pay.example")
@@ -258,7 +259,6 @@ async def test_verification_uri_is_configured(database: Database) -> None:
         assert (await ask_to_pair(service))["verification_uri"] == "https://pay.example/console/pair"
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize("keys", [OTHER_KEYS, SAME_VERSION])
 async def test_node_without_the_key_answers_503(database: Database, keys: Keys) -> None:
     """Another node may have it; the pairing stays as it is."""
@@ -271,7 +271,6 @@ async def test_node_without_the_key_answers_503(database: Database, keys: Keys) 
         assert (await poll(service, codes)).status == 200
 
 
-@pytest.mark.sqlite_alone
 async def test_support_sees_pairings_and_decides_none(service: Service) -> None:
     """The code stays usable."""
     support = await operator(service, "support")
@@ -282,6 +281,7 @@ async def test_support_sees_pairings_and_decides_none(service: Service) -> None:
     assert await refused(service, codes) == (400, "authorization_pending")
 
 
+@pytest.mark.on_postgres
 async def test_replaced_token_may_report_results(service: Service, owner: Operator) -> None:
     """A late result of its own lease is recorded, and nothing else is accepted."""
     before = await pair(service, owner, PAIRED, live_mode=False)

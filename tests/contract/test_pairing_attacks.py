@@ -94,6 +94,7 @@ async def test_reused_codes_are_refused(service: Service) -> None:
     assert await service.scene.value("SELECT COUNT(*) FROM device_tokens") == 1
 
 
+@pytest.mark.on_postgres
 async def test_stolen_device_code_is_refused_after_use(service: Service) -> None:
     """The token is answered until the terminal's first hello, and not after a revocation or deletion."""
     one = await operator(service)

@@ -89,7 +89,6 @@ BROKEN_RULES: tuple[tuple[dict[str, Any], str, str], ...] = (
 )
 
 
-@pytest.mark.sqlite_alone
 @pytest.mark.parametrize(("change", "code", "detail"), BROKEN_RULES)
 async def test_an_invalid_field_is_refused_with_its_rule(
     service: Service, change: dict[str, Any], code: str, detail: str
@@ -104,7 +103,6 @@ async def test_an_invalid_field_is_refused_with_its_rule(
     assert await contents(service) == []
 
 
-@pytest.mark.sqlite_alone
 async def test_a_missing_field_is_refused(service: Service) -> None:
     """Every field is required."""
     body = action_body((await service.terminal()).id)
@@ -114,7 +112,6 @@ async def test_a_missing_field_is_refused(service: Service) -> None:
         assert f"$.{name}'" in reply.details[0]
 
 
-@pytest.mark.sqlite_alone
 async def test_an_image_of_many_pixels_is_refused_with_the_bounds(service: Service) -> None:
     """Before a pixel is decoded."""
     content = in_base64(png(10_000, 10_000, pixels=b""))
@@ -237,6 +234,7 @@ async def test_an_overdue_order_gives_way_to_an_action(database: Database, clock
         assert await check.check(database) == []
 
 
+@pytest.mark.on_postgres
 async def test_the_worker_cancels_overdue_actions(database: Database, clock: MovableClock) -> None:
     """Created ones and fetched ones, on terminals that are away; their contents are deleted."""
     clock.freeze()
@@ -257,6 +255,7 @@ async def test_the_worker_cancels_overdue_actions(database: Database, clock: Mov
         assert await check.check(database) == []
 
 
+@pytest.mark.on_postgres
 async def test_an_action_holds_its_terminal_for_operators(service: Service) -> None:
     """The queue shows it; mode, place and token stay; a release cancels it, also at the terminal."""
     person, device = await operator(service), await service.device(await service.terminal())

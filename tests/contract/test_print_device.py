@@ -14,6 +14,7 @@ from print_scene import TEXT, print_on, report, status_of
 from service import Service, running
 
 
+@pytest.mark.on_postgres
 async def test_a_terminal_fetches_prints_and_reports(service: Service) -> None:
     """A waiting poll gets the action at once; the terminal is free after its report, and the content is deleted."""
     device = await service.device(await service.terminal())
@@ -98,7 +99,6 @@ async def test_a_report_of_anything_else_is_refused(service: Service) -> None:
 
 
 @pytest.mark.parametrize("malformed", ["x", "%00", "é", "' OR 1=1"])
-@pytest.mark.sqlite_alone
 async def test_a_malformed_id_is_refused(service: Service, malformed: str) -> None:
     """Before the database sees it."""
     device = await service.device(await service.terminal())

@@ -19,8 +19,6 @@ from paydesk.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 UNKNOWN = "1234567890123456"
 
 

@@ -25,8 +25,6 @@ from postgres_server import PostgresServer
 from service import KEYS, Device, Service, access_token, approved, order_body
 from webhooks_scene import Receiver, receiver, subscribe, until
 
-pytestmark = pytest.mark.sqlite_alone
-
 PASSWORD = "correct-Horse+battery-" + uuid.uuid4().hex[:8]
 DECLINED = {"outcome": "declined", "status_detail": "insufficient_amount"}
 # Every result is kept: what is refused unread can't leak.

@@ -248,6 +248,7 @@ async def test_a_subscription_to_an_address_that_is_not_public(watched: Watched)
     assert "secret-of-the-receiver" not in json.dumps(watched.logged, default=str)
 
 
+@pytest.mark.on_postgres
 async def test_failures_in_a_known_browser_are_counted(watched: Watched) -> None:
     """Failures in a browser that the seller has signed in with are counted too."""
     known: Browser = await browser(watched.service, X_Forwarded_For=CLIENT)

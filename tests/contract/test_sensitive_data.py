@@ -25,8 +25,6 @@ from sensitive_data import Canaries, sprayed, stored
 from service import Service, running
 from webhooks_scene import Receiver, receiver, subscribe
 
-pytestmark = pytest.mark.sqlite_alone
-
 # Operators come last: they suspend and delete what the others need.
 STREAMS = ("virtual_page_events", console.STREAM)
 """Their answers do not end; their paths and queries are those of pages."""

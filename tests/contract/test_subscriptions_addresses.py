@@ -20,7 +20,7 @@ from service import Reply, Service, running
 
 __all__ = ["name_server"]
 
-pytestmark = [pytest.mark.sqlite_alone, pytest.mark.usefixtures("name_server")]
+pytestmark = [pytest.mark.usefixtures("name_server")]
 
 REGISTERED = "https://shop.example/hooks"
 every_trick = pytest.mark.parametrize("trick", [*HOSTILE, "unparsed"])

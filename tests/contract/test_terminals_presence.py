@@ -87,6 +87,7 @@ async def test_both_lists_show_presence(service: Service) -> None:
         assert (by_operator["status"], by_operator["last_seen_date"]) == (status, shown["last_seen_date"])
 
 
+@pytest.mark.on_postgres
 async def test_a_poll_makes_a_terminal_online_at_once(service: Service) -> None:
     """Also one that is still open; the mode is the first message."""
     terminal = await service.terminal()
@@ -120,6 +121,7 @@ async def test_presence_does_not_follow_the_moved_clock(database: Database) -> N
         assert (await listed(service, terminal))["status"] == "online"
 
 
+@pytest.mark.on_postgres
 async def test_the_list_shows_the_current_order(service: Service) -> None:
     """With its status and since when it has it; none after its end."""
     terminal = await service.terminal()

@@ -58,6 +58,7 @@ async def test_the_slot_says_what_it_waits_for_and_until_when(database: Database
         assert await person.did("GET", f"terminals/{device.terminal.id}/queue") == {}
 
 
+@pytest.mark.on_postgres
 async def test_the_slot_of_a_permitted_order(database: Database, clock: MovableClock) -> None:
     """It waits for the result, then for the acquirer: with the next inquiry, and when not found counts."""
     async with scene(database, clock, FakeAcquirer()) as (service, device, person):
@@ -78,6 +79,7 @@ async def test_the_slot_of_a_permitted_order(database: Database, clock: MovableC
         assert "until_date" not in current
 
 
+@pytest.mark.on_postgres
 async def test_without_an_acquirer_the_slot_waits_for_an_operator(database: Database, clock: MovableClock) -> None:
     """From the time at which the order can be resolved."""
     async with scene(database, clock, None) as (service, device, person):
@@ -172,7 +174,6 @@ async def test_who_may_release(service: Service) -> None:
     assert await person.refused("GET", "terminals/NEWLAND/queue") == (400, "invalid_path_param")
 
 
-@pytest.mark.sqlite_alone
 async def test_the_command_line_shows_and_releases(service: Service, tmp_path: Path) -> None:
     """In words, with the command that frees the terminal; exit code 1 once the card may be charged."""
     terminal, person = await service.terminal(), await operator(service, "operator")

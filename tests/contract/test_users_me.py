@@ -41,7 +41,6 @@ async def test_another_seller_gets_its_own(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("stored", "country", "site"), COUNTRIES)
-@pytest.mark.sqlite_alone
 async def test_the_country_has_two_letters_and_a_site(service: Service, stored: str, country: str, site: str) -> None:
     """Sellers are stored with three letters."""
     await service.scene.run("UPDATE sellers SET country = $2 WHERE seller_id = $1", service.seller_id, stored)
@@ -69,6 +68,7 @@ async def test_the_scope_read_is_required(service: Service) -> None:
     assert (await service.request("GET", "/users/me", token=None)).status == 401
 
 
+@pytest.mark.on_postgres
 async def test_a_deleted_seller_has_no_valid_token(service: Service) -> None:
     """Even while this node still remembers the token."""
     assert (await service.request("GET", "/users/me")).status == 200

@@ -13,8 +13,6 @@ from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import Database
 from service import Reply, Service, Terminal, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 PATH = "/virtual/v1/acquirer/payments"
 
 

@@ -46,6 +46,7 @@ async def _asked(virtual: Virtual, amount: str = "24.90", **fields: Any) -> str:
     return order_id
 
 
+@pytest.mark.on_postgres
 async def test_a_tap_ends_in_a_webhook(service: Service, virtual: Virtual) -> None:
     """Screen by screen, to the notification in the inbox and the receipt."""
     person, inbox = await operator(service), f"{service.base_url}/demo/inbox"
@@ -81,7 +82,6 @@ async def _received(service: Service, order_id: str) -> list[str]:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.sqlite_alone
 async def test_every_card(service: Service) -> None:
     """An approved one is charged, one with the name of a detail is declined with it; the slow one is approved late."""
 
@@ -110,7 +110,6 @@ async def test_every_card(service: Service) -> None:
 @pytest.mark.parametrize(
     ("action", "mode"), [("tap", "contactless"), ("phone", "contactless"), ("swipe", "magnetic_stripe")]
 )
-@pytest.mark.sqlite_alone
 async def test_ways_to_present_a_card(service: Service, virtual: Virtual, action: str, mode: str) -> None:
     """Each without a PIN, with its entry mode."""
     order_id = await _asked(virtual)
@@ -121,7 +120,6 @@ async def test_ways_to_present_a_card(service: Service, virtual: Virtual, action
     assert payment["payment_method"]["type"] == "debit_card"
 
 
-@pytest.mark.sqlite_alone
 async def test_an_inserted_card_needs_its_pin(service: Service, virtual: Virtual) -> None:
     """By keys or at once; the digits are counted and kept nowhere; the next order ends `remove_card`."""
     order_id = await _asked(virtual)
@@ -143,7 +141,6 @@ async def test_an_inserted_card_needs_its_pin(service: Service, virtual: Virtual
     assert not any(PIN in message.text for message in service.fleet.display(virtual.id).messages)
 
 
-@pytest.mark.sqlite_alone
 async def test_three_wrong_pins(service: Service, virtual: Virtual) -> None:
     """The card is blocked, the acquirer is not asked, and the next order ends the request to remove the card."""
     order_id = await _asked(virtual)
@@ -160,7 +157,6 @@ async def test_three_wrong_pins(service: Service, virtual: Virtual) -> None:
     await _asked(virtual)
 
 
-@pytest.mark.sqlite_alone
 async def test_a_wallet_pays_by_its_code(service: Service, virtual: Virtual) -> None:
     """Without a card."""
     order_id = await _asked(virtual)
@@ -170,7 +166,6 @@ async def test_a_wallet_pays_by_its_code(service: Service, virtual: Virtual) -> 
     assert "card" not in payment
 
 
-@pytest.mark.sqlite_alone
 async def test_a_tip_is_chosen(service: Service, virtual: Virtual) -> None:
     """One that the terminal offers; another is refused with those that it does."""
     person = await operator(service)
@@ -186,7 +181,6 @@ async def test_a_tip_is_chosen(service: Service, virtual: Virtual) -> None:
     assert (payment["paid_amount"], payment["tip_amount"]) == ("110.00", "10.00")
 
 
-@pytest.mark.sqlite_alone
 async def test_the_buyer_cancels(service: Service, virtual: Virtual) -> None:
     """Nothing is charged, and the next order comes."""
     order_id = await _asked(virtual)
@@ -196,7 +190,6 @@ async def test_the_buyer_cancels(service: Service, virtual: Virtual) -> None:
     await _asked(virtual)
 
 
-@pytest.mark.sqlite_alone
 async def test_the_application_cancels(service: Service, virtual: Virtual) -> None:
     """The terminal shows it."""
     order_id = await _asked(virtual)
@@ -206,7 +199,6 @@ async def test_the_application_cancels(service: Service, virtual: Virtual) -> No
     await ended(service, order_id, "canceled")
 
 
-@pytest.mark.sqlite_alone
 async def test_power_is_lost_in_the_middle(service: Service, virtual: Virtual) -> None:
     """Before the card: the order is resumed and paid. While it is authorized: it is charged once."""
     order_id = await _asked(virtual)
@@ -227,7 +219,6 @@ async def test_power_is_lost_in_the_middle(service: Service, virtual: Virtual) -
     assert (await service.database.read(lambda tx: tx.one(query))) in ((1,), [1])
 
 
-@pytest.mark.sqlite_alone
 async def test_a_reboot(virtual: Virtual) -> None:
     """It takes some seconds, in which the terminal takes nothing; a second one and a deletion are no harm."""
     screen = await virtual.act("reboot")
@@ -238,7 +229,6 @@ async def test_a_reboot(virtual: Virtual) -> None:
     await virtual.screen("idle", 15)
 
 
-@pytest.mark.sqlite_alone
 async def test_the_network_is_lost(service: Service, virtual: Virtual) -> None:
     """For some seconds, or until it is restored; an order waits that long."""
     assert (await virtual.act("go_offline", seconds=1.5))["screen"] == "offline"
@@ -253,7 +243,6 @@ async def test_the_network_is_lost(service: Service, virtual: Virtual) -> None:
     await ended(service, order_id, "processed")
 
 
-@pytest.mark.sqlite_alone
 async def test_the_acknowledgement_is_lost(service: Service, virtual: Virtual) -> None:
     """The terminal sends it again."""
     await virtual.act("lose_acknowledgement")
@@ -263,7 +252,6 @@ async def test_the_acknowledgement_is_lost(service: Service, virtual: Virtual) -
     await ended(service, order_id, "processed")
 
 
-@pytest.mark.sqlite_alone
 async def test_another_script(service: Service, virtual: Virtual) -> None:
     """From the next order on, and in the list."""
     await virtual.act("set_script", script="approve:0s")
@@ -284,7 +272,6 @@ async def test_two_taps_at_once_charge_once(service: Service, virtual: Virtual) 
     assert len(rows) == 1
 
 
-@pytest.mark.sqlite_alone
 async def test_what_no_order_takes(virtual: Virtual) -> None:
     """Without an order every action about one is refused, and names the screen."""
     for action, fields in (
@@ -343,7 +330,6 @@ INVALID: tuple[tuple[dict[str, Any], str, str], ...] = (
 )
 
 
-@pytest.mark.sqlite_alone
 async def test_an_invalid_action_has_no_effect(virtual: Virtual) -> None:
     """The error names the field; digits are never repeated."""
     await _asked(virtual)
@@ -356,7 +342,6 @@ async def test_an_invalid_action_has_no_effect(virtual: Virtual) -> None:
     assert (await virtual.screen())["screen"] == "present_card"
 
 
-@pytest.mark.sqlite_alone
 async def test_bodies_that_are_no_actions(virtual: Virtual) -> None:
     """NaN and infinity are no JSON, an overflowing number is no number, a body of 1 MB is not read."""
     path = f"{TERMINALS}/{virtual.id}/actions"

@@ -126,7 +126,6 @@ async def test_options_of_a_new_terminal(service: Service) -> None:
         ({"seller_id": 1160535239}, "property_value", "$.seller_id"),
     ],
 )
-@pytest.mark.sqlite_alone
 async def test_an_invalid_field_creates_nothing(service: Service, body: dict[str, Any], code: str, path: str) -> None:
     """The error names it."""
     before = await _pos_ids(service)
@@ -137,6 +136,7 @@ async def test_an_invalid_field_creates_nothing(service: Service, body: dict[str
     assert await _listed(service) == []
 
 
+@pytest.mark.on_postgres
 async def test_operators_reach_the_terminals_of_all_sellers(service: Service) -> None:
     """For the first seller unless they say another; each change is audited, without the key of the page."""
     person, both = await operator(service, "operator"), (service, await other_seller(service))
@@ -297,6 +297,7 @@ async def test_a_terminal_with_an_order_is_not_deleted(service: Service) -> None
     assert (await service.get(order_id))["status"] == "canceled"
 
 
+@pytest.mark.on_postgres
 async def test_a_terminal_with_a_print_action_is_not_deleted(service: Service) -> None:
     """The refusal names the action and what to do."""
     virtual = await create(service)
@@ -347,7 +348,6 @@ async def test_a_shared_point_of_sale_stays(service: Service) -> None:
     assert pos["pos_id"] in await _pos_ids(service)
 
 
-@pytest.mark.sqlite_alone
 async def test_wait_until_a_screen(service: Service) -> None:
     """The response is sent when the terminal shows it, and at the end of the time with the one that it has."""
     virtual, loop = await create(service), asyncio.get_running_loop()
@@ -367,7 +367,6 @@ async def test_wait_until_a_screen(service: Service) -> None:
         assert reply.details[0].startswith(detail)
 
 
-@pytest.mark.sqlite_alone
 async def test_waiting_requests_are_bounded(service: Service) -> None:
     """Per terminal; the next one is refused until one has its answer."""
     virtual, other = await create(service), await create(service)
@@ -382,7 +381,6 @@ async def test_waiting_requests_are_bounded(service: Service) -> None:
     assert (await virtual.screen("off"))["screen"] == "off"
 
 
-@pytest.mark.sqlite_alone
 async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
     """A request between the two stops gets 503, not an internal error."""
     virtual = await create(service)
@@ -393,7 +391,6 @@ async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
     assert (await virtual.try_to("reboot")).status == 404
 
 
-@pytest.mark.sqlite_alone
 async def test_a_stopping_service_ends_waits(database: Database) -> None:
     """At once, with the screen; later requests get 503, and change nothing."""
     async with playing(database) as service:
@@ -414,7 +411,6 @@ async def test_a_stopping_service_ends_waits(database: Database) -> None:
         assert [row[0] for row in rows] == [virtual.id]
 
 
-@pytest.mark.sqlite_alone
 async def test_rates_are_those_of_application_tokens(database: Database) -> None:
     """Per token, an operator's too."""
     hand = HandClock()
@@ -429,7 +425,6 @@ async def test_rates_are_those_of_application_tokens(database: Database) -> None
         assert guesses == [401] * 6 + [429]
 
 
-@pytest.mark.sqlite_alone
 async def test_production_has_no_virtual_terminals(database: Database) -> None:
     """No operation, no address of a page."""
     async with running(database, workers=False) as service:

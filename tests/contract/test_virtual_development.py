@@ -23,8 +23,6 @@ from paydesk.storage.database import Database, Transaction, Unavailable
 from paydesk.webhooks.signature import secret_of, standard_headers, x_signature
 from shared_objects import make_shared
 
-pytestmark = pytest.mark.sqlite_alone
-
 KEYS = Keys(1, {1: b"k" * 32})
 OPERATION_OF = {operation.handler: operation for operation in OPERATIONS}
 

@@ -16,8 +16,6 @@ from paydesk.sandbox.terminals.actions import ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.storage.database import Database
 
-pytestmark = pytest.mark.sqlite_alone
-
 STEPS = ("present_card", "pin", "pin_entered", "authorizing", "remove_card")
 
 

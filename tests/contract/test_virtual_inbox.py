@@ -30,8 +30,6 @@ from paydesk.webhooks.signature import manifest, standard_headers, x_signature
 from service import KEYS, Service, running
 from shared_objects import make_shared
 
-pytestmark = pytest.mark.sqlite_alone
-
 ONE, OTHER = Secret("whsec_" + "T25l" * 8), Secret("whsec_" + "VHdv" * 8)
 SECRETS = (NamedSecret("primary secret 2", OTHER.reveal()), NamedSecret("secret 1", ONE.reveal()))
 NOW = 1_769_869_602

@@ -79,6 +79,7 @@ async def test_a_decline_or_a_tip(database: Database, tmp_path: Path, kind: Kind
         await is_consistent(service)
 
 
+@pytest.mark.on_postgres
 async def test_a_lost_answer_is_inquired(service: Service, fleet: Fleet) -> None:
     """The terminal reports that it knows no outcome; the inquiry finds the payment."""
     order = await _played(service, fleet, "no_answer:0s", "service")

@@ -18,8 +18,6 @@ from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossi
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database
 
-pytestmark = pytest.mark.sqlite_alone
-
 ALLOWED = {"X-Allow-Cancelable-Status": "at_terminal"}
 PRINTING: dict[str, Any] = {"point": {"print_on_terminal": "seller_ticket"}}
 

@@ -21,8 +21,6 @@ from paydesk.storage.database import Database
 from paydesk.web import live
 from service import KEYS
 
-pytestmark = pytest.mark.sqlite_alone
-
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none';"
     " script-src 'self'; connect-src 'self'; form-action 'self'"

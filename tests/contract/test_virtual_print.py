@@ -34,6 +34,7 @@ async def printed(desk: Counter, action_id: str, number: int) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.on_postgres
 async def test_a_text_comes_out_as_paper(desk: Counter) -> None:
     """The terminal shows that it prints, and is idle afterwards; then it takes an order."""
     action_id = (await print_on(desk.service, desk.terminal)).body["id"]

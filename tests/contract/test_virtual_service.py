@@ -17,8 +17,6 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 
-pytestmark = pytest.mark.sqlite_alone
-
 
 @pytest.fixture
 def clock() -> MovableClock:

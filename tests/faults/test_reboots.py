@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from conftest import first_and_others
 from faults.reboots import TERMINALS, reboot_often
 
 
-@pytest.mark.sqlite_alone
+@pytest.mark.parametrize("database_url", first_and_others("sqlite", "postgres"), indirect=True)
 @pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.slow)])
 async def test_no_terminal_is_held_after_a_reboot(
     times: int, database_url: str, tmp_path: Path, chance: random.Random

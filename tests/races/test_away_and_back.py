@@ -92,7 +92,7 @@ async def _with_clients(
         yield service, [Client(service, await service.terminal()) for _ in range(count)]
 
 
-@pytest.mark.sqlite_alone
+@pytest.mark.parametrize("database_url", first_and_others("sqlite", "postgres"), indirect=True)
 async def test_ten_times_what_fits(database: Database) -> None:
     """What does not fit is refused at once, what fits is done, and when all repeat at once nothing collapses."""
     gated = GatedDatabase(database)

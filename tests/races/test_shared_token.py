@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import first_and_others
 from nodes import two_nodes
 from oauth_scene import DAY_MS, SECOND_MS, Scene
 from paydesk.core.clock import MovableClock
@@ -78,7 +79,7 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
     return await scene.database.read(work)
 
 
-@pytest.mark.sqlite_alone
+@pytest.mark.parametrize("database_url", first_and_others("sqlite", "postgres"), indirect=True)
 async def test_four_processes_never_lock_themselves_out(database: Database, database_url: str, tmp_path: Path) -> None:
     """The last write wins, be it an older token: between the rounds the clock goes as far as that one allows."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)

@@ -164,6 +164,7 @@ async def _violated(database: Database) -> set[str]:
     return {finding.rule for finding in await check.check(database, NOW)}
 
 
+@pytest.mark.on_postgres
 async def test_a_consistent_database_has_no_findings(database: Database) -> None:
     """Neither with rows nor without."""
     assert await check.check(database, NOW) == []
@@ -172,6 +173,7 @@ async def test_a_consistent_database_has_no_findings(database: Database) -> None
     assert await check.integrity(database) == []
 
 
+@pytest.mark.on_postgres
 async def test_violations_are_found_on_every_page(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each once."""
     monkeypatch.setattr(check, "PAGE_ROWS", 10)
@@ -226,6 +228,7 @@ async def test_each_rule_finds_its_violation(database: Database, rule: str, sql:
     assert rule in await _violated(database)
 
 
+@pytest.mark.on_postgres
 async def test_refunds_above_the_payment_are_found(database: Database) -> None:
     """A reserved amount counts as refunded."""
 
@@ -456,6 +459,7 @@ async def test_print_actions_that_break_an_invariant_are_found(database: Databas
     ]
 
 
+@pytest.mark.on_postgres
 async def test_the_database_keeps_no_content_of_an_ended_print_action(database: Database) -> None:
     """A constraint refuses it; without the constraint the check finds it."""
     insert = (

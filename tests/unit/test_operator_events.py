@@ -66,6 +66,7 @@ async def test_a_flood_is_one_row_and_one_warning(database: Database, reporter: 
     assert (line["seller_id"], line["address"], line["message"]) == (7, "203.0.113.9", EVENT.message)
 
 
+@pytest.mark.on_postgres
 async def test_each_hour_has_its_own_count(database: Database, reporter: Reporter, hand: HandClock) -> None:
     """Repetitions are counted in the hour they happened in; the first of the next hour is recorded at once."""
     with structlog.testing.capture_logs() as logged:
@@ -103,6 +104,7 @@ async def test_subjects_and_kinds_are_counted_apart(database: Database, reporter
     assert sorted(await recorded(database)) == sorted(expected)
 
 
+@pytest.mark.on_postgres
 async def test_the_table_is_bounded_and_loses_no_count(
     database: Database, reporter: Reporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

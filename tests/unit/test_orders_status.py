@@ -8,6 +8,7 @@ from itertools import product
 
 import apsw
 import asyncpg
+import pytest
 
 import bare_order
 from paydesk.orders import status
@@ -52,6 +53,7 @@ def test_an_order_at_its_terminal_is_canceled_or_expired_only_before_authorizati
             assert "permitted_ms IS NULL" in move.guard
 
 
+@pytest.mark.on_postgres
 async def test_the_database_accepts_exactly_the_states_of_the_table(database: Database) -> None:
     """Its constraint rejects every other combination of status, detail and payment detail."""
     statuses, details, payment_details = map(sorted, map(set, zip(*(_parts(state) for state in STATES), strict=True)))

@@ -53,6 +53,7 @@ def test_the_guard_finds_changed_tables() -> None:
     assert table_changed(LOCK) is None
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("keys", "sql", "args", "report"),
     [
@@ -87,6 +88,7 @@ async def test_the_guard_reports_unnamed_rows(
     assert all(f" {report}: " in one for one in found)
 
 
+@pytest.mark.on_postgres
 async def test_the_guard_reports_a_live_order_without_its_terminal(database: Database) -> None:
     """Creating an order may expire the one on its terminal: who relies on a locked live order names both."""
     await database.write(lambda tx: bare_order.insert(tx, "A__1", ("created", "created", "created")))
@@ -103,6 +105,7 @@ async def test_the_guard_reports_a_live_order_without_its_terminal(database: Dat
     assert " locked a live order of A__1 without that terminal: " in conflict_guard.violations.pop()
 
 
+@pytest.mark.on_postgres
 async def test_the_guard_reports_other_keys(database: Database) -> None:
     """A key is made by a function of the module."""
     await database.write(lambda tx: tx.all("SELECT 1"), conflict_keys=["order:ORD1"])  # type: ignore[list-item]

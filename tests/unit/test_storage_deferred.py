@@ -24,6 +24,7 @@ async def _count(tx: Transaction) -> int:
     return int(row[0])
 
 
+@pytest.mark.on_postgres
 async def test_deferred_statements_run_at_the_end(database: Database) -> None:
     """The work does not see their rows; they are committed with it."""
 
@@ -36,6 +37,7 @@ async def test_deferred_statements_run_at_the_end(database: Database) -> None:
     assert await database.read(_count) == 2
 
 
+@pytest.mark.on_postgres
 async def test_a_deferred_statement_counts_as_a_write(database: Database) -> None:
     """So that a refusal raised after it is known to roll something back."""
 
@@ -47,6 +49,7 @@ async def test_a_deferred_statement_counts_as_a_write(database: Database) -> Non
     assert await database.write(work) == 1
 
 
+@pytest.mark.on_postgres
 async def test_deferred_statements_of_a_work_that_raises_do_not_run(database: Database) -> None:
     """As all that it did."""
 
@@ -59,6 +62,7 @@ async def test_deferred_statements_of_a_work_that_raises_do_not_run(database: Da
     assert await database.read(_count) == 0
 
 
+@pytest.mark.on_postgres
 async def test_an_error_of_a_deferred_statement_fails_its_work_only(database: Database) -> None:
     """Those beside it in the flush or batch are committed."""
 
@@ -75,6 +79,7 @@ async def test_an_error_of_a_deferred_statement_fails_its_work_only(database: Da
     assert await database.read(_count) == 14
 
 
+@pytest.mark.on_postgres
 async def test_a_topic_is_notified_if_the_statement_affected_rows(database: Database) -> None:
     """Of two deferred statements, that of the one that found a row."""
     heard: list[str] = []
@@ -90,6 +95,7 @@ async def test_a_topic_is_notified_if_the_statement_affected_rows(database: Data
     assert heard == ["expiry"]
 
 
+@pytest.mark.on_postgres
 async def test_a_read_defers_nothing(database: Database) -> None:
     """A read that writes is a defect."""
 
@@ -100,6 +106,7 @@ async def test_a_read_defers_nothing(database: Database) -> None:
         await database.read(work)
 
 
+@pytest.mark.on_postgres
 async def test_two_deferred_changes_of_one_row_are_refused(database: Database) -> None:
     """PostgreSQL would make only one of them, without an error."""
 

@@ -18,12 +18,14 @@ FIRST = shipped()
 MORE = (*FIRST, Migration(9001, "9001_more.sql", "CREATE TABLE more (id bigint); INSERT INTO more VALUES (1);"))
 
 
+@pytest.mark.on_postgres
 async def test_a_migrated_database_has_nothing_pending(database: Database) -> None:
     """Applied migrations are not applied again."""
     assert await pending(database) == []
     assert await migrate(database, 1) == []
 
 
+@pytest.mark.on_postgres
 async def test_new_migrations_are_applied(database: Database) -> None:
     """A newer version finds its own migrations pending and applies them."""
     assert await pending(database, MORE) == ["9001_more.sql"]
@@ -32,6 +34,7 @@ async def test_new_migrations_are_applied(database: Database) -> None:
     assert await database.read(lambda tx: tx.all("SELECT id FROM more")) != []
 
 
+@pytest.mark.on_postgres
 async def test_a_failed_migration_leaves_no_changes(database: Database) -> None:
     """A file is applied completely or not at all."""
     broken = (*FIRST, Migration(9001, "9001_broken.sql", "CREATE TABLE more (id bigint); SELECT id FROM nowhere"))
@@ -40,6 +43,7 @@ async def test_a_failed_migration_leaves_no_changes(database: Database) -> None:
     assert await migrate(database, 1, MORE) == ["9001_more.sql"]
 
 
+@pytest.mark.on_postgres
 async def test_an_order_in_an_unknown_state_is_refused(database: Database) -> None:
     """The table's constraint admits the states of the transition table only."""
     for state in ("created", "refunded"):
@@ -48,6 +52,7 @@ async def test_an_order_in_an_unknown_state_is_refused(database: Database) -> No
         await database.write(partial(bare_order.insert, order_id="ORD-lost", state=("lost",) * 3))
 
 
+@pytest.mark.on_postgres
 async def test_a_pre_release_database_is_refused(database: Database) -> None:
     """The message says what happened and what to do, whichever function reads the history first."""
     await database.write(lambda tx: tx.run("UPDATE schema_migrations SET name = '0001_initial.sql' WHERE version = 1"))
@@ -56,6 +61,7 @@ async def test_a_pre_release_database_is_refused(database: Database) -> None:
             await run
 
 
+@pytest.mark.on_postgres
 async def test_a_changed_migration_is_refused(database: Database) -> None:
     """The error names the file."""
     changed = (Migration(FIRST[0].version, FIRST[0].name, FIRST[0].script + "-- changed"), *FIRST[1:])
@@ -64,6 +70,7 @@ async def test_a_changed_migration_is_refused(database: Database) -> None:
             await run
 
 
+@pytest.mark.on_postgres
 async def test_an_unknown_history_is_refused(database: Database) -> None:
     """A database of a newer version is not touched."""
     await migrate(database, 1, MORE)
@@ -71,6 +78,7 @@ async def test_an_unknown_history_is_refused(database: Database) -> None:
         await migrate(database, 1)
 
 
+@pytest.mark.on_postgres
 async def test_an_inserted_migration_is_refused(database: Database) -> None:
     """No migration is inserted before an applied one."""
     inserted = (Migration(0, "0000_before.sql", "SELECT 1"), *FIRST)

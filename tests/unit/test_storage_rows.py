@@ -32,6 +32,7 @@ def _values(names: tuple[str, ...], types: dict[str, str]) -> dict[str, Any]:
     return {name: ONE_OF.get(name, n if "int" in types[name] else f"{name}-{n}") for n, name in enumerate(names, 2)}
 
 
+@pytest.mark.on_postgres
 async def test_a_new_order_is_read_as_it_was_inserted(database: Database) -> None:
     """With the defaults of the fields that are not inserted."""
     new = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
@@ -55,6 +56,7 @@ def test_a_new_order_has_defaults_where_nothing_is_inserted(field: str) -> None:
         store._inserted(order)
 
 
+@pytest.mark.on_postgres
 async def test_a_new_refund_is_read_as_it_was_inserted(database: Database) -> None:
     """It is due at once, and claimed by its request until the lease ends."""
     refund = Refund(**_values(Refund.__struct_fields__, Refund.__annotations__))
@@ -70,6 +72,7 @@ async def test_a_new_refund_is_read_as_it_was_inserted(database: Database) -> No
     assert tuple(row[:2]) == (refund.created_ms, 7_000)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("add", "find", "kind"),
     [

@@ -32,6 +32,7 @@ def _add(name: str) -> Work:
     return lambda tx: tx.run(ADD, name, 1)
 
 
+@pytest.mark.on_postgres
 async def test_a_work_that_returns_is_committed(database: Database) -> None:
     """A work that returns is committed."""
 
@@ -43,6 +44,7 @@ async def test_a_work_that_returns_is_committed(database: Database) -> None:
     assert await _count(database) == 1
 
 
+@pytest.mark.on_postgres
 async def test_a_work_that_raises_is_rolled_back(database: Database) -> None:
     """A work that raises is rolled back, and its caller gets the exception."""
 
@@ -55,6 +57,7 @@ async def test_a_work_that_raises_is_rolled_back(database: Database) -> None:
     assert await _count(database) == 0
 
 
+@pytest.mark.on_postgres
 async def test_rows_are_their_values_in_order(database: Database) -> None:
     """`one` is a row or None, `all` a list, `run` the number of rows touched."""
 
@@ -73,6 +76,7 @@ async def test_rows_are_their_values_in_order(database: Database) -> None:
     await database.write(work)
 
 
+@pytest.mark.on_postgres
 async def test_bytes_stay_bytes(database: Database) -> None:
     """A digest goes in and comes out as bytes."""
 
@@ -84,6 +88,7 @@ async def test_bytes_stay_bytes(database: Database) -> None:
     assert tuple(await database.write(work)) == (b"\x00\xff", None)
 
 
+@pytest.mark.on_postgres
 async def test_an_error_rolls_back_that_work_only(database: Database) -> None:
     """Of many writes at once only those that raise are undone."""
 
@@ -102,6 +107,7 @@ async def test_an_error_rolls_back_that_work_only(database: Database) -> None:
     assert await _count(database) == 20
 
 
+@pytest.mark.on_postgres
 async def test_a_failed_statement_rolls_back_that_work_only(database: Database) -> None:
     """A database error is its own work's alone."""
     answers = await asyncio.gather(
@@ -111,6 +117,7 @@ async def test_a_failed_statement_rolls_back_that_work_only(database: Database) 
     assert await _count(database) == 3
 
 
+@pytest.mark.on_postgres
 async def test_a_topic_is_notified_after_the_commit(database: Database) -> None:
     """Who is woken finds what was written."""
     seen = []
@@ -130,6 +137,7 @@ async def test_a_topic_is_notified_after_the_commit(database: Database) -> None:
     assert seen == [1]
 
 
+@pytest.mark.on_postgres
 async def test_a_rolled_back_work_notifies_nothing(database: Database) -> None:
     """A work that raises notifies no topic."""
     heard: list[str] = []
@@ -146,6 +154,7 @@ async def test_a_rolled_back_work_notifies_nothing(database: Database) -> None:
     assert heard == []
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_a_read_sees_acknowledged_writes(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
     """A write is found by the next read, light or heavy."""
@@ -155,6 +164,7 @@ async def test_a_read_sees_acknowledged_writes(database: Database, heavy: bool) 
     assert tuple(row) == (1,)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_a_read_does_not_write(database: Database, heavy: bool) -> None:  # noqa: FBT001 - a parameter
     """A read that writes is a defect."""
@@ -163,6 +173,7 @@ async def test_a_read_does_not_write(database: Database, heavy: bool) -> None:  
     assert await _count(database) == 0
 
 
+@pytest.mark.on_postgres
 async def test_wrong_arguments_raise_the_drivers_error(database: Database) -> None:
     """A statement with too few arguments is a defect, not a database out of reach."""
     with pytest.raises(Exception, match=r"argument|bindings") as raised:
@@ -170,6 +181,7 @@ async def test_wrong_arguments_raise_the_drivers_error(database: Database) -> No
     assert not isinstance(raised.value, Unavailable)
 
 
+@pytest.mark.on_postgres
 async def test_a_work_runs_in_its_callers_context(database: Database) -> None:
     """What the caller bound to its context is seen in the work, also in a shared flush."""
     variable: ContextVar[int] = ContextVar("variable")
@@ -200,6 +212,7 @@ async def _swallow(tx: Transaction) -> None:
         await tx.run(ADD, "A__1", 1)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("work", [_sleep, _wait_for_a_future, _swallow])
 async def test_a_work_that_breaks_the_rules_is_rolled_back(database: Database, work: Work) -> None:
     """Awaiting something else and going on after a database error are defects, and nothing is kept."""
@@ -215,6 +228,7 @@ async def test_a_work_that_breaks_the_rules_is_rolled_back(database: Database, w
     assert await _count(database) == 1
 
 
+@pytest.mark.on_postgres
 async def test_a_work_within_a_work_is_refused(database: Database) -> None:
     """A unit of work does not begin another one."""
 
@@ -227,6 +241,7 @@ async def test_a_work_within_a_work_is_refused(database: Database) -> None:
     assert await _count(database) == 1
 
 
+@pytest.mark.on_postgres
 async def test_a_transaction_ends_with_its_work(database: Database) -> None:
     """A transaction that was kept cannot be used."""
     kept: list[Transaction] = []
@@ -243,6 +258,7 @@ async def test_a_transaction_ends_with_its_work(database: Database) -> None:
             tx.notify("expiry")
 
 
+@pytest.mark.on_postgres
 async def test_a_canceled_caller_does_not_affect_others(database: Database) -> None:
     """Of canceled writes each is kept or not, and those beside them are all kept."""
     writes = [asyncio.create_task(database.write(_add(f"A__{number}"))) for number in range(20)]
@@ -255,6 +271,7 @@ async def test_a_canceled_caller_does_not_affect_others(database: Database) -> N
     assert 11 <= await _count(database) <= 21
 
 
+@pytest.mark.on_postgres
 async def test_a_closed_database_refuses(database: Database) -> None:
     """After the end nothing is taken on, and what was under way is finished."""
     write = asyncio.create_task(database.write(_add("A__1")))
@@ -267,6 +284,7 @@ async def test_a_closed_database_refuses(database: Database) -> None:
     await database.close()
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     "clock", [SystemClock(), MovableClock(frozen_ms=1), WatchedClock()], ids=lambda one: type(one).__name__
 )

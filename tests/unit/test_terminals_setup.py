@@ -63,7 +63,6 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
 @pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "²"])
-@pytest.mark.sqlite_alone
 async def test_list_refuses_an_invalid_number(desk: Desk, name: str, text: str) -> None:
     """Anything but a non-negative integer is `property_value`."""
     assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"
@@ -105,6 +104,7 @@ async def test_setup_allows_one_pdv_terminal_per_point_of_sale(desk: Desk) -> No
     assert await modes(desk) == {desk.terminal_id: "STANDALONE", other: "PDV", live: "PDV"}
 
 
+@pytest.mark.on_postgres
 async def test_setup_of_a_terminal_with_a_live_order_returns_409(desk: Desk) -> None:
     """Setting the current mode is allowed, and any mode once the order has ended."""
     order = await desk.order()
@@ -122,6 +122,7 @@ async def test_an_overdue_order_does_not_block_setup(desk: Desk) -> None:
     assert (await desk.now(order)).state == status.CREATED
 
 
+@pytest.mark.on_postgres
 async def test_an_overdue_order_with_permitted_authorization_blocks_setup(desk: Desk) -> None:
     """It can't expire: the terminal may be charging the card."""
     order = await desk.order(seconds=30)

@@ -204,6 +204,7 @@ async def test_a_terminals_approval_while_reversing_is_a_late_approval(desk: Des
     await ledgers_agree(desk)
 
 
+@pytest.mark.on_postgres
 async def test_a_terminals_decline_while_reversing_ends_the_order(desk: Desk, acquirer: FakeAcquirer) -> None:
     """With the terminal's detail."""
     order = await unknown(desk)
@@ -217,6 +218,7 @@ async def test_a_terminals_decline_while_reversing_ends_the_order(desk: Desk, ac
     await ledgers_agree(desk)
 
 
+@pytest.mark.on_postgres
 async def test_after_a_declined_reversal_the_acquirer_is_inquired_again(desk: Desk, acquirer: FakeAcquirer) -> None:
     """Operators are alerted once; if the inquiry returns an approval, the order is processed."""
     order = await unknown(desk)

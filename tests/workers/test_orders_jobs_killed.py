@@ -143,6 +143,7 @@ async def _books(desk: Desk, order: Order) -> Books:
     )
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("scene", "label"),
     [pytest.param(*kill, marks=() if kill[1] == KILLED_FAST.get(kill[0]) else pytest.mark.slow) for kill in KILLS],

@@ -135,6 +135,7 @@ async def test_a_refund_that_has_ended_gets_no_alert(
         assert await alerts(asking, order_id) == []
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("amount", "says"),
     [(LOST, "It may have taken effect"), (NOT_SENT, "It was never sent")],

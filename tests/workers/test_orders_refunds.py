@@ -141,6 +141,7 @@ async def test_a_slow_acquirer(database: Database, refunder: Refunder) -> None:
     assert await check.check(database) == []
 
 
+@pytest.mark.on_postgres
 async def test_a_repeat_waits_for_the_response(asking: Service, refunder: Refunder) -> None:
     """It gets the same bytes with the replay header; another request with the key is rejected at once."""
     order_id = await paid(asking)
@@ -159,6 +160,7 @@ async def test_a_repeat_waits_for_the_response(asking: Service, refunder: Refund
     assert len(refunder.asked) == 1
 
 
+@pytest.mark.on_postgres
 async def test_a_repeat_waits_for_a_limited_time(
     asking: Service, refunder: Refunder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +290,7 @@ async def test_a_refund_never_sent_fails_after_a_day(asking: Service, refunder: 
     assert await check.check(asking.database) == []
 
 
+@pytest.mark.on_postgres
 async def test_a_live_refund_waits_for_an_acquirer(database: Database, frozen: MovableClock) -> None:
     """Without an acquirer it is not sent; it is retried once there is one."""
     configured = Settings(acquirer="simulator")

@@ -104,6 +104,7 @@ async def test_a_late_approval_is_reversed_until_the_acquirer_confirms(desk: Des
     await ledgers_agree(desk)
 
 
+@pytest.mark.on_postgres
 async def test_of_two_approvals_the_other_one_is_reversed(desk: Desk, acquirer: FakeAcquirer) -> None:
     """By its own reference, so that the order's payment is not affected."""
     order = await approved_twice(desk, OTHER)
@@ -175,6 +176,7 @@ async def test_an_approval_found_late_is_reversed(desk: Desk, acquirer: FakeAcqu
     await ledgers_agree(desk)
 
 
+@pytest.mark.on_postgres
 async def test_after_a_declined_reversal_the_acquirer_is_inquired_again(desk: Desk, acquirer: FakeAcquirer) -> None:
     """Operators are alerted once; if nothing is found then, the reversal ends."""
     order = await approved_late(desk)

@@ -146,6 +146,7 @@ async def test_the_last_10000_are_kept(database: Database) -> None:
     assert rows[0] == 10
 
 
+@pytest.mark.on_postgres
 async def test_a_flood_of_unknown_callers_displaces_no_others(database: Database) -> None:
     """Of requests without an authenticated caller the last 2,000 are kept."""
     context = context_of(database)

@@ -219,6 +219,7 @@ async def test_reuse_after_pruning_is_an_unknown_token(scene: Scene) -> None:
     assert (await scene.refusal(scene.refresh(tokens[1]["refresh_token"])))[1] == "refresh token replayed"
 
 
+@pytest.mark.on_postgres
 async def test_a_retry_succeeds_while_the_family_is_active(scene: Scene) -> None:
     """A client that lost the response of a refresh gets it again, even after the used token would have expired."""
     first = await scene.tokens()
@@ -277,6 +278,7 @@ async def test_an_ended_family_is_deleted_completely(scene: Scene, how: str) -> 
     assert await check.check(scene.database, scene.clock.now_ms()) == []
 
 
+@pytest.mark.on_postgres
 async def test_a_token_outlives_a_newer_one_with_a_shorter_lifetime(scene: Scene) -> None:
     """When lifetimes were shortened, an older token that is still good keeps its family."""
     scene.settings = Settings(access_token_lifetime_seconds=300 * 86_400)

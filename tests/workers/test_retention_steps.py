@@ -65,6 +65,7 @@ class Watched:
         await self._database.close()
 
 
+@pytest.mark.on_postgres
 async def test_a_step_is_bounded(database: Database) -> None:
     """No transaction takes more rows than it may, and all that is old goes in the end."""
     await database.write(_fill)

@@ -115,6 +115,7 @@ async def test_concurrent_requests_under_one_key_have_one_effect(bank: Bank) -> 
     assert await bank.row("SELECT COUNT(*) FROM simulator_movements WHERE seller_id = $1", payment.merchant_id) == (2,)
 
 
+@pytest.mark.on_postgres
 async def test_reversed_payment_is_declined_and_cannot_be_refunded(bank: Bank) -> None:
     """A repeated reversal gets the same answer."""
     payment, approved = await bank.approved()
@@ -164,6 +165,7 @@ async def test_reversal_wins_against_a_concurrent_authorization(bank: Bank) -> N
         assert await bank.simulator.inquire(payment) == Declined("processing_error")
 
 
+@pytest.mark.on_postgres
 async def test_payment_missing_from_the_ledger_can_be_refunded(bank: Bank) -> None:
     """Up to its amount."""
     payment = new_payment(amount_minor=500)
@@ -171,6 +173,7 @@ async def test_payment_missing_from_the_ledger_can_be_refunded(bank: Bank) -> No
     assert isinstance(await bank.simulator.refund(payment, key=new_key(), amount_minor=1), Declined)
 
 
+@pytest.mark.on_postgres
 async def test_lost_answer_takes_effect(bank: Bank) -> None:
     """A repeated request gets the answer."""
     payment = new_payment()

@@ -67,6 +67,7 @@ RULES = {
 }
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("status", ["processed", "processing"])
 async def test_no_violation_if_both_agree(service: Service, bank: Bank, status: str) -> None:
     """Payments, refunds, a payment that is not reported yet, and blocked payments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
@@ -24,6 +25,7 @@ class UntrustedClock(MovableClock):
         return super().now_ms()
 
 
+@pytest.mark.on_postgres
 async def test_attempt_is_recorded_after_a_jump_of_the_clock(database: Database) -> None:
     """The receiver gets the notification once, although the clock jumped while it answered."""
     clock = UntrustedClock()

@@ -68,6 +68,7 @@ async def test_official_clients_accept_the_notification(database: Database, cloc
     Webhook(secret.reveal()).verify(got.body, dict(got.headers))
 
 
+@pytest.mark.on_postgres
 async def test_events_of_a_seller_and_an_application_go_in_order(database: Database, clock: MovableClock) -> None:
     """The second waits for the first, also while that fails; another application's events don't wait."""
     clock.freeze()

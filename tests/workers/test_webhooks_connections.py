@@ -119,6 +119,7 @@ async def test_a_name_that_moves_to_a_private_address_gets_nothing_there(monkeyp
     assert (server.connections, server.requests) == (1, 2)
 
 
+@pytest.mark.on_postgres
 async def test_a_delivery_that_gets_no_slot_in_time_is_released_unsent(
     database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,6 +140,7 @@ async def test_deliveries_behind_a_retry_are_not_due_before_it(database: Databas
     assert second.next_ms == first.next_ms > clock.now_ms()
 
 
+@pytest.mark.on_postgres
 async def test_the_first_success_makes_waiting_deliveries_due(database: Database, clock: MovableClock) -> None:
     """A recovered receiver gets them at once; a delivery that failed beside successes keeps its schedule."""
     clock.freeze()
@@ -436,6 +437,7 @@ async def test_slow_receivers_do_not_delay_others(database: Database, clock: Mov
             await running
 
 
+@pytest.mark.on_postgres
 async def test_stop_releases_claims(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopping worker cancels hanging deliveries and releases their claims, so another sends them at once."""
     monkeypatch.setattr("paydesk.jobs.STOP_SECONDS_MAX", 0.05)

@@ -160,6 +160,7 @@ async def test_twice_sends_the_same_notification_two_times(database: Database) -
         assert [(one.attempt, one.answer_status) for one in kept] == [(1, 200), (2, 200)]
 
 
+@pytest.mark.on_postgres
 async def test_second_copy_that_fails_is_retried_on_the_schedule_from_its_start(database: Database) -> None:
     """A receiver that fails on duplicates gets the notification again after 15 s, and no further copy."""
     async with faulty(database, "twice") as scenery:
@@ -192,6 +193,7 @@ async def test_out_of_order_sends_the_newer_version_first(database: Database) ->
         assert {one.status for one in await scene.deliveries(database, order)} == {"delivered"}
 
 
+@pytest.mark.on_postgres
 async def test_out_of_order_when_all_versions_are_due_at_once(database: Database) -> None:
     """A backlog is disturbed in the same way."""
     async with faulty(database, "out_of_order", delay_seconds=600) as scenery:
@@ -309,6 +311,7 @@ async def test_victims_do_not_depend_on_how_fast_the_receiver_is(database: Datab
         assert lost == [one for one in range(1, 13) if faults.Fault("drop", 3, seed=11).affects(one)]
 
 
+@pytest.mark.on_postgres
 async def test_retries_are_not_counted(database: Database) -> None:
     """A failing receiver shifts no numbers, and the fault of a first attempt is not applied to a retry."""
     async with faulty(database, "drop", every=2) as scenery:
@@ -354,6 +357,7 @@ async def test_clearing_a_fault_sends_what_it_held_back(database: Database, kind
         assert sorted(got.order_and_version[0] for got in scenery.receiver.got) == sorted(orders)
 
 
+@pytest.mark.on_postgres
 async def test_replacing_a_fault_counts_what_is_held_again(database: Database) -> None:
     """The new fault decides about it."""
     async with faulty(database, "late", delay_seconds=600) as scenery:
@@ -414,6 +418,7 @@ async def test_a_stored_fault_is_ignored_in_production(database: Database, kind:
         assert counted == (0,)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("kind", ["late", "twice", "out_of_order", "bad_signature", "old_timestamp", "drop"])
 async def test_consents_are_disturbed_too(database: Database, kind: FaultKind) -> None:
     """Notifications of topic `mp-connect` are counted and affected as those of orders."""

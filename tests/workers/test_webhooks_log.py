@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import structlog
 
 import webhooks_scene as scene
@@ -35,6 +36,7 @@ async def _lines(
     return sorted(lines, key=lambda line: str(line["event"])), order, good.url.partition("?")[0]
 
 
+@pytest.mark.on_postgres
 async def test_lines_of_production_do_not_change(database: Database, clock: MovableClock) -> None:
     """Their field names are an interface."""
     (failed, sent), _, _ = await _lines(database, clock, development=False)

@@ -66,6 +66,7 @@ async def test_paused_deliveries_stay_pending_and_are_sent_in_order_on_resume(
     assert await database.read(scene.pending_count) == 0
 
 
+@pytest.mark.on_postgres
 async def test_a_resume_starts_the_schedule_anew(database: Database, clock: MovableClock) -> None:
     """Earlier attempts are not counted by the schedule, but `X-Retry` continues."""
     async with (
@@ -93,6 +94,7 @@ async def test_a_resume_starts_the_schedule_anew(database: Database, clock: Mova
     assert tuple(row) == (5, 2)
 
 
+@pytest.mark.on_postgres
 async def test_a_delivery_announced_as_parked_during_the_resume_is_sent(
     database: Database, clock: MovableClock
 ) -> None:
@@ -164,6 +166,7 @@ async def test_a_success_within_five_days_prevents_the_pause(database: Database,
         assert (await _state(database, subscription_id))[0] is None
 
 
+@pytest.mark.on_postgres
 async def test_two_days_without_attempts_start_the_five_days_anew(database: Database, clock: MovableClock) -> None:
     """Two failures that are a week apart are not a week of failures."""
     async with (
@@ -182,6 +185,7 @@ async def test_two_days_without_attempts_start_the_five_days_anew(database: Data
             clock.advance(7 * DAY_MS)
 
 
+@pytest.mark.on_postgres
 async def test_a_success_recorded_at_the_same_time_prevents_the_pause(database: Database, clock: MovableClock) -> None:
     """The failure was claimed while the subscription was failing for five days; the success is recorded first."""
     subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")
@@ -224,6 +228,7 @@ async def test_a_deleted_subscription_withdraws_its_parked_deliveries(database: 
     assert [one.status for one in await scene.deliveries(database, order)] == ["withdrawn"]
 
 
+@pytest.mark.on_postgres
 async def test_parked_deliveries_are_exhausted_after_30_days(database: Database, clock: MovableClock) -> None:
     """The younger ones and those of other subscriptions stay pending."""
     subscription_id, _ = await scene.subscribe(database, "https://shop.example/hooks")

@@ -97,6 +97,7 @@ async def test_a_resume_makes_retries_due_that_were_not_parked_yet(
         assert await database.read(scene.pending_count) == 0
 
 
+@pytest.mark.on_postgres
 async def test_a_new_url_gets_what_waits_for_a_retry(database: Database, clock: MovableClock) -> None:
     """At once, because it has not failed. The schedule goes on."""
     async with (

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 import structlog
 
 import webhooks_scene as scene
@@ -69,6 +70,7 @@ async def test_a_refused_connection_makes_no_event(database: Database, clock: Mo
     assert await events(database) == []
 
 
+@pytest.mark.on_postgres
 async def test_two_nodes_make_one_event_concurrently(database: Database, database_url: str) -> None:
     """The subscription has one event, and every attempt is counted."""
     clock = MovableClock(frozen_ms=500_000 * HOUR_MS)

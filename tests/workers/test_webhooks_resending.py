@@ -226,6 +226,7 @@ async def test_the_schedule_waits_for_a_resend(database: Database, clock: Movabl
         assert await state(database, delivery_id) == ("pending", 2, 1, 0, 0)
 
 
+@pytest.mark.on_postgres
 async def test_resend_gets_the_next_slot_of_a_busy_receiver(database: Database, clock: MovableClock) -> None:
     """It waits while all slots are in use, and claims that were given up count as no attempt."""
     ended = asyncio.Event()
@@ -373,6 +374,7 @@ async def test_concurrent_workers_make_one_attempt(database: Database, clock: Mo
     assert len(receiver.got) == 6
 
 
+@pytest.mark.on_postgres
 async def test_paused_subscription_gets_its_resend_on_resume(database: Database, clock: MovableClock) -> None:
     """A request that was accepted before the pause waits, and makes the worker do nothing."""
     async with scene.receiver() as receiver, workers(database, clock) as (_, resends):
@@ -387,6 +389,7 @@ async def test_paused_subscription_gets_its_resend_on_resume(database: Database,
         assert (await state(database, delivery_id))[0] == "delivered"
 
 
+@pytest.mark.on_postgres
 async def test_ended_subscription_drops_its_requests(database: Database, clock: MovableClock) -> None:
     """Nothing is sent, and the worker does not find them again."""
     async with scene.receiver() as receiver, workers(database, clock) as (_, resends):
@@ -410,6 +413,7 @@ async def test_node_without_the_key_leaves_the_request(database: Database, clock
         assert await state(database, delivery_id) == ("pending", 0, 0, 1, 0)
 
 
+@pytest.mark.on_postgres
 async def test_consent_notifications_are_resent(database: Database, clock: MovableClock) -> None:
     """Those of topic mp-connect, with the same body."""
     async with scene.receiver() as receiver, workers(database, clock) as (deliveries, resends):
@@ -529,6 +533,7 @@ async def test_replay_ends_although_attempts_fail_meanwhile(
     assert total == len(ids)
 
 
+@pytest.mark.on_postgres
 async def test_replay_during_a_resend_waits_for_it(database: Database, clock: MovableClock) -> None:
     """The schedule claims the delivery after the attempt; its success counts."""
     ended = asyncio.Event()

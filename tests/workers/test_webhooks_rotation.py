@@ -149,6 +149,7 @@ async def test_a_node_without_the_new_key_leaves_the_delivery_to_others(
     assert len(receiver.got) == 1
 
 
+@pytest.mark.on_postgres
 async def test_the_primary_secret_is_never_dropped_and_a_dropped_one_never_promoted(
     database: Database, clock: MovableClock
 ) -> None:

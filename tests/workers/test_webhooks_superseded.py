@@ -22,6 +22,7 @@ async def _failing_times(worker: scene.DeliveryWorker, clock: MovableClock, time
         clock.advance(PAUSE_MS)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("attempts", [SUPERSEDED_AFTER_ATTEMPTS - 1, SUPERSEDED_AFTER_ATTEMPTS])
 async def test_a_newer_version_supersedes_after_four_retries(
     database: Database, clock: MovableClock, attempts: int
@@ -66,6 +67,7 @@ async def test_a_version_that_waited_is_sent_when_its_predecessor_fails_the_fift
     assert [one.status for one in await scene.deliveries(database, order)] == ["superseded", "superseded", "exhausted"]
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("attempts", [SUPERSEDED_AFTER_ATTEMPTS - 1, SUPERSEDED_AFTER_ATTEMPTS])
 async def test_a_version_announced_during_the_pause_before_a_retry_supersedes(
     database: Database, clock: MovableClock, attempts: int

@@ -64,6 +64,7 @@ async def test_stops_the_stubborn(context: WorkerContext, monkeypatch: pytest.Mo
     assert ended.is_set()
 
 
+@pytest.mark.on_postgres
 async def test_stops_all_at_once(context: WorkerContext) -> None:
     """All workers of the table end soon after the stop."""
     stop = asyncio.Event()
