@@ -24,11 +24,13 @@ import moved_time
 
 # isort: split
 import argon2
+import hypothesis
 import pytest
 
 import conflict_guard
 import long_cases
 import sent_statements
+import unlucky_ids
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.node import YOUNG_OBJECTS_MAX
 from paydesk.oauth.consent import passwords
@@ -40,6 +42,10 @@ from unread_clocks import watch_clocks
 
 if TYPE_CHECKING:
     from service import Service
+
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("random", deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 IN_CI = os.environ.get("CI") == "true"
 MEMORY, MEMORY_BYTES_MIN = Path("/dev/shm"), 4 << 30  # noqa: S108 - pytest makes a folder of its own there
@@ -53,8 +59,15 @@ REFUSED_EVERY_SECONDS = 0.05
 PROGRAMS = Path(__file__).parent / "programs"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of these tests."""
+    parser.addoption("--unlucky-ids", action="store_true", help="let all random ids look like card numbers")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap in this process."""
+    if config.option.unlucky_ids:
+        unlucky_ids.install()
     for plugin in (long_cases, sent_statements):
         config.pluginmanager.register(plugin)
     sent_statements.install()

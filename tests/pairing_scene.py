@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
+import counted
 from operator_calls import Operator
 from service import Reply, Service, Terminal
 
@@ -13,7 +13,7 @@ MODEL = "NEWLAND_N950"
 
 def new_terminal() -> dict[str, str]:
     """Return the request of a terminal that no seller is paired with."""
-    return {"model": MODEL, "serial": uuid.uuid4().hex[:16].upper()}
+    return {"model": MODEL, "serial": counted.serial()}
 
 
 async def send(service: Service, path: str, body: Any) -> Reply:

@@ -18,6 +18,7 @@ import aiohttp
 import structlog
 
 import conformance
+import counted
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
 from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.core.clock import Clock, SystemClock
@@ -136,13 +137,13 @@ class Service:
         async def work(tx: Transaction) -> Terminal:
             now_ms = self.clock.now_ms()
             shop = await stores.create_store(tx, self.seller_id, "Shop", now_ms)
-            pos = await stores.create_pos(tx, self.seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+            pos = await stores.create_pos(tx, self.seller_id, shop.store_id, counted.pos_id(), "Till", now_ms)
             assert pos is not None
             made = await terminals.create(
                 tx,
                 seller_id=self.seller_id,
                 pos_id=pos.pos_id,
-                terminal_id=terminal_id or f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+                terminal_id=terminal_id or counted.terminal_id(),
                 live=live,
                 now_ms=now_ms,
                 operating_mode=mode,

@@ -19,6 +19,7 @@ from mercadopago.config.config import Config
 from mercadopago.config.request_options import RequestOptions
 from mercadopago.errors import MercadoPagoError
 
+import counted
 import node_clients
 from accounts import other_application
 from conftest import skip_unless_ci
@@ -153,7 +154,7 @@ async def unknown_terminal(service: Service) -> tuple[Request, tuple[str, ...]]:
 
 async def live_token_at_a_virtual_terminal(service: Service) -> tuple[Request, tuple[str, ...]]:
     """A live token where a test token is needed."""
-    virtual = await service.terminal(terminal_id=f"PAYDESK_VIRTUAL__{uuid.uuid4().hex[:12].upper()}")
+    virtual = await service.terminal(terminal_id=counted.virtual_id())
     expected = ("virtual terminal", "test tokens only", "test_token: true", "`test_tokens`")
     return Request("create", order_body(virtual.id), service.live_access_token), expected
 

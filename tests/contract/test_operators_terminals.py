@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+import counted
 from accounts import other_seller
 from operator_calls import Operator, audited, operator
 from pairing_scene import pair
@@ -38,7 +39,7 @@ async def new_pos(owner: Operator) -> dict[str, Any]:
     """Create a point of sale in a new store."""
     seller_id = owner.service.seller_id
     shop = await owner.did("POST", "stores", {"seller_id": seller_id, "name": "Shop"})
-    body = {"seller_id": seller_id, "store_id": shop["store_id"], "external_pos_id": uuid.uuid4().hex[:8]}
+    body = {"seller_id": seller_id, "store_id": shop["store_id"], "external_pos_id": counted.pos_id()}
     return await owner.did("POST", "pos", body)
 
 

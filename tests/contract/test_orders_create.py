@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import uuid
 from typing import Any
 
 import pytest
 
+import counted
 from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
 from paydesk.orders import store
@@ -212,7 +212,7 @@ async def test_a_terminal_of_the_other_mode_is_explained_to_its_own_seller(servi
 
 
 def _virtual_id() -> str:
-    return f"PAYDESK_VIRTUAL__{uuid.uuid4().hex[:12].upper()}"
+    return counted.virtual_id()
 
 
 @pytest.mark.parametrize("mode", ["STANDALONE", "UNDEFINED"])

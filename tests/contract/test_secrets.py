@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+import counted
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
@@ -142,10 +143,10 @@ async def _use_in_right_places(service: Service, device: Device, used: Used) -> 
             used.tokens |= {
                 f"{name} {kind}, test_token={test_token}": answered[kind] for kind in ("access_token", "refresh_token")
             }
-    seller = {"email": f"{uuid.uuid4()}@shop.example", "name": "Shop", "country": "BRA", "currency": "BRL"}
+    seller = {"email": counted.email(), "name": "Shop", "country": "BRA", "currency": "BRL"}
     made = await _as_operator(service, used, "sellers", {**seller, "password": PASSWORD})
     assert "password" not in made
-    invented = await _as_operator(service, used, "sellers", {**seller, "email": f"{uuid.uuid4()}@shop.example"})
+    invented = await _as_operator(service, used, "sellers", {**seller, "email": counted.email()})
     used.others["invented password"] = invented["password"]
     application = {"name": "Till", "redirect_uris": ["https://till.example/callback"]}
     registered = await _as_operator(service, used, "applications", application)

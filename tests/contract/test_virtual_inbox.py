@@ -7,7 +7,6 @@ import json
 import re
 import time
 import urllib.parse
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import counted
 from page_scene import Browser, Page
 from paydesk.core.secrets import Secret
 from paydesk.http.endpoint import Endpoint
@@ -230,7 +230,7 @@ class Inbox:
 
     async def send(self, action: str = "order.processed", order_id: str = "", *, valid: bool = True) -> str:
         """Send a notification; return the order's id."""
-        order_id = order_id or f"ORD{uuid.uuid4().hex[:20].upper()}"
+        order_id = order_id or f"ORD{counted.number():026}"
         body = json.dumps({"action": action, "data": {"id": order_id, "status": "processed"}}).encode()
         headers = signed(self.secret, body, data_id=order_id.lower())
         if not valid:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-import uuid
 from dataclasses import replace
 
+import counted
 from declared.attempt import Attempt, Table
 from declared.everywhere import FAILURES
 from declared.pages import SIGN_IN_FAILURES
@@ -42,7 +42,7 @@ STREAM = "console_events"
 
 
 async def _person(service: Service) -> Person:
-    return await make_person(service, "owner", f"{uuid.uuid4().hex}@shop.example")
+    return await make_person(service, "owner", counted.email())
 
 
 def cookies(service: Service, token: str) -> str:
@@ -69,7 +69,7 @@ async def _good(service: Service, database: FaultyDatabase, operation: Operation
     if purpose is not None:
         body["password"] = "correct horse staple"
     if operation.name == "console_sign_in":
-        body["email"] = f"{uuid.uuid4().hex}@shop.example"
+        body["email"] = counted.email()
     if operation.name == "console_password":
         body["link"] = await _link(service)
     return replace(attempt, body=body, headers={**attempt.headers, "Content-Type": FORM})

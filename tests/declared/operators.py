@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from typing import Any
 
+import counted
 from declared import operator_orders
 from declared.attempt import Attempt, Table
 from declared.virtual import one_more
@@ -116,7 +116,7 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
             body = {
                 "seller_id": service.seller_id,
                 "store_id": made["store_id"],
-                "external_pos_id": uuid.uuid4().hex[:8],
+                "external_pos_id": counted.pos_id(),
             }
             paths["pos_id"] = str((await one.did("POST", "pos", body))["pos_id"])
     if "{subscription_id}" in operation.path:
@@ -156,7 +156,7 @@ async def _of_accounts(service: Service, operation: Operation, one: Operator) ->
 
 async def _person(service: Service) -> Person:
     """Add an operator with an e-mail address and a password."""
-    return await make_person(service, email=f"{uuid.uuid4().hex}@shop.example")
+    return await make_person(service, email=counted.email())
 
 
 async def _subscribe(service: Service, one: Operator) -> str:

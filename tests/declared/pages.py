@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
+import counted
 from accounts import other_application, other_seller
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
@@ -108,7 +108,7 @@ async def _other_decision(attempt: Attempt) -> Reply:
 
 @TABLE.way("sign_in_failed")
 async def _unknown_address(attempt: Attempt) -> Reply:
-    return await attempt.send(body={**attempt.body, "email": f"{uuid.uuid4()}@shop.example"})
+    return await attempt.send(body={**attempt.body, "email": counted.email()})
 
 
 @TABLE.way("sign_in_throttled")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-import uuid
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
+import counted
 from faults.inbox import Inbox
 from oauth_scene import ALL_SCOPES, Scene, make_scene
 from paydesk.core.clock import SystemClock
@@ -127,13 +127,13 @@ async def _terminal(
 
     async def work(tx: Transaction) -> TerminalSeed:
         shop = await stores.create_store(tx, seller_id, "Shop", now_ms)
-        pos = await stores.create_pos(tx, seller_id, shop.store_id, uuid.uuid4().hex[:12], "Till", now_ms)
+        pos = await stores.create_pos(tx, seller_id, shop.store_id, counted.pos_id(), "Till", now_ms)
         assert pos is not None
         made = await terminals.create(
             tx,
             seller_id=seller_id,
             pos_id=pos.pos_id,
-            terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+            terminal_id=counted.terminal_id(),
             live=live,
             kind=kind,
             now_ms=now_ms,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -13,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+import counted
 from conftest import short_and_long
 from faults.clocked_node import write_offset
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
@@ -64,7 +64,7 @@ async def _terminals(service: Service, count: int) -> list[Terminal]:
                 tx,
                 seller_id=seller_id,
                 pos_id=pos.pos_id,
-                terminal_id=f"NEWLAND_N950__{uuid.uuid4().hex[:16].upper()}",
+                terminal_id=counted.terminal_id(),
                 live=False,
                 now_ms=now_ms,
                 operating_mode="PDV",
