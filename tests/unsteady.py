@@ -18,13 +18,15 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def unsteady(folder: Path) -> dict[str, list[str]]:
     """Return the places of each file below `folder`: `path: ["12 sleep", "40 elapsed"]`."""
-    places = {}
-    for file in sorted(folder.rglob("*.py")):
-        visitor = _Visitor()
-        visitor.visit(ast.parse(file.read_text()))
-        if visitor.places:
-            places[str(file.relative_to(folder))] = visitor.places
-    return places
+    files = {str(file.relative_to(folder)): ast.parse(file.read_text()) for file in sorted(folder.rglob("*.py"))}
+    return {path: places for path, tree in files.items() if (places := places_in(tree))}
+
+
+def places_in(tree: ast.Module) -> list[str]:
+    """Return the places in a module, each with its line and kind."""
+    visitor = _Visitor()
+    visitor.visit(tree)
+    return visitor.places
 
 
 class _Visitor(ast.NodeVisitor):
