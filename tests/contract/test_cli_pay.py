@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk.commands.progress import INBOX_SECONDS_MAX
 from paydesk.orders.status import FAILED_DETAILS
@@ -27,7 +28,7 @@ RATIO_MAX, MARGIN_SECONDS = 1.5, 1.0
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`."""
     path = tmp_path_factory.mktemp("pay")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command as run_here
 from forwarded import Got, hook, wait_until
 from free_port import free_port
@@ -98,7 +99,7 @@ def listening(folder: Path, *options: str, ready: bool = True, **variables: str)
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, for the tests that do not stop it."""
     folder = tmp_path_factory.mktemp("dev")
-    with dev(folder):
+    with dev_thread.dev(folder):
         yield folder
 
 
