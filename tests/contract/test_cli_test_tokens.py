@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk_process import credentials, dev, request
 
@@ -28,7 +29,7 @@ URI = "https://shop.example/callback"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

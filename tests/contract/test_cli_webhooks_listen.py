@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command as run_here
 from forwarded import Got, hook, wait_until
 from free_port import free_port
@@ -98,7 +99,7 @@ def listening(folder: Path, *options: str, ready: bool = True, **variables: str)
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, for the tests that do not stop it."""
     folder = tmp_path_factory.mktemp("dev")
-    with dev(folder):
+    with dev_thread.dev(folder):
         yield folder
 
 
@@ -315,7 +316,6 @@ def test_no_event_is_missed_across_restarts_of_the_service(tmp_path: Path) -> No
                 receiving.wait_for(3 * len(orders))
                 assert credentials(tmp_path)["listen_secret"] == secret
                 assert listener.interrupt() < ENDS_SECONDS_MAX
-                time.sleep(0.2)
                 assert [json.loads(one.body)["id"] for one in receiving.got] != []
                 assert sorted(event["id"] for event in feed(tmp_path)) == sorted(
                     json.loads(one.body)["id"] for one in receiving.got

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from paydesk_process import dev, environment
+from dev_thread import dev
+from paydesk_process import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "build-a-terminal.md").read_text()
 SECONDS_MAX = 120
