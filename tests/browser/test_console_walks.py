@@ -222,6 +222,7 @@ async def test_without_scripts_every_action_works(chromium: Browser, made: World
         await one.reads("The order is canceled. Nothing was charged.")
 
 
+@pytest.mark.long("it starts `paydesk dev`, and a whole walk follows")
 async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_path: Path) -> None:
     """`paydesk dev` prints it; after at most three clicks the page says why. It says how long it is not live."""
     with dev(tmp_path) as first:

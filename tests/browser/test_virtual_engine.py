@@ -86,6 +86,7 @@ async def test_a_tap_on_the_page_ends_in_a_webhook(shop: Window, counter: PageCo
     assert all(one["order_id"] == order_id and one["signature_valid"] for one in received)
 
 
+@pytest.mark.long("every screen of the virtual terminal, one after the other")
 async def test_every_screen_is_reached_by_hand(shop: Window, counter: PageCounter, clock: MovableClock) -> None:
     """By presses on the page, orders and the clock: all but the code of a pairing, which these terminals never need."""
     await shop.page.evaluate(WATCH)

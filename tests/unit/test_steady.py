@@ -24,7 +24,6 @@ LEFT: dict[str, int] = {
     "contract/test_http_tls.py": 6,
     "contract/test_http_unread_answers.py": 7,
     "contract/test_http_wire.py": 5,
-    "contract/test_operators_faults.py": 3,
     "contract/test_operators_resolve.py": 2,
     "contract/test_operators_sent_elsewhere.py": 2,
     "contract/test_orders_expiry.py": 2,
