@@ -10,6 +10,8 @@ from playwright.async_api import Page
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OF_COLORS = ["color-contrast", "link-in-text-block"]
 """The rules that can find something else when nothing but the colors of a page has changed."""
+OF_FORMS = ["cat.forms", "cat.name-role-value"]
+"""The tags of rules that fields, buttons and links are judged by: labels and names."""
 SCHEMES: dict[Literal["light", "dark"], list[str]] = {"light": TAGS, "dark": OF_COLORS}
 """The color schemes of a page with the rules for each: its structure is the same in both."""
 
