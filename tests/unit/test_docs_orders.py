@@ -55,6 +55,7 @@ def run(folder: Path, name: str, language: str, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long("the page waits for a refund whose answer is lost")
 def test_refund_programs(folder: Path) -> None:
     """A partial refund, the rest, one with a lost answer, a declined one, and a repeated one."""
     output = run(folder, "refunds.md", "sh", "sh", "-eu").splitlines()
