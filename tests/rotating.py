@@ -1,7 +1,7 @@
 """A quarter of what is much alike and too much for each run; the next commit takes another one.
 
-Which quarter it is follows from the number of commits before, so all runs of one commit are alike, and four in a row take
-all. A failure names it: with `QUARTER=2` in the environment any commit takes that one; `make test-all` takes all of them.
+Which quarter it is follows from the number of commits before: all runs of one commit are alike, and four in a row take
+all. A failure names it: with `QUARTER=2` in the environment any commit takes that one; `make test-all` takes all.
 """
 
 from __future__ import annotations
