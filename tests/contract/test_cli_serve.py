@@ -73,3 +73,12 @@ def test_listeners(serving: tuple[str, str, str, subprocess.Popen[str]], tmp_pat
     assert process.returncode == 0
     events = [json.loads(line)["event"] for line in errors.splitlines()]
     assert "requests_aborted" not in events
+
+
+def test_one_listener_for_clients_and_operators_is_refused(tmp_path: Path) -> None:
+    """Two at port 0 are not the same, see above."""
+    address = "127.0.0.1:8080"
+    variables = {"PAYDESK_PUBLIC_URL": f"http://{address}", "PAYDESK_DATABASE_URL": f"sqlite:{tmp_path / 'p.db'}"}
+    listeners = {"PAYDESK_LISTEN": address, "PAYDESK_OPERATOR_LISTEN": address}
+    refused = command("serve", folder=tmp_path, **variables, **listeners)
+    assert (refused.returncode, "operators need a separate listener" in refused.stderr) == (1, True), refused.stderr
