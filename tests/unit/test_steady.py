@@ -28,7 +28,7 @@ LEFT: dict[str, int] = {
     "contract/test_orders_expiry.py": 2,
     "contract/test_refusals_alike.py": 1,
     "contract/test_virtual_actions.py": 2,
-    "contract/test_virtual_api.py": 4,
+    "contract/test_virtual_api.py": 1,
     "contract/test_virtual_faults.py": 3,
     "contract/test_virtual_inbox.py": 3,
     "contract/test_virtual_manual.py": 3,
