@@ -52,7 +52,7 @@ async def test_every_screen_fits_and_is_accessible(
 ) -> None:
     """Texts are whole and apart, nothing scrolls that need not, targets are large enough, axe finds nothing."""
     async with opening(chromium, counter) as window:
-        page = (await window(viewport=viewport, has_touch=viewport is PHONE, reduced_motion="reduce")).page
+        page = (await window(viewport=viewport, has_touch=viewport is PHONE)).page
         for number, (name, screen) in enumerate(SCREENS.items()):
             await show(counter, name)
             await page.locator(f"#glass[data-screen={name}]").wait_for()
@@ -67,7 +67,7 @@ async def test_every_screen_fits_and_is_accessible(
 async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, counter: PageCounter) -> None:
     """No screen has an animation that lasts."""
     async with opening(chromium, counter) as window:
-        page = (await window(reduced_motion="reduce")).page
+        page = (await window()).page
         for name in ("present_card", "authorizing", "approved", "remove_card", "printing", "rebooting"):
             await show(counter, name)
             await page.locator(f"#glass[data-screen={name}]").wait_for()
@@ -78,7 +78,7 @@ async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, coun
 async def test_prints_and_the_form_fit(chromium: Browser, counter: PageCounter, viewport: ViewportSize) -> None:
     """The sheet with both copies, a long coupon with its codes, and the form of a new order are whole."""
     async with opening(chromium, counter) as window:
-        shop = await window(viewport=viewport, reduced_motion="reduce")
+        shop = await window(viewport=viewport)
         page = shop.page
         await show(counter, "approved")
         await shop.shows("approved")
