@@ -183,9 +183,13 @@ async def test_a_hidden_page_has_no_stream(chromium: Browser, made: World) -> No
             await one.open("/console/orders")
         async with one.page.expect_event("requestfailed", lambda request: EVENTS in request.url):
             await one.page.evaluate(HIDE, True)
+        other = await window()
+        async with other.page.expect_response(lambda answer: EVENTS in answer.url):
+            await other.open("/console/orders")
         order_id = await paid(made.service)
-        await asyncio.sleep(0.5)
-        row = one.page.locator(f"a[data-row][href*='{order_id}']")
+        name = f"a[data-row][href*='{order_id}']"
+        await other.page.locator(name).wait_for()
+        row = one.page.locator(name)
         assert await row.count() == 0
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.page.evaluate(HIDE, False)
@@ -250,19 +254,21 @@ async def test_a_page_says_since_when_it_is_not_live(chromium: Browser, made: Wo
         await one.page.clock.install()
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open("/console/orders")
-        await one.page.context.set_offline(True)
-        await one.page.evaluate("document.querySelector('[data-stream], #stream')")
+        await one.page.evaluate(HIDE, True)
+        await one.page.route(f"**{EVENTS}*", lambda route: route.abort())
+        async with one.page.expect_event("requestfailed", lambda request: EVENTS in request.url):
+            await one.page.evaluate(HIDE, False)
         lost = one.page.locator("main [data-not-live]")
         await one.page.clock.run_for(10_000)
         await lost.wait_for()
         assert re.fullmatch(r"Not live since \d\d:\d\d", await lost.inner_text())
         # Beside what an open form says.
         assert await one.page.locator("#dialog [data-not-live]").text_content() == await lost.inner_text()
-        await one.page.context.set_offline(False)
+        one.faults.clear()
+        await one.page.unroute(f"**{EVENTS}*")
         await lost.wait_for(state="hidden")
         order_id = await paid(made.service)
         await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
-        one.faults.clear()
 
 
 async def test_new_password_can_be_shown(chromium: Browser, made: World) -> None:
