@@ -11,7 +11,6 @@ from unsteady import places_in, unsteady
 
 TESTS = Path(__file__).parents[1]
 LEFT: dict[str, int] = {
-    "browser/test_console_walks.py": 1,
     "contract/test_cli_subscriptions.py": 1,
     "contract/test_dev_https.py": 1,
     "contract/test_dev_proxy.py": 3,
