@@ -156,7 +156,9 @@ class PostgresServer:
             await self._rename(name, renamed)
             return await self._fingerprint_of(renamed, EMPTIED) == self._fingerprint
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            self._kept = None
+            if self._kept is not None:
+                self._kept.terminate()
+                self._kept = None
             return False
 
     async def _rename(self, name: str, renamed: str) -> None:
@@ -175,7 +177,7 @@ class PostgresServer:
                 await connection.execute(statement)
             return str(await connection.fetchval(FINGERPRINT))
         finally:
-            await connection.close()
+            connection.terminate()
 
     def configure(self, **settings: str) -> None:
         """Change settings that need no restart."""

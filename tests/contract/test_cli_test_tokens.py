@@ -206,6 +206,7 @@ def test_reset_keeps_the_second_application(folder: Path) -> None:
     assert exchange(folder, second, code)[1]["live_mode"] is False
 
 
+@pytest.mark.long("it starts the service several times")
 def test_restart_corrects_what_was_changed(database_url: str, tmp_path: Path) -> None:
     """A wrong secret gets replaced, a setting that was turned off is turned on, and the id stays."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):
