@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +13,14 @@ import pytest
 
 import dev_thread
 from command_line import command
+from forwarded import Got, hook, wait_until
 from paydesk.commands import progress
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.terminals.scripts import AVAILABLE
 from paydesk_process import credentials, request
+
+HANG_SECONDS = 20.0
+"""Less than the service's limit for an answer, after which a waiting command would go on."""
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +55,22 @@ def failures(shown: str, address: str) -> list[tuple[str, str]]:
 
 
 def test_dead_and_silent_receivers_are_not_awaited(tmp_path: Path) -> None:
-    """One refuses connections, one accepts them and never answers: their webhooks are still pending at the end."""
-    with dev_thread.dev(tmp_path), socket.create_server(("127.0.0.1", 0)) as silent:
-        dead, mute = "http://127.0.0.1:9/hook", f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+    """One refuses connections, one answers only after the command has ended: their webhooks are pending at the end."""
+    has_ended, was_too_early = threading.Event(), []
+
+    def answer(_: Got) -> tuple[int, bytes]:
+        # The deadline is there for a command that waits for this answer.
+        was_too_early.append(not has_ended.wait(HANG_SECONDS))
+        return 200, b""
+
+    with dev_thread.dev(tmp_path), hook(answer) as receiving:
+        dead, mute = "http://127.0.0.1:9/hook", receiving.url
         subscribe(tmp_path, dead)
         subscribe(tmp_path, mute)
         ended = paid(tmp_path, "--json", "--script", "approve:0.1s")
+        has_ended.set()
+        wait_until(lambda: bool(was_too_early), lambda: "the receiver got nothing")
+    assert not any(was_too_early)
     deliveries = json.loads(ended.stdout)["deliveries"]
     for url in (dead, mute):
         assert [one["status"] for one in deliveries if one["url"] == url] == ["pending"] * 3

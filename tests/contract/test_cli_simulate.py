@@ -207,6 +207,7 @@ def test_interrupted_pairing_removes_what_was_paired(tmp_path: Path) -> None:
         assert Shop.of(tmp_path).remains() == []
 
 
+@pytest.mark.long("starts `paydesk serve` and a simulation")
 def test_terminals_of_kind_service_pay_under_serve(tmp_path: Path) -> None:
     """The service has no simulated acquirer for terminals: it asks its own."""
     url = f"sqlite:{tmp_path}/paydesk.db"

@@ -293,6 +293,7 @@ def test_an_order_does_not_wait_for_another(shared: Path) -> None:
         released.set()
 
 
+@pytest.mark.long("starts the service three times")
 def test_no_event_is_missed_across_restarts_of_the_service(tmp_path: Path) -> None:
     """Killed and started again, also at another port: each event is forwarded once, in order. The secret is kept."""
     orders: list[str] = []
@@ -416,7 +417,7 @@ def test_a_service_that_cannot_be_used_is_named(shared: Path, tmp_path: Path) ->
 
     def run(**changes: Any) -> subprocess.CompletedProcess[str]:
         (tmp_path / "mine.json").write_text(json.dumps({**found, **changes}))
-        return command("webhooks", "listen", "--credentials", "mine.json", folder=tmp_path)
+        return run_here("webhooks", "listen", "--credentials", "mine.json", folder=tmp_path)
 
     away = run(base_url=f"http://127.0.0.1:{free_port()}")
     assert (away.returncode, "Cannot read events from" in away.stderr) == (3, True), away.stderr

@@ -11,18 +11,14 @@ from unsteady import places_in, unsteady
 
 TESTS = Path(__file__).parents[1]
 LEFT: dict[str, int] = {
-    "browser/test_console_walks.py": 1,
-    "browser/test_virtual.py": 1,
-    "contract/test_cli_serve.py": 1,
     "contract/test_cli_subscriptions.py": 1,
     "contract/test_dev_https.py": 1,
-    "contract/test_operators_faults.py": 3,
     "contract/test_operators_resolve.py": 2,
     "contract/test_operators_sent_elsewhere.py": 2,
     "contract/test_orders_expiry.py": 2,
     "contract/test_refusals_alike.py": 1,
     "contract/test_virtual_actions.py": 2,
-    "contract/test_virtual_api.py": 4,
+    "contract/test_virtual_api.py": 1,
     "contract/test_virtual_faults.py": 3,
     "contract/test_virtual_inbox.py": 3,
     "contract/test_virtual_manual.py": 3,
