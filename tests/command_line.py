@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import socketserver
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from kept_logging import kept_logging
 from paydesk import cli
+
+STUB = """#!{python} -ISE
+import json, socket, sys
+with socket.create_connection({address}) as service, service.makefile("rw") as stream:
+    stream.write(json.dumps(sys.argv[1:]) + "\\n")
+    stream.flush()
+    code, out, errors = json.loads(stream.readline())
+sys.stdout.write(out)
+sys.stderr.write(errors)
+sys.exit(code)
+"""
 
 
 def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
@@ -32,3 +47,26 @@ def command(*arguments: str, folder: Path, stdin: str = "", **variables: str) ->
         except SystemExit as end:
             code = int(end.code or 0)
     return subprocess.CompletedProcess(["paydesk", *arguments], code, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def paydesk_on_path(folder: Path) -> Iterator[str]:
+    """Yield a PATH whose `paydesk`, in `folder/.venv/bin`, runs in this process: a script's twenty would take 10 s."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            ended = command(*json.loads(self.rfile.readline()), folder=folder)
+            self.wfile.write(json.dumps([ended.returncode, ended.stdout, ended.stderr]).encode() + b"\n")
+
+    stub = folder / ".venv" / "bin" / "paydesk"
+    stub.parent.mkdir(parents=True)
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        stub.write_text(STUB.format(python=sys.executable, address=server.server_address))
+        stub.chmod(0o700)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
+        finally:
+            server.shutdown()
+            thread.join()

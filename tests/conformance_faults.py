@@ -87,8 +87,8 @@ def does_not_print(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_backs_off(patch: pytest.MonkeyPatch) -> None:
-    """It repeats failed calls in a tight loop."""
-    patch.setattr(Pace, "pause", lambda _self, _failures: 0.0)
+    """It repeats failed calls every 0.1 s."""
+    patch.setattr(Pace, "pause", lambda _self, _failures: 0.1)
 
 
 def keeps_its_stale_session(patch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ import pytest
 
 import conflict_guard
 import long_cases
+import rotating
 import sent_statements
 import unlucky_ids
 from paydesk.core.clock import MovableClock, SystemClock
@@ -68,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap in this process."""
     if config.option.unlucky_ids:
         unlucky_ids.install()
-    for plugin in (long_cases, sent_statements):
+    for plugin in (long_cases, rotating, sent_statements):
         config.pluginmanager.register(plugin)
     sent_statements.install()
     if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:

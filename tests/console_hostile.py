@@ -46,8 +46,8 @@ def text_of(name: str) -> str:
 
 
 def long_text(name: str) -> str:
-    """Return 10,000 characters without a space."""
-    return f"{name}{'W' * 10_000}"[:10_000]
+    """Return such a text that ends with 1,000 characters without a space."""
+    return f"{text_of(name)}{'W' * 1_000}"
 
 
 async def spoil(made: World, *, is_long: bool = False) -> None:

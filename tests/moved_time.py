@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from paydesk.core import runtime
 
 _ahead_ns = 0
 """What tests have moved time by in this process. It never goes back."""
 
+when_moved: list[Callable[[], None]] = []
+"""What is called after each move, for loops that don't look at the time by themselves."""
+
 
 def advance(seconds: float) -> None:
     """Move time forward: every timer due by then (`sleep`, `wait_for`, `call_later`) fires in the next turn."""
     global _ahead_ns  # noqa: PLW0603 - there is one time in a process
     _ahead_ns += round(seconds * 1_000_000_000)
+    for call in tuple(when_moved):
+        call()
 
 
 def _monotonic_ns() -> int:

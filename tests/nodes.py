@@ -13,6 +13,7 @@ from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 from service import Service, running
 from shared_objects import Chosen
+from waiting import until
 
 
 @asynccontextmanager
@@ -43,6 +44,9 @@ async def two_nodes(
                 notifications_published(wakes_url or database_url, other),
                 running(other, clock=clock, settings=settings, **chosen) as second,
             ):
+                if wakes_url is None:
+                    # What one node publishes before the other listens is lost.
+                    await until(lambda: database.signals.remote_connected and other.signals.remote_connected)
                 yield first, replace(first, base_url=second.base_url, database=other)
         finally:
             await other.close()

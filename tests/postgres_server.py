@@ -165,7 +165,7 @@ class PostgresServer:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             if self._kept is not None:
                 self._kept.terminate()
-            self._kept = None
+                self._kept = None
             return False
 
     async def _rename(self, name: str, renamed: str) -> None:
@@ -173,7 +173,7 @@ class PostgresServer:
             self._kept = await asyncpg.connect(self.url("postgres", "postgres"))
         # The server itself waits in steps of 100 ms for the end of a client.
         until_seconds = time.monotonic() + CLIENTS_END_SECONDS_MAX
-        while await self._kept.fetchval(END_CLIENTS, name) and time.monotonic() < until_seconds:  # noqa: ASYNC110 - a client's end is no event here
+        while await self._kept.fetchval(END_CLIENTS, name) and time.monotonic() < until_seconds:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
         await self._kept.execute(f"ALTER DATABASE {name} RENAME TO {renamed}")
 
@@ -184,7 +184,7 @@ class PostgresServer:
                 await connection.execute(statement)
             return str(await connection.fetchval(FINGERPRINT))
         finally:
-            await connection.close()
+            connection.terminate()
 
     def configure(self, **settings: str) -> None:
         """Change settings that need no restart."""

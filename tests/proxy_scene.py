@@ -22,7 +22,6 @@ from service import Reply
 
 API, AUTH = "api.mercadopago.com", "auth.mercadopago.com"
 OWN_URL = "http://127.0.0.1:8377"
-SECONDS_MAX = 15
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -40,27 +39,24 @@ class Wire:
 
     async def reply(self, *, to_head: bool = False) -> Reply:
         """Read a response of the proxy."""
-        async with asyncio.timeout(SECONDS_MAX):
-            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("ascii")
-            status_line, *lines = head.rstrip("\r\n").split("\r\n")
-            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            headers["status line"] = status_line
-            length = 0 if to_head else int(headers.get("content-length", 0))
-            raw = await self.reader.readexactly(length)
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("ascii")
+        status_line, *lines = head.rstrip("\r\n").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers["status line"] = status_line
+        length = 0 if to_head else int(headers.get("content-length", 0))
+        raw = await self.reader.readexactly(length)
         return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if raw else None)
 
     async def read(self, count: int) -> bytes:
         """Read exactly so many bytes."""
-        async with asyncio.timeout(SECONDS_MAX):
-            return await self.reader.readexactly(count)
+        return await self.reader.readexactly(count)
 
     async def is_closed(self) -> bool:
         """Return whether the connection ends without a further byte."""
-        async with asyncio.timeout(SECONDS_MAX):
-            try:
-                return await self.reader.read(1) == b""
-            except (ConnectionResetError, ssl.SSLError):
-                return True
+        try:
+            return await self.reader.read(1) == b""
+        except (ConnectionResetError, ssl.SSLError):
+            return True
 
     async def connect(self, host: str = API, port: int = 443) -> Reply:
         """Request a tunnel."""

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 
 from service import Reply, Service
 
-ANSWER_SECONDS_MAX = 8
-
 
 class Wire:
     """One connection."""
@@ -26,12 +24,11 @@ class Wire:
 
     async def answer(self, *, to_head: bool = False) -> Reply:
         """Read the next answer. Raises `IncompleteReadError` if the connection ends instead."""
-        async with asyncio.timeout(ANSWER_SECONDS_MAX):
-            head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            status_line, *lines = head.rstrip("\r\n").split("\r\n")
-            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            length = 0 if to_head else int(headers.get("content-length", 0))
-            raw = await self._reader.readexactly(length)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        status_line, *lines = head.rstrip("\r\n").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = 0 if to_head else int(headers.get("content-length", 0))
+        raw = await self._reader.readexactly(length)
         is_json = headers.get("content-type") == "application/json" and raw
         return Reply(int(status_line.split(" ")[1]), headers, raw, json.loads(raw) if is_json else None)
 
@@ -46,11 +43,10 @@ class Wire:
 
     async def is_closed(self) -> bool:
         """Return whether the service closes the connection without a further byte."""
-        async with asyncio.timeout(ANSWER_SECONDS_MAX):
-            try:
-                return await self._reader.read(1) == b""
-            except ConnectionResetError:
-                return True
+        try:
+            return await self._reader.read(1) == b""
+        except ConnectionResetError:
+            return True
 
 
 @asynccontextmanager

@@ -11,8 +11,12 @@ from paydesk.storage.database import Database, Row, T, Transaction, Work
 class RecordingTransaction:
     """The transaction behind it."""
 
-    def __init__(self, tx: Transaction, asked: dict[str, tuple[Any, ...]]) -> None:
-        self._tx, self._asked = tx, asked
+    def __init__(self, tx: Transaction, database: RecordingDatabase) -> None:
+        self._tx, self._database = tx, database
+
+    def _record(self, sql: str, args: tuple[Any, ...]) -> None:
+        self._database.asked[sql] = args
+        self._database.sent += 1
 
     @property
     def writes(self) -> int:
@@ -21,22 +25,22 @@ class RecordingTransaction:
 
     def one(self, sql: str, *args: Any) -> Awaitable[Row | None]:
         """The only row, or None."""
-        self._asked[sql] = args
+        self._record(sql, args)
         return self._tx.one(sql, *args)
 
     def all(self, sql: str, *args: Any) -> Awaitable[list[Row]]:
         """All rows."""
-        self._asked[sql] = args
+        self._record(sql, args)
         return self._tx.all(sql, *args)
 
     def run(self, sql: str, *args: Any) -> Awaitable[int]:
         """How many rows it touched."""
-        self._asked[sql] = args
+        self._record(sql, args)
         return self._tx.run(sql, *args)
 
     def defer(self, sql: str, *args: Any, notify: str = "") -> None:
         """At the end."""
-        self._asked[sql] = args
+        self._record(sql, args)
         self._tx.defer(sql, *args, notify=notify)
 
     def notify(self, topic: str) -> None:
@@ -45,12 +49,16 @@ class RecordingTransaction:
 
 
 class RecordingDatabase:
-    """The database behind it. `asked`: the statements, in the order in which they were first asked."""
+    """The database behind it.
+
+    `asked`: the statements, in the order in which they were first asked. `sent`: how many, with repetitions.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name, self.signals = database.name, database.signals
         self.asked: dict[str, tuple[Any, ...]] = {}
+        self.sent = 0
 
     async def write(self, work: Work[T], **options: Any) -> T:
         """Run `work`."""
@@ -70,6 +78,6 @@ class RecordingDatabase:
 
     def _recorded(self, work: Work[T]) -> Work[T]:
         async def recorded(tx: Transaction) -> T:
-            return await work(RecordingTransaction(tx, self.asked))
+            return await work(RecordingTransaction(tx, self))
 
         return recorded

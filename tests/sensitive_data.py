@@ -114,16 +114,17 @@ def _fours(number: str) -> list[str]:
 
 Valid = Callable[[], Awaitable[Attempt]]
 Sending = Callable[[Attempt], Awaitable[Reply]]
+Choose = Callable[[list[Sending]], list[Sending]]
 
 
-async def sprayed(valid: Valid, canaries: Canaries) -> AsyncIterator[Reply]:
-    """Yield the answers to requests of one operation with canaries in every part.
+async def sprayed(valid: Valid, canaries: Canaries, choose: Choose = list) -> AsyncIterator[Reply]:
+    """Yield the answers to requests of one operation with canaries in every part, or in those that are chosen.
 
     After each success the next request starts from a new valid one.
     """
     attempt = await valid()
     places = (_in_headers(canaries), _in_query(attempt, canaries), _in_path(attempt, canaries))
-    for send in [sending for place in (*places, _in_body(attempt, canaries)) for sending in place]:
+    for send in choose([sending for place in (*places, _in_body(attempt, canaries)) for sending in place]):
         reply = await send(attempt)
         yield reply
         if reply.status < 400 and attempt.operation.method != "GET":

@@ -31,12 +31,14 @@ from paydesk.oauth.tokens import Lifetimes
 from paydesk.operation import Surface
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
+from paydesk.shared import Shared
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
 from paydesk.terminals.schemas import OperatingMode
 from paydesk.workers import run_all
 from shared_objects import KEYS, Chosen, make_shared
+from waiting import until
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,17 @@ class Service:
     fleet: Fleet | None = None
     """The virtual terminals of the service."""
     gauges: Gauges = field(default_factory=Gauges)
+    shared_objects: Shared | None = None
+
+    @property
+    def shared(self) -> Shared:
+        """Return the objects that the service's requests share."""
+        assert self.shared_objects is not None, "only a service that runs here has them"
+        return self.shared_objects
+
+    async def polls(self, terminal: Terminal, count: int = 1) -> None:
+        """Return once so many polls of the terminal wait."""
+        await until(lambda: self.shared.gateway.sightings.polls_open(terminal.id) == count)
 
     @property
     def seller_id(self) -> int:
@@ -295,6 +308,7 @@ async def running(
                     await access_token(scene, clock.now_ms(), live=True),
                     fleet,
                     gauges,
+                    shared,
                 )
             defects = [line for line in logged if line["event"] in ("undeclared_error", "unhandled_exception")]
             assert not defects, defects

@@ -7,24 +7,30 @@ deadline only ends a hang.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "time", "time_ns"}
 SLEEPS = {"sleep", "wait_for_timeout"}
+NAMED = re.compile(rf"\b(?:{'|'.join(SLEEPS | CLOCKS)})\(")
+"""Every other text has no such place."""
 LOOPS = (ast.While, ast.For, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def unsteady(folder: Path) -> dict[str, list[str]]:
     """Return the places of each file below `folder`: `path: ["12 sleep", "40 elapsed"]`."""
-    places = {}
-    for file in sorted(folder.rglob("*.py")):
-        visitor = _Visitor()
-        visitor.visit(ast.parse(file.read_text()))
-        if visitor.places:
-            places[str(file.relative_to(folder))] = visitor.places
-    return places
+    texts = {str(file.relative_to(folder)): file.read_text() for file in sorted(folder.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in texts.items() if NAMED.search(text)}
+    return {path: places for path, tree in trees.items() if (places := places_in(tree))}
+
+
+def places_in(tree: ast.Module) -> list[str]:
+    """Return the places in a module, each with its line and kind."""
+    visitor = _Visitor()
+    visitor.visit(tree)
+    return visitor.places
 
 
 class _Visitor(ast.NodeVisitor):

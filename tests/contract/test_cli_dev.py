@@ -445,6 +445,7 @@ def without_pages(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**one, "page_url": one["page_url"].rpartition("?")[2]} for one in found["terminals"]]
 
 
+@pytest.mark.long("starts the service two times")
 def test_restart_keeps_data_and_credentials(database_url: str, tmp_path: Path) -> None:
     """Also on another port."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url) as running:

@@ -110,6 +110,7 @@ def on_a_terminal(folder: Path, command: tuple[str, ...], **environment: str) ->
             os.close(own)
 
 
+@pytest.mark.long("starts the service as a person does, and follows a payment")
 @pytest.mark.parametrize(
     ("command", "begins"), [(RUN, "Your requests, the webhooks and all warnings follow."), (DEV, "paydesk ready")]
 )

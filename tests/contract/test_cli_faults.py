@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk.webhooks.faults import KINDS, Fault
-from paydesk_process import credentials, dev
+from paydesk_process import credentials
 
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
@@ -21,7 +22,7 @@ UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

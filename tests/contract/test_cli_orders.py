@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk.commands import checked
 from paydesk.core.ids import ORDER_ID, UUID
@@ -59,7 +60,7 @@ TAKE_AMOUNTS = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`."""
     path = tmp_path_factory.mktemp("orders")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
-from paydesk_process import dev
 
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 
@@ -66,7 +66,7 @@ def receiver(status: int, body: str) -> Iterator[Receiver]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

@@ -40,6 +40,7 @@ def _wait_until_gone(pid: int) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long("it starts several processes twice")
 def test_a_killed_process_is_replaced_and_a_deploy_replaces_all(postgres_url: str, tmp_path: Path) -> None:
     """Both processes serve both listeners; a killed one is replaced, and its successor accepts pending connections.
 
@@ -74,6 +75,7 @@ def test_a_killed_process_is_replaced_and_a_deploy_replaces_all(postgres_url: st
             _wait_until_gone(pid)
 
 
+@pytest.mark.long("it starts several processes twice")
 def test_a_failed_deploy_keeps_the_old_processes(postgres_url: str, tmp_path: Path) -> None:
     """The old processes go on. One that can't be replaced is tried again with a growing pause, until it can."""
     keys = tmp_path / "paydesk.keys.json"

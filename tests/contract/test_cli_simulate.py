@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command as run_here
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
-from paydesk_process import PAYDESK, command, credentials, dev, environment, request
+from paydesk_process import PAYDESK, command, credentials, environment, request
 from serve_process import ServeProcess
 from service import access_token
 
@@ -86,7 +87,7 @@ def simulation(folder: Path, *options: str, **variables: str) -> Iterator[Simula
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 
@@ -196,7 +197,7 @@ def test_script_file_flaky_and_kept_journals(folder: Path, tmp_path: Path) -> No
 
 def test_interrupted_pairing_removes_what_was_paired(tmp_path: Path) -> None:
     """Also while the service accepts no more pairings."""
-    with dev(tmp_path, PAYDESK_PAIRINGS_PER_MINUTE_ADDRESS="3"):
+    with dev_thread.dev(tmp_path, PAYDESK_PAIRINGS_PER_MINUTE_ADDRESS="3"):
         running = Simulation(tmp_path, "--count", "30")
         try:
             running.wait_for("raise its setting pairings_per_minute_address")
@@ -206,6 +207,7 @@ def test_interrupted_pairing_removes_what_was_paired(tmp_path: Path) -> None:
         assert Shop.of(tmp_path).remains() == []
 
 
+@pytest.mark.long("starts `paydesk serve` and a simulation")
 def test_terminals_of_kind_service_pay_under_serve(tmp_path: Path) -> None:
     """The service has no simulated acquirer for terminals: it asks its own."""
     url = f"sqlite:{tmp_path}/paydesk.db"

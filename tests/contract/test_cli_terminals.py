@@ -14,16 +14,17 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk.commands.terminals import question
-from paydesk_process import credentials, dev, environment, request
+from paydesk_process import credentials, environment, request
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 

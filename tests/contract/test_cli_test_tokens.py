@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 from command_line import command
 from paydesk_process import credentials, dev, request
 
@@ -28,7 +29,7 @@ URI = "https://shop.example/callback"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
     path = tmp_path_factory.mktemp("dev")
-    with dev(path):
+    with dev_thread.dev(path):
         yield path
 
 
@@ -205,6 +206,7 @@ def test_reset_keeps_the_second_application(folder: Path) -> None:
     assert exchange(folder, second, code)[1]["live_mode"] is False
 
 
+@pytest.mark.long("it starts the service several times")
 def test_restart_corrects_what_was_changed(database_url: str, tmp_path: Path) -> None:
     """A wrong secret gets replaced, a setting that was turned off is turned on, and the id stays."""
     with dev(tmp_path, PAYDESK_DATABASE_URL=database_url):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
 
 import aiohttp
@@ -18,8 +18,9 @@ from paydesk.conformance.kit import Patience
 from paydesk.conformance.rules import RULES
 from paydesk.core.secrets import Secret
 from paydesk.http import server
+from skipped_waits import skipped_waits
 
-QUICK = Patience(seconds=8, quiet_seconds=0.6)
+PATIENCE = Patience(seconds=20, quiet_seconds=0.6)
 SERVICE_CASES = ("payment", "declined", "charge-answer-lost", "cancel-wins", "restart-charging")
 RULE_CASES = {"no-card-data": "hello"}
 """A case to play for a rule."""
@@ -33,8 +34,9 @@ REASONS = {
 @pytest.fixture
 async def opened() -> AsyncIterator[Bench]:
     """A bench whose terminal is not started."""
-    async with bench.opened(server.bind("127.0.0.1", 0), QUICK, lambda _: None) as opened:
-        yield opened
+    with skipped_waits():
+        async with bench.opened(server.bind("127.0.0.1", 0), PATIENCE, lambda _: None) as opened:
+            yield opened
 
 
 async def _play(opened: Bench, only: Collection[str]) -> dict[str, str]:
@@ -42,7 +44,7 @@ async def _play(opened: Bench, only: Collection[str]) -> dict[str, str]:
     kit = opened.kit
     async with devices.virtual(opened) as restart:
         kit.restart_command = restart
-        assert await runner.first_hello(kit, QUICK.seconds)
+        assert await runner.first_hello(kit, PATIENCE.seconds)
         outcomes = [outcome async for outcome in runner.play(kit, only)]
     assert {outcome.name for outcome in outcomes} == {*only, *RULES}
     assert all(outcome.reason for outcome in outcomes if outcome.status != "held")
@@ -60,11 +62,11 @@ async def test_the_virtual_terminal_passes(opened: Bench, module: object) -> Non
 @pytest.mark.parametrize("cases", short_and_long(SERVICE_CASES, tuple(runner.CASES)), ids=len)
 async def test_the_virtual_terminal_of_kind_service_passes(cases: tuple[str, ...]) -> None:
     """The service asks the acquirer for it."""
-    listener = server.bind("127.0.0.1", 0)
-    async with bench.opened(listener, QUICK, lambda _: None, "service") as opened:
-        assert await _play(opened, cases) == {}
-        assert not any(opened.kit.log.find("charge"))
-        assert any(opened.kit.log.find("authorize"))
+    with skipped_waits():
+        async with bench.opened(server.bind("127.0.0.1", 0), PATIENCE, lambda _: None, "service") as opened:
+            assert await _play(opened, cases) == {}
+            assert not any(opened.kit.log.find("charge"))
+            assert any(opened.kit.log.find("authorize"))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -77,15 +79,15 @@ async def test_a_planted_fault_is_found(opened: Bench, fault: str, monkeypatch: 
     assert "payment" not in missed
 
 
-async def _pair(opened: Bench, pause: Callable[[float], Awaitable[object]]) -> Secret:
-    """Pair a new terminal, with pauses of the interval that the service asks for; return its token."""
+async def _pair(opened: Bench, part: float = 1) -> Secret:
+    """Pair a new terminal, with pauses of this part of the interval that the service asks for; return its token."""
     async with aiohttp.ClientSession() as http:
         url = f"{opened.base_url}/device/v1/pairings"
         async with http.post(url, json={"model": "KIT_TEST", "serial": "1"}) as reply:
             codes = await reply.json()
         seconds = codes["interval"]
         while True:
-            await pause(seconds)
+            await asyncio.sleep(seconds * part)
             async with http.post(f"{url}/token", json={"device_code": codes["device_code"]}) as reply:
                 answer = await reply.json()
             if reply.status == 200:
@@ -94,17 +96,16 @@ async def _pair(opened: Bench, pause: Callable[[float], Awaitable[object]]) -> S
             seconds += 5 if answer["error"] == "slow_down" else 0
 
 
-@pytest.mark.slow  # It waits for the interval as a terminal must.
 async def test_a_terminal_that_pairs_itself_is_approved(opened: Bench) -> None:
     """It is slowed down once; then it gets a token, and orders of the kit."""
-    token = await _pair(opened, asyncio.sleep)
+    token = await _pair(opened)
     assert await _play(replace(opened, device_token=token), ["pairing", "payment"]) == {}
     assert opened.kit.shop.terminal_id == "KIT_TEST__1"
 
 
 async def test_a_terminal_that_pairs_in_a_hurry_is_found(opened: Bench) -> None:
     """It does not wait for the interval."""
-    token = await _pair(opened, lambda _: asyncio.sleep(0.2))
+    token = await _pair(opened, part=0.04)
     assert set(await _play(replace(opened, device_token=token), ["pairing"])) == {"pairing"}
 
 
@@ -113,7 +114,7 @@ async def test_a_terminal_that_does_not_come_back_is_not_shown(opened: Bench) ->
     kit, said = opened.kit, list[str]()
     kit.patience, kit.say = Patience(seconds=0.5), said.append
     async with devices.virtual(opened):
-        assert await runner.first_hello(kit, QUICK.seconds)
+        assert await runner.first_hello(kit, PATIENCE.seconds)
         outcomes = [outcome async for outcome in runner.play(kit, ["restart-idle"])]
     assert said == ["Restart the terminal now: cut its power, then start it again."]
     assert (outcomes[0].status, outcomes[0].passed) == ("not shown", False)

@@ -205,6 +205,7 @@ async def test_tables_of_another_schema_stay(postgres_url: str, tmp_path: Path) 
     await database.close()
 
 
+@pytest.mark.long("starts the service three times")
 def test_dev_starts_anew(tmp_path: Path) -> None:
     """With the same server keys, new demo data and working credentials; other fields of the file stay."""
     keys = tmp_path / ".paydesk" / "keys.json"

@@ -10,11 +10,17 @@ import ssl
 import pytest
 import structlog
 
+from event_loops import passes_until, turns
+from moved_time import advance
 from paydesk.dev import proxy
 from proxy_scene import API, AUTH, OWN_URL, Scene, on_each_loop
+from waiting import until, until_found
 
 CONNECT = f"CONNECT {API}:443 HTTP/1.1\r\n".encode()
 MIB = 1 << 20
+NEVER_SECONDS = 1_000_000
+SETTLED_COUNT = 100
+"""What has not changed in so many looks no longer changes."""
 
 
 # Tunnels. ------------------------------------------------------------------------------------------------------------
@@ -44,12 +50,11 @@ async def test_a_client_may_begin_tls_before_the_answer(scene: Scene) -> None:
     async with scene.wire() as wire:
         await wire.send(CONNECT + b"\r\n" + outgoing.read())
         assert (await wire.reply()).status == 200
-        async with asyncio.timeout(5):
-            for _ in range(10):
-                incoming.write(await wire.reader.read(1 << 16))
-                with contextlib.suppress(ssl.SSLWantReadError):
-                    tls.do_handshake()
-                    break
+        for _ in range(10):
+            incoming.write(await wire.reader.read(1 << 16))
+            with contextlib.suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+                break
         assert tls.getpeercert()
 
 
@@ -59,9 +64,8 @@ async def test_a_request_after_the_head_is_not_a_second_request_to_the_proxy(sce
     async with scene.wire() as wire:
         await wire.send(CONNECT + b"\r\nGET http://169.254.169.254/ HTTP/1.1\r\n\r\n")
         assert (await wire.reply()).status == 200
-        async with asyncio.timeout(5):
-            with contextlib.suppress(ConnectionResetError):
-                assert not (await wire.reader.read()).startswith(b"HTTP")
+        with contextlib.suppress(ConnectionResetError):
+            assert not (await wire.reader.read()).startswith(b"HTTP")
     assert scene.received == []
 
 
@@ -97,14 +101,13 @@ async def test_a_client_that_reads_nothing_is_not_buffered(scene: Scene) -> None
         await wire.connect()
         await wire.encrypt(scene.trusted)
         await wire.send(b"ask")
-        await asyncio.sleep(0.1)
+        await until(lambda: written > 0)
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]  # every transport of TLS has it
-        last = 0
-        for _ in range(40):
-            await asyncio.sleep(0.3)
-            if 0 < written == last:
-                break
-            last = written
+        lately = [-1]
+        # It stops where all buffers are full, or never.
+        while set(lately[-SETTLED_COUNT:]) != {written} or len(lately) < SETTLED_COUNT:
+            lately.append(written)
+            await asyncio.sleep(0.002)
     assert 0 < written < 64 * MIB
 
 
@@ -145,24 +148,22 @@ async def test_the_end_of_the_client_ends_the_connection_to_the_service(scene: S
             await wire.encrypt(scene.trusted)
             await wire.send(b"x")
             getattr(wire.writer.transport, end)()
-            await asyncio.wait_for(ended.wait(), 5)
+            await ended.wait()
 
 
 @on_each_loop
-async def test_a_tunnel_without_traffic_is_closed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tunnel_without_traffic_is_closed(scene: Scene) -> None:
     """After the time limit, which each byte begins anew."""
-    monkeypatch.setattr(proxy, "IDLE_SECONDS_MAX", 1.5)
-    loop = asyncio.get_running_loop()
     async with scene.wire() as wire:
         await wire.connect()
         await wire.encrypt(scene.trusted)
-        for _ in range(3):
-            await asyncio.sleep(0.6)
+        for pauses in range(4):
+            advance(0.9 * proxy.IDLE_SECONDS_MAX if pauses else 0)
+            await turns()
             await wire.send(b"x")
             assert await wire.read(1) == b"x"
-        began = loop.time()
+        advance(proxy.IDLE_SECONDS_MAX)
         assert await wire.is_closed()
-        assert 1.4 < loop.time() - began < 6
 
 
 @on_each_loop
@@ -273,14 +274,17 @@ async def test_a_head_of_the_largest_size_is_accepted(scene: Scene) -> None:
 
 
 @on_each_loop
-async def test_a_slow_head_is_refused(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_head_is_refused(scene: Scene) -> None:
     """The time limit is for the whole head, not for each byte."""
-    monkeypatch.setattr(proxy, "HEAD_SECONDS_MAX", 0.5)
     async with scene.wire() as wire:
-        for byte in CONNECT[:20]:
+        answering = asyncio.create_task(wire.reply())
+        for byte in CONNECT + b"X: " + b"x" * (proxy.HEAD_BYTES_MAX // 2):
             await wire.send(bytes([byte]))
-            await asyncio.sleep(0.05)
-        reply = await wire.reply()
+            advance(proxy.HEAD_SECONDS_MAX / 10)
+            await turns()
+            if answering.done():
+                break
+        reply = await answering
     assert (reply.status, reply.code) == (408, "request_timeout")
 
 
@@ -315,9 +319,10 @@ async def test_refused_clients_take_no_place(scene: Scene, monkeypatch: pytest.M
 
 
 @on_each_loop
-async def test_a_client_that_begins_with_tls_is_refused_at_once(scene: Scene) -> None:
+async def test_a_client_that_begins_with_tls_is_refused_at_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its proxy URL begins with https://; it must not wait for the end of a head."""
-    async with scene.wire() as wire, asyncio.timeout(proxy.HEAD_SECONDS_MAX / 2):
+    monkeypatch.setattr(proxy, "HEAD_SECONDS_MAX", NEVER_SECONDS)
+    async with scene.wire() as wire:
         await wire.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         reply = await wire.reply()
     assert (reply.status, reply.code) == (400, "bad_request")
@@ -342,20 +347,23 @@ async def test_thousands_of_connections_leave_the_tunnels_alone(scene: Scene, mo
         assert (await wires[0].reply()).status == 200
         await tunnel.send(b"still here")
         assert await tunnel.read(10) == b"still here"
-    statuses = [503]
-    while statuses[-1] == 503 and len(statuses) < 50:
+
+    async def is_served() -> bool:
         async with scene.wire() as wire:
-            statuses.append((await wire.connect()).status)
-            await asyncio.sleep(0.05)
-    assert statuses[-1] == 200
+            return (await wire.connect()).status == 200
+
+    await until_found(is_served)
 
 
 # The end. ------------------------------------------------------------------------------------------------------------
 
 
 @on_each_loop
-async def test_the_end_of_paydesk_closes_waiting_connections_and_completes_tunnels(scene: Scene) -> None:
+async def test_the_end_of_paydesk_closes_waiting_connections_and_completes_tunnels(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An answer that is on its way arrives; no new client is accepted."""
+    monkeypatch.setattr(proxy, "DRAIN_SECONDS", NEVER_SECONDS)
     received, proceed = asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -378,20 +386,17 @@ async def test_the_end_of_paydesk_closes_waiting_connections_and_completes_tunne
             await asyncio.open_connection("127.0.0.1", scene.port)
         proceed.set()
         assert await tunnel.read(6) == b"answer"
-        await asyncio.wait_for(scene.running, 2)
+        await scene.running
 
 
 @on_each_loop
-async def test_the_end_of_paydesk_does_not_wait_for_a_tunnel_that_stays(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_end_of_paydesk_does_not_wait_for_a_tunnel_that_stays(scene: Scene) -> None:
     """It is closed after the time that the service gives its own requests."""
-    monkeypatch.setattr(proxy, "DRAIN_SECONDS", 0.3)
     async with scene.wire() as tunnel:
         await tunnel.connect()
         await tunnel.encrypt(scene.trusted)
         scene.stop.set()
-        await asyncio.wait_for(scene.running, 5)
+        await passes_until(scene.running.done, proxy.DRAIN_SECONDS / 4)
         assert await tunnel.is_closed()
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from paydesk_process import dev, environment
+import pytest
+
+import dev_thread
+from command_line import paydesk_on_path
+from paydesk_process import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "build-a-terminal.md").read_text()
 SECONDS_MAX = 120
@@ -21,16 +23,17 @@ SAME = frozenset(
 """The fields whose documented value is the real one; of others only the type is compared."""
 
 
+@pytest.mark.long("runs the programs of the page, with their pauses")
 def test_every_answer_is_as_documented(tmp_path: Path) -> None:
     """Each block of JSON has the fields of the last answer of the commands before it, and no others."""
     blocks = re.findall(r"^```(sh|json)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     program = "".join(f"{code}\nprintf '\\n=== {at}\\n'\n" for at, (kind, code) in enumerate(blocks) if kind == "sh")
-    with dev(tmp_path):
+    with dev_thread.dev(tmp_path), paydesk_on_path(tmp_path) as path:
         done = subprocess.run(
             ["sh", "-eu"],
             cwd=tmp_path,
             input=program,
-            env=environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
+            env=environment(PATH=path),
             capture_output=True,
             text=True,
             timeout=SECONDS_MAX,

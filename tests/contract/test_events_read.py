@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from moved_time import advance
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk.core.clock import MovableClock
 from paydesk.events import handlers, relay
@@ -20,8 +20,7 @@ from paydesk.oauth.clients.authentication import Application
 from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
-
-"""Makes events look like those of an earlier release."""
+from waiting import until
 
 
 async def read(service: Service, after: str | None = None, *, wait: int = 0, token: str = "") -> Reply:
@@ -34,6 +33,14 @@ def events_of(reply: Reply) -> list[tuple[str, str, int]]:
     """Return the order, the action and the version of each event."""
     assert reply.status == 200, reply
     return [(event["data"]["id"], event["action"], event["data"]["version"]) for event in reply.body["data"]]
+
+
+async def waiting_reads(service: Service, after: str, count: int = 1, **options: Any) -> list[asyncio.Task[Reply]]:
+    """Begin requests that wait for events; return once all do."""
+    expected = service.shared.event_readers.requests_waiting + count
+    begun = [asyncio.create_task(read(service, after, wait=50, **options)) for _ in range(count)]
+    await until(lambda: service.shared.event_readers.requests_waiting == expected)
+    return begun
 
 
 async def test_events_are_read_once_and_in_order(service: Service) -> None:
@@ -69,47 +76,45 @@ async def test_an_empty_feed_has_a_next_cursor(service: Service) -> None:
 async def test_waiting_requests_are_limited_per_token(service: Service) -> None:
     """One more gets 429. Other tokens may wait, and requests that don't wait are not limited."""
     start = (await read(service)).body["next"]
-    waiting = [asyncio.create_task(read(service, start, wait=20)) for _ in range(WAITING_PER_TOKEN_MAX)]
-    await asyncio.sleep(0.5)
+    waiting = await waiting_reads(service, start, WAITING_PER_TOKEN_MAX)
     refused = await read(service, start, wait=20)
     assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "5")
     assert (await read(service, start)).status == 200
     live = await read(service, token=service.live_access_token)
-    assert (await read(service, live.body["next"], wait=1, token=service.live_access_token)).status == 200
+    live_wait = await waiting_reads(service, live.body["next"], token=service.live_access_token)
     order = (await service.create(await service.terminal())).body
     for reply in await asyncio.gather(*waiting):
         assert events_of(reply) == [(order["id"], "order.created", 1)]
     behind = (await read(service)).body["next"]
-    assert (await read(service, behind, wait=1)).status == 200
+    again = await waiting_reads(service, behind)
+    advance(50)
+    assert {reply.status for reply in await asyncio.gather(*live_wait, *again)} == {200}
 
 
-async def test_requests_of_disconnected_clients_stop_waiting(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_of_disconnected_clients_stop_waiting(service: Service) -> None:
     """After the longest interval of polls other requests may wait instead."""
-    monkeypatch.setattr(handlers, "POLL_INTERVAL_SECONDS", (0.2, 1.0))
     start = (await read(service)).body["next"]
-    waiting = [asyncio.create_task(read(service, start, wait=50)) for _ in range(WAITING_PER_TOKEN_MAX)]
-    await asyncio.sleep(0.5)
+    waiting = await waiting_reads(service, start, WAITING_PER_TOKEN_MAX)
     for request in waiting:
         request.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    async with asyncio.timeout(handlers.POLL_INTERVAL_SECONDS[1] + 5):
-        while (await read(service, start, wait=1)).status == 429:  # noqa: ASYNC110 - nothing signals it
-            await asyncio.sleep(0.5)
+    await until(lambda: service.gauges.connections_open == 0)
+    advance(handlers.POLL_INTERVAL_SECONDS[1])
+    await until(lambda: service.shared.event_readers.requests_waiting == 0)
 
 
-async def test_a_waiting_request_is_answered_at_once(service: Service) -> None:
-    """The answer comes with the event, or empty when `wait` is over."""
+async def test_a_waiting_request_is_answered_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is notified of the event and does not poll; when `wait` is over, the answer is empty."""
     start = (await read(service)).body["next"]
     terminal = await service.terminal()
-    waiting = asyncio.create_task(read(service, start, wait=20))
-    await asyncio.sleep(0.4)
-    assert not waiting.done()
+    monkeypatch.setattr(handlers, "POLL_INTERVAL_SECONDS", (50, 51))
+    (waiting,) = await waiting_reads(service, start)
     order = (await service.create(terminal)).body
-    began = time.monotonic()
     reply = await waiting
     assert events_of(reply) == [(order["id"], "order.created", 1)]
-    assert time.monotonic() - began < 4, "it was notified and did not poll"
-    assert (await read(service, reply.body["next"], wait=1)).body == {"data": [], "next": reply.body["next"]}
+    (waiting,) = await waiting_reads(service, reply.body["next"])
+    advance(50)
+    assert (await waiting).body == {"data": [], "next": reply.body["next"]}
 
 
 async def test_every_event_has_a_number_of_its_own(database: Database) -> None:
@@ -207,8 +212,7 @@ async def test_a_waiting_request_with_a_revoked_token_returns_401(service: Servi
     start = (await read(service)).body["next"]
     terminal = await service.terminal()
     dying = await access_token(service.scene, service.clock.now_ms(), live=False, scope="read")
-    waiting = asyncio.create_task(read(service, start, wait=30, token=dying))
-    await asyncio.sleep(0.4)
+    (waiting,) = await waiting_reads(service, start, token=dying)
     revoked = await service.request("POST", "/oauth/revoke", service.scene.presented(dying), token=None, key=None)
     assert revoked.status == 200
     await service.create(terminal)

@@ -8,6 +8,7 @@ import time
 import pytest
 import structlog
 
+from moved_time import advance
 from oauth_scene import ALL_SCOPES
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
@@ -24,6 +25,7 @@ from postgres_server import PostgresServer
 from raw_http import exchange, head
 from service import KEYS, Service, running
 from stopped_postgres import stopped
+from waiting import until, until_found
 from webhooks_scene import subscribe
 
 HOUR_NS = 3600 * 10**9
@@ -118,10 +120,10 @@ async def test_concurrent_requests_share_a_check(database: Database) -> None:
     counted.answers.clear()
     readiness = Readiness(counted, KEYS, SystemClock())
     first = asyncio.create_task(readiness.refusal())
-    await asyncio.sleep(0.01)
+    await until(lambda: counted.reads > 0)
     look = readiness._check
     assert look is not None
-    look.add_done_callback(lambda _: setattr(readiness, "_check", asyncio.create_task(asyncio.sleep(60))))
+    look.add_done_callback(lambda _: setattr(readiness, "_check", asyncio.create_task(asyncio.Event().wait())))
     counted.answers.set()
     assert await first is None
     assert readiness._check is not None
@@ -134,10 +136,10 @@ async def test_a_database_that_hangs(database: Database) -> None:
     counted = Counted(database)
     counted.answers.clear()
     readiness = Readiness(counted, KEYS, SystemClock())
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    refusals = await asyncio.gather(*(readiness.refusal() for _ in range(20)))
-    assert loop.time() - began < ANSWER_SECONDS + 5
+    refusing = asyncio.gather(*(readiness.refusal() for _ in range(20)))
+    await until(lambda: counted.reads > 0)
+    advance(ANSWER_SECONDS)
+    refusals = await refusing
     assert {str(refusal) for refusal in refusals} == {"not_ready: no answer within 0.7 s"}
     assert await readiness.refusal() is not None
     assert counted.reads == 1
@@ -162,12 +164,12 @@ async def test_postgresql_that_stops_answering(postgres_server: PostgresServer, 
 
 
 async def _until(service: Service, status: int) -> list[str]:
-    async with asyncio.timeout(20):
-        while True:
-            reply = await service.request("GET", "/readyz")
-            if reply.status == status:
-                return reply.details if status == 503 else []
-            await asyncio.sleep(0.05)
+    async def details() -> list[list[str]]:
+        reply = await service.request("GET", "/readyz")
+        return [reply.details if status == 503 else []] if reply.status == status else []
+
+    (found,) = await until_found(details)
+    return found
 
 
 @pytest.mark.on_postgres

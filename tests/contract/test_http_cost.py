@@ -195,6 +195,7 @@ async def worst_of(table: Table, operation: Operation, good: Good, every: int) -
     return worst
 
 
+@pytest.mark.long("the largest bodies to every operation")
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 @pytest.mark.parametrize("every", short_and_long(16, 1))
 async def test_no_request_blocks_the_event_loop(sqlite_url: str, table: Table, every: int) -> None:

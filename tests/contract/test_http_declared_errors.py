@@ -29,7 +29,6 @@ TABLES = [
     for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, console, public)
 ]
 SETTINGS = Settings(
-    body_timeout_seconds=1,
     bearer_failures_per_minute=FAILURES,
     client_failures_per_minute=tokens.CLIENT_FAILURES,
     sign_in_failures_per_hour=pages.SIGN_IN_FAILURES,
@@ -37,7 +36,7 @@ SETTINGS = Settings(
     pairing_polls_per_minute_address=public.POLLS_PER_MINUTE,
 )
 FIRST = ("request_timeout", "unauthorized", "too_many_requests")
-"""What is asked of all operations at once: one takes a second, one counts failures, one exhausts them."""
+"""What is asked of all operations at once: one takes its time, one counts failures, one exhausts them."""
 FLAT = {"message", "error", "error_description", "status", "cause"}
 LISTED = {"errors", "error", "message", "status", "cause"}
 NOTICES = {

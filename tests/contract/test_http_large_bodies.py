@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
 import json
@@ -19,6 +18,7 @@ from paydesk.printing.schemas import BODY_BYTES_MAX
 from print_scene import PATH, action_body, chunk, in_base64, png
 from raw_http import Wire, head, wire
 from service import Reply, Service
+from waiting import until
 
 IMAGE_BYTES = 800_000
 
@@ -119,19 +119,20 @@ async def test_few_large_bodies_of_a_caller_are_read_at_once(service: Service) -
         assert (await sent(service, body, other.access_token)).status == 201
         for connection in connections:
             connection.cut()
+        await until(lambda: service.gauges.requests_running == 0)
         terminal = await service.terminal()
-        await asyncio.sleep(0.2)
         assert (await sent(service, large_body(terminal.id))).status == 201
 
 
 @contextlib.asynccontextmanager
 async def _unfinished(service: Service, count: int) -> AsyncIterator[list[Wire]]:
-    """Open connections whose large body stays incomplete."""
+    """Open connections whose large body stays incomplete; the service says with 100 that it has begun to read."""
     async with contextlib.AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(wire(service)) for _ in range(count)]
         for connection in connections:
-            await connection.send(request_head(token=service.access_token) + b" ")
-        await asyncio.sleep(0.2)
+            await connection.send(request_head("Expect: 100-continue", token=service.access_token))
+            assert (await connection.answer()).status == 100
+            await connection.send(b" ")
         yield connections
 
 

@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 import structlog
 
-from event_loops import LOOPS
+from event_loops import LOOPS, turns
+from moved_time import advance
 from paydesk.http.listener import PAUSE_SECONDS, Listener
 from paydesk.http.server import bind
+from waiting import until
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-SECONDS_MAX = 5.0
 ACCEPTS_PER_TURN = 100
 
 
@@ -52,9 +53,7 @@ class Clients:
 
     async def wait_for(self, count: int) -> None:
         """Wait until so many connections are made."""
-        async with asyncio.timeout(SECONDS_MAX):
-            while len(self.made) < count:  # noqa: ASYNC110 - the loop's callbacks say nothing
-                await asyncio.sleep(0.005)
+        await until(lambda: len(self.made) >= count)
 
     async def close(self, *listeners: Listener) -> None:
         """Close the listeners and all connections; nothing has failed."""
@@ -62,7 +61,7 @@ class Clients:
             await listener.close()
         for transport in self.made:
             transport.close()
-        await asyncio.sleep(0.01)
+        await turns()
         assert not self.faults
 
 
@@ -170,23 +169,25 @@ def test_clients_that_disconnect_before_the_accept(run: Any, clients: Clients) -
         with structlog.testing.capture_logs() as logged:
             listener = clients.listen()
             await clients.wait_for(1)
-            await asyncio.sleep(0.05)
+            await clients.close(listener)
         assert not logged
-        await clients.close(listener)
 
     run(body())
 
 
 def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -> None:
-    """It is logged once and the loop does not spin; with a free descriptor, waiting clients are accepted."""
+    """It is tried once a pause and logged once; with a free descriptor, waiting clients are accepted."""
 
     async def body() -> None:
         clients.connect(3)
         with no_file_descriptor_left(), structlog.testing.capture_logs() as logged:
-            listener = clients.listen()
-            spent = time.process_time()
-            await asyncio.sleep(4 * PAUSE_SECONDS)
-            assert time.process_time() - spent < PAUSE_SECONDS
+            tried = CountedAccepts(clients.listening)
+            listener = clients.listen(tried)  # type: ignore[arg-type]  # all that a listener uses of a socket
+            for pauses in range(1, 5):
+                await until(lambda: tried.count == pauses)  # noqa: B023 - it is awaited here
+                await turns(50)
+                assert tried.count == pauses
+                advance(PAUSE_SECONDS)
             assert not clients.made
         assert [line["event"] for line in logged] == ["accept_paused"]
         assert logged[0]["reason"] == os.strerror(errno.EMFILE)
@@ -201,14 +202,29 @@ def test_a_listener_closes_while_accepting_pauses(run: Any, clients: Clients) ->
 
     async def body() -> None:
         clients.connect(1)
-        with no_file_descriptor_left():
+        with no_file_descriptor_left(), structlog.testing.capture_logs() as logged:
             listener = clients.listen()
-            await asyncio.sleep(PAUSE_SECONDS / 2)
+            await until(lambda: bool(logged))
             await listener.close()
-        await asyncio.sleep(2 * PAUSE_SECONDS)
+        advance(2 * PAUSE_SECONDS)
         await clients.close()
 
     run(body())
+
+
+class CountedAccepts:
+    """A listening socket that counts how often a connection is accepted, or tried to be."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening, self.count = listening, 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept a connection."""
+        self.count += 1
+        return self._listening.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listening, name)
 
 
 @contextlib.contextmanager

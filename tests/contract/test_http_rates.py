@@ -13,12 +13,14 @@ import structlog
 
 from accounts import other_seller, with_scope
 from hand_clock import HandClock
+from moved_time import advance
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth import bearer
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Reply, Service, running
+from waiting import until
 
 HOME, ELSEWHERE = "198.51.100.1", "203.0.113.9"
 UNKNOWN = "APP_USR-3676047501096810-091211-fbad3ab32ad4f89bf1c385141ba5626a-1160535239"
@@ -183,14 +185,17 @@ async def test_a_rate_limited_poll_does_not_end_another(database: Database) -> N
     """The one that waits goes on; it ends with 204 once a newer one is let in."""
     async with open_desk(database, device_requests_per_second=10, device_requests_burst=2) as desk:
         device = await desk.service.device(await desk.service.terminal())
+        signals, topic = database.signals, f"terminal:{device.terminal.id}"
         waiting = asyncio.create_task(device.next(20))
-        await asyncio.sleep(0.2)
+        await until(lambda: signals.waiting(topic) == 1)
         assert (await device.next(20)).status == 429
-        await asyncio.sleep(0.1)
+        assert signals.waiting(topic) == 1
         assert not waiting.done()
         desk.hand.advance(0.1)
         newer = asyncio.create_task(device.next(1))
-        assert (await asyncio.wait_for(waiting, 5)).status == 204
+        assert (await waiting).status == 204
+        await until(lambda: signals.waiting(topic) == 1)
+        advance(1)
         assert (await newer).status == 204
 
 

@@ -8,7 +8,6 @@ import json
 import socket
 import ssl
 import struct
-import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,21 @@ from typing import Any
 import pytest
 import structlog
 
-from event_loops import EACH_LOOP, LOOPS
+from event_loops import EACH_LOOP, LOOPS, passes_until, turns
+from moved_time import advance
 from paydesk.dev import certificates
 from paydesk.http import server
+from paydesk.http.connection_limits import RECENT_SECONDS
+from paydesk.http.evictable import LINGER_SECONDS
+from paydesk.http.gauges import Gauges
 from paydesk.http.reply import Reply, send_reply
 from paydesk.http.tls import DISCONNECTED, Tls
 from paydesk.settings import Settings
+from waiting import until
 
-SOON_SECONDS = 4.0
+HEAD_SECONDS = 50
+"""Longer than a test takes, which moves time instead, and shorter than the event loop gives a handshake."""
+NEVER_SECONDS = 1_000_000
 LARGE_BYTES = 8 << 20
 """More than the system's buffers hold for a client."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -42,20 +48,18 @@ class Serving:
     trusting: ssl.SSLContext
     logged: list[Any]
     schemes: list[str]
+    gauges: Gauges
     _stop: asyncio.Event
     _task: asyncio.Task[None]
 
-    async def end(self) -> float:
-        """Stop the server; return how many seconds it took to end."""
-        began = time.monotonic()
+    async def end(self) -> None:
+        """Stop the server."""
         self._stop.set()
         await self._task
-        return time.monotonic() - began
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Open a TLS connection."""
-        async with asyncio.timeout(SOON_SECONDS):
-            return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trusting)
+        return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trusting)
 
     async def request(self, sent: bytes = REQUEST) -> tuple[int, dict[str, str], bytes]:
         """Send a request on a TLS connection of its own, and return the status, the headers and the body."""
@@ -79,22 +83,31 @@ class Serving:
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
     """Read the next answer."""
-    async with asyncio.timeout(SOON_SECONDS):
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        status_line, *lines = head.rstrip().split("\r\n")
-        headers = dict(line.split(": ", 1) for line in lines)
-        return int(status_line.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    status_line, *lines = head.rstrip().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    return int(status_line.split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
 
 
-async def ended(client: socket.socket, seconds_max: float = SOON_SECONDS) -> float:
-    """Return after how many seconds the server has ended the connection. Raises `TimeoutError`."""
-    began, loop = time.monotonic(), asyncio.get_running_loop()
+async def ended(client: socket.socket) -> None:
+    """Wait until the server has ended the connection."""
+    loop = asyncio.get_running_loop()
     client.setblocking(False)
-    async with asyncio.timeout(seconds_max):
-        with contextlib.suppress(ConnectionResetError):
-            while await loop.sock_recv(client, 1024):
-                pass
-    return time.monotonic() - began
+    with contextlib.suppress(ConnectionResetError):
+        while await loop.sock_recv(client, 1024):
+            pass
+
+
+def is_open(client: socket.socket) -> bool:
+    """Return whether the server has sent neither data nor the end of the connection."""
+    client.setblocking(False)
+    try:
+        client.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        pass
+    return False
 
 
 @pytest.fixture(scope="module")
@@ -127,15 +140,15 @@ async def serving(authority: certificates.Authority, folder: Path, **settings: A
         await send_reply(scope, send, Reply(200, b"x" * LARGE_BYTES if scope["path"] == "/large" else b"{}"), "id")
 
     plain, secure = server.bind("127.0.0.1", 0), server.bind("127.0.0.1", 0)
-    trusting = ssl.create_default_context(cafile=str(authority.file))
+    trusting, gauges = ssl.create_default_context(cafile=str(authority.file)), Gauges()
     http_port, port = plain.getsockname()[1], secure.getsockname()[1]
     ready, stop = asyncio.Event(), asyncio.Event()
     tls = Tls((secure,), authority.server_context(folder))
     with structlog.testing.capture_logs() as logged:
-        task = asyncio.create_task(server.serve(answer, plain, Settings(**settings), ready.set, stop, tls))
+        task = asyncio.create_task(server.serve(answer, plain, Settings(**settings), ready.set, stop, tls, gauges))
         await ready.wait()
         try:
-            yield Serving(http_port, port, trusting, logged, schemes, stop, task)
+            yield Serving(http_port, port, trusting, logged, schemes, gauges, stop, task)
         finally:
             stop.set()
             await task
@@ -181,11 +194,19 @@ def test_a_silent_client_is_disconnected_after_the_time_of_a_head(run: Any, star
     """Whether it sends nothing or the begin of a handshake; others are served meanwhile."""
 
     async def body() -> None:
-        async with start(head_timeout_seconds=1) as service:
-            with service.open() as silent, service.open(HELLO_BEGIN) as unfinished:
+        async with start(head_timeout_seconds=HEAD_SECONDS) as service:
+            with service.open() as first:
                 assert (await service.request())[0] == 200
-                assert 0.5 < await ended(silent) < SOON_SECONDS
-                assert await ended(unfinished) < 1
+                advance(0.5 * HEAD_SECONDS)
+                with service.open() as silent, service.open(HELLO_BEGIN) as unfinished:
+                    assert (await service.request())[0] == 200
+                    advance(0.5 * HEAD_SECONDS)
+                    await ended(first)
+                    assert is_open(silent)
+                    assert is_open(unfinished)
+                    advance(0.5 * HEAD_SECONDS)
+                    await ended(silent)
+                    await ended(unfinished)
 
     run(body())
 
@@ -197,7 +218,7 @@ def test_http_on_the_https_port_is_closed(run: Any, start: Any) -> None:
         async with start() as service:
             for _ in range(10):
                 with service.open(REQUEST) as client:
-                    assert await ended(client) < 1
+                    await ended(client)
             assert (await service.request())[0] == 200
             assert service.failures() == ["The client sent http to the https port."]
 
@@ -213,7 +234,7 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(run: Any, start:
                 await asyncio.open_connection("127.0.0.1", service.port, ssl=ssl.create_default_context())
             with service.open() as client, pytest.raises(ssl.SSLCertVerificationError):
                 await asyncio.to_thread(ssl.create_default_context().wrap_socket, client, server_hostname="localhost")
-            await asyncio.sleep(0.1)
+            await until(lambda: len(service.failures()) == 2, service.failures)
             assert service.failures() == [DISCONNECTED, "The client does not trust the CA certificate."]
 
     run(body())
@@ -226,13 +247,14 @@ def test_silent_connections_do_not_lock_others_out(run: Any, start: Any) -> None
         async with start(connections_max=40, connections_per_address_max=0) as service:
             with contextlib.ExitStack() as opened:
                 silent = [opened.enter_context(service.open()) for _ in range(200)]
-                await asyncio.sleep(0.5)
+                # All but those that the limit allows.
+                await until(lambda: sum(map(is_open, silent)) == 40)
+                assert service.gauges.connections_open == 40
+                advance(2 * RECENT_SECONDS)
                 for _ in range(20):
                     assert (await service.request())[0] == 200
-                # All but those that the limit allows.
-                ends = await asyncio.gather(*(ended(one, 0.5) for one in silent), return_exceptions=True)
-                still_open = sum(isinstance(end, TimeoutError) for end in ends)
-                assert 0 < still_open <= 40
+                    assert service.gauges.connections_open <= 40
+                assert 40 - 20 <= sum(map(is_open, silent)) < 40
 
     run(body())
 
@@ -244,8 +266,8 @@ def test_handshakes_count_in_the_limit_of_their_address(run: Any, start: Any) ->
         async with start(connections_per_address_max=5) as service:
             with contextlib.ExitStack() as opened:
                 silent = [opened.enter_context(service.open(HELLO_BEGIN)) for _ in range(12)]
-                ends = await asyncio.gather(*(ended(one, 0.5) for one in silent), return_exceptions=True)
-                assert sum(isinstance(end, TimeoutError) for end in ends) == 5
+                await until(lambda: sum(map(is_open, silent)) == 5)
+                assert service.gauges.connections_open == 5
 
     run(body())
 
@@ -270,10 +292,11 @@ def test_clients_that_reset_the_connection_during_the_handshake_leave_nothing(ru
             for number in range(100):
                 client = service.open(*([HELLO_BEGIN] if number % 2 else []))
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-                if number % 3:
-                    await asyncio.sleep(0.005)
+                # So many are somewhere in their handshake, others in the backlog.
+                await turns(number % 7)
                 client.close()
-            await asyncio.sleep(0.1)
+            assert (await service.request())[0] == 200
+            await until(lambda: service.gauges.connections_open == 0)
             readers = [await service.connect() for _ in range(10)]
             for reader, writer in readers:
                 writer.write(REQUEST)
@@ -291,7 +314,7 @@ def test_versions_before_tls_1_2_are_refused(run: Any, start: Any) -> None:
     async def body() -> None:
         async with start() as service:
             with service.open(_client_hello_of_tls_1_1()) as client:
-                assert await ended(client) < 1
+                await ended(client)
             assert service.failures() == ["The client supports no TLS version above 1.1."]
 
     run(body())
@@ -316,14 +339,17 @@ def test_refusals_of_the_server_are_answered_with_tls(run: Any, start: Any, sent
     """The client reads the whole answer, and then the connection ends."""
 
     async def body() -> None:
-        async with start(head_timeout_seconds=1) as service:
+        async with start(head_timeout_seconds=HEAD_SECONDS) as service:
             reader, writer = await service.connect()
             writer.write(sent)
+            if status == 408:
+                await until(lambda: service.gauges.requests_arriving == 1)
+                advance(HEAD_SECONDS)
             answered, headers, raw = await read_answer(reader)
             assert (answered, headers["connection"]) == (status, "close")
             assert json.loads(raw)["status"] == status
-            async with asyncio.timeout(SOON_SECONDS):
-                assert await reader.read() == b""
+            advance(LINGER_SECONDS)
+            assert await reader.read() == b""
             writer.close()
 
     run(body())
@@ -334,14 +360,18 @@ def test_a_client_that_reads_nothing_is_disconnected(run: Any, start: Any, count
     """As an idle one; after `write_timeout_seconds` if it has sent more requests."""
 
     async def body() -> None:
-        async with start(keep_alive_seconds=1 if count == 1 else 60, write_timeout_seconds=1) as service:
+        times = {"keep_alive_seconds": 60, "write_timeout_seconds": 60}
+        times["write_timeout_seconds" if count == 1 else "keep_alive_seconds"] = NEVER_SECONDS
+        async with start(**times) as service:
             with socket.socket() as connecting:
                 connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
                 connecting.connect(("127.0.0.1", service.port))
                 client = await asyncio.to_thread(service.trusting.wrap_socket, connecting, server_hostname="localhost")
                 with client:
                     client.sendall(REQUEST.replace(b"small", b"large") * count)
-                    await asyncio.sleep(3)
+                    gauges = service.gauges
+                    await until(lambda: gauges.connections_stalled == 1 or (count == 1 and bool(service.schemes)))
+                    await passes_until(lambda: gauges.connections_open == 0, 20)
                     assert await asyncio.to_thread(read_to_end, client) < LARGE_BYTES
 
     run(body())
@@ -349,7 +379,7 @@ def test_a_client_that_reads_nothing_is_disconnected(run: Any, start: Any, count
 
 def read_to_end(client: socket.socket) -> int:
     """Return how many bytes the client gets until its connection ends."""
-    client.settimeout(SOON_SECONDS)
+    client.setblocking(True)
     count = 0
     with contextlib.suppress(ConnectionResetError, ssl.SSLEOFError):
         while received := client.recv(65536):
@@ -376,7 +406,10 @@ def test_the_last_answer_of_a_connection_ends_it(run: Any, start: Any) -> None:
                     incoming.write(await loop.sock_recv(client, 65536))
             session.write(REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
             await loop.sock_sendall(client, outgoing.read())
-            assert await ended(client) < 2
+            ending = asyncio.create_task(ended(client))
+            await until(lambda: bool(service.schemes) and not service.gauges.requests_running)
+            advance(LINGER_SECONDS)
+            await ending
             client.close()
 
     run(body())
@@ -391,10 +424,10 @@ def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any) -> None
                 reader, writer = await service.connect()
                 connecting = asyncio.create_task(service.request())
                 await asyncio.sleep(0)
-                assert await service.end() < 2.5
+                await service.end()
                 assert (await connecting)[0] == 200
                 for client in (silent, unfinished):
-                    assert await ended(client) < 1
+                    await ended(client)
                 assert await reader.read() == b""
                 writer.close()
         assert not [event for event in service.logged if event["event"] == "requests_aborted"]
@@ -408,7 +441,9 @@ def test_shutdown_completes_running_requests(run: Any, authority: certificates.A
     async def body() -> None:
         async def slow(scope: Any, _receive: Any, send: Any) -> None:
             started.set()
-            await asyncio.sleep(0.4)
+            # The server has closed its socket, and waits for its requests.
+            await until(lambda: secure.fileno() == -1)
+            await turns()
             await send_reply(scope, send, Reply(200, b"{}"), "id")
 
         started, ready, stop = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -7,29 +7,36 @@ import contextlib
 import logging
 import select
 import socket
-import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 import structlog
 from bench.unread_answers import pipelining
 
-from event_loops import EACH_LOOP, LOOPS
+from event_loops import EACH_LOOP, LOOPS, passes_until
+from moved_time import advance
 from paydesk.http import server
-from paydesk.http.evictable import LINGER_RESET
+from paydesk.http.connection_limits import RECENT_SECONDS
+from paydesk.http.evictable import LINGER_RESET, LINGER_SECONDS
+from paydesk.http.gauges import Gauges
 from paydesk.http.reply import Reply, send_reply
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import exchange, head, wire
 from service import Service, running
+from waiting import until
 
 KIB = 1024
 ANSWER_BYTES = 2_000 * KIB
 """More than the system's buffers hold for a client."""
 
 CONNECTS_MAX = 3
-SOON_SECONDS = 4.0
+UNREAD_SECONDS = 600
+"""The time to read, or to send the next request: longer than a test takes, which moves time instead."""
+NEVER_SECONDS = 1_000_000
+ROUNDS = 3
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 
 
@@ -46,22 +53,22 @@ def run(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Ite
 
 
 async def _answer_much(scope: Any, _receive: Any, send: Any) -> None:
-    """The answer is as long as the query says, in KiB, and takes a moment."""
-    await asyncio.sleep(0.001)
+    """The answer is as long as the query says, in KiB, and others run meanwhile."""
+    await asyncio.sleep(0)
     size = int(scope["query_string"] or 0) * KIB
     await send_reply(scope, send, Reply(200, b"x" * size), "much")
 
 
 @contextlib.asynccontextmanager
-async def answering(**settings: Any) -> AsyncIterator[tuple[str, int]]:
-    """A server whose answers are long; where it listens."""
+async def answering(**settings: Any) -> AsyncIterator[tuple[tuple[str, int], Gauges]]:
+    """A server whose answers are long; where it listens, and what it does."""
     listening = server.bind("127.0.0.1", 0)
-    ready, stop = asyncio.Event(), asyncio.Event()
-    address = listening.getsockname()
-    serving = asyncio.create_task(server.serve(_answer_much, listening, Settings(**settings), ready.set, stop))
+    ready, stop, gauges = asyncio.Event(), asyncio.Event(), Gauges()
+    address, chosen = listening.getsockname(), Settings(**settings)
+    serving = asyncio.create_task(server.serve(_answer_much, listening, chosen, ready.set, stop, gauges=gauges))
     await ready.wait()
     try:
-        yield address
+        yield address, gauges
     finally:
         stop.set()
         await serving
@@ -70,21 +77,20 @@ async def answering(**settings: Any) -> AsyncIterator[tuple[str, int]]:
 @contextlib.contextmanager
 def asking(address: tuple[str, int], request: bytes) -> Iterator[socket.socket]:
     """A client that sends this and reads nothing."""
-    with socket.create_connection(address) as client:
+    with socket.socket() as client:
+        # What it reads then makes room at the server soon.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * KIB)
+        client.connect(address)
         client.sendall(request)
         client.setblocking(False)
         yield client
 
 
-async def ended_after(client: socket.socket) -> float:
-    """Seconds until the server has ended the connection. Raises `TimeoutError`."""
-    began = time.monotonic()
+def is_(client: socket.socket, event: int = select.POLLHUP) -> bool:
+    """Whether the system says this of a client's connection, that the server has ended it unless something else."""
     looking = select.poll()
-    looking.register(client, select.POLLHUP)
-    async with asyncio.timeout(2 * SOON_SECONDS):
-        while not looking.poll(0):  # noqa: ASYNC110 - only the system knows
-            await asyncio.sleep(0.02)
-    return time.monotonic() - began
+    looking.register(client, event)
+    return bool(looking.poll(0))
 
 
 def long_answer(*fields: str, kib: int = ANSWER_BYTES // KIB) -> bytes:
@@ -96,14 +102,19 @@ def test_a_client_that_reads_nothing_is_disconnected(run: Any) -> None:
     """After `write_timeout_seconds`, whether it keeps the connection, pipelines, closes it or has closed its side."""
 
     async def body() -> None:
-        async with answering(write_timeout_seconds=1) as address:
+        times = {"write_timeout_seconds": UNREAD_SECONDS, "keep_alive_seconds": NEVER_SECONDS}
+        async with answering(**times) as (address, gauges):
             for request in (long_answer(), long_answer() * 20, long_answer("Connection: close")):
-                with asking(address, request) as client:
-                    assert 0.9 < await ended_after(client) < SOON_SECONDS
+                with asking(address, b"GET") as earlier, asking(address, request) as client:
+                    await until(lambda: (gauges.requests_arriving, gauges.connections_stalled) == (1, 1))
+                    advance(0.9 * UNREAD_SECONDS)
+                    await until(lambda: is_(earlier, select.POLLIN))
+                    assert gauges.connections_stalled == 1
+                    await passes_until(lambda: is_(client), UNREAD_SECONDS / 4)
             with asking(address, long_answer()) as client:
-                await asyncio.sleep(0.2)
+                await until(lambda: gauges.connections_stalled == 1)
                 client.shutdown(socket.SHUT_WR)
-                assert await ended_after(client) < SOON_SECONDS
+                await passes_until(lambda: is_(client), UNREAD_SECONDS / 4)
 
     run(body())
 
@@ -112,15 +123,17 @@ def test_a_client_that_reads_slowly_is_disconnected(run: Any) -> None:
     """Less than 4 KiB per timeout is too little."""
 
     async def body() -> None:
-        async with answering(write_timeout_seconds=1) as address:
+        times = {"write_timeout_seconds": UNREAD_SECONDS, "keep_alive_seconds": NEVER_SECONDS}
+        async with answering(**times) as (address, gauges):
             with asking(address, long_answer()) as client:
-                await asyncio.sleep(0.2)
-                ended = asyncio.create_task(ended_after(client))
-                while not ended.done():
+
+                def read_one_and_look() -> bool:
                     with contextlib.suppress(OSError):
                         client.recv(1)
-                    await asyncio.sleep(0.1)
-                assert await ended < SOON_SECONDS
+                    return is_(client)
+
+                await until(lambda: gauges.connections_stalled == 1)
+                await passes_until(read_one_and_look, UNREAD_SECONDS / 10)
 
     run(body())
 
@@ -129,17 +142,18 @@ def test_a_slow_client_gets_its_answer(run: Any) -> None:
     """It may take longer than `write_timeout_seconds` for all of it, also where the connection is closed behind it."""
 
     async def body() -> None:
-        async with answering(write_timeout_seconds=1) as address:
+        times = {"write_timeout_seconds": UNREAD_SECONDS, "keep_alive_seconds": NEVER_SECONDS}
+        async with answering(**times) as (address, _):
             for field in ("Connection: keep-alive", "Connection: close"):
                 with asking(address, long_answer(field)) as client:
-                    began, taken = time.monotonic(), 0
+                    taken = 0
                     while taken < ANSWER_BYTES:
-                        await asyncio.sleep(0.05)
+                        await asyncio.sleep(0.002)
                         with contextlib.suppress(BlockingIOError):
                             part = client.recv(64 * KIB)
                             assert part
                             taken += len(part)
-                    assert time.monotonic() - began > 1.2
+                            advance(2 * UNREAD_SECONDS * len(part) / ANSWER_BYTES)
 
     run(body())
 
@@ -148,14 +162,14 @@ def test_a_disconnected_pipelining_client_leaves_no_state(run: Any) -> None:
     """Its running and pipelined requests end without a log line."""
 
     async def body() -> None:
-        async with answering() as address:
+        async with answering() as (address, gauges):
             for kib in (0, 100):
                 for linger in (b"", LINGER_RESET):
                     with asking(address, long_answer(kib=kib) * 100) as client:
-                        await asyncio.sleep(0.03)
+                        await until(lambda: is_(client, select.POLLIN))
                         if linger:
                             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                    await asyncio.sleep(0.2)
+                    await until(lambda: (gauges.connections_open, gauges.requests_running) == (0, 0))
 
     run(body())
 
@@ -164,9 +178,15 @@ def test_an_idle_connection_ends_although_its_answer_is_unread(run: Any) -> None
     """A second after it was closed, when `keep_alive_seconds` had passed."""
 
     async def body() -> None:
-        async with answering(write_timeout_seconds=60, keep_alive_seconds=1) as address:
-            with asking(address, long_answer()) as client:
-                assert 1.9 < await ended_after(client) < SOON_SECONDS
+        times = {"write_timeout_seconds": NEVER_SECONDS, "keep_alive_seconds": UNREAD_SECONDS}
+        async with answering(**times) as (address, gauges):
+            with asking(address, b"GET") as earlier, asking(address, long_answer()) as client:
+                await until(lambda: (gauges.requests_arriving, gauges.connections_stalled) == (1, 1))
+                advance(0.9 * UNREAD_SECONDS)
+                await until(lambda: is_(earlier, select.POLLIN))
+                assert gauges.connections_stalled == 1
+                advance(0.2 * UNREAD_SECONDS)
+                await passes_until(lambda: is_(client), LINGER_SECONDS / 4)
 
     run(body())
 
@@ -175,20 +195,21 @@ def test_stalled_connections_are_evicted_before_idle_ones(run: Any) -> None:
     """The one that has taken none for the longest, and then the one that pipelines, where no connection is spare."""
 
     async def body() -> None:
-        async with answering(connections_max=20) as address, contextlib.AsyncExitStack() as stack:
+        async with answering(connections_max=20) as (address, gauges), contextlib.AsyncExitStack() as stack:
             idle = [await asyncio.open_connection(*address) for _ in range(17)]
             for reader, writer in idle:
                 stack.callback(writer.close)
                 writer.write(long_answer(kib=0))
                 await reader.readuntil(b"\r\n\r\n")
             stalled = [stack.enter_context(asking(address, long_answer())) for _ in range(3)]
-            await asyncio.sleep(0.5)
+            await until(lambda: gauges.connections_stalled == 3)
+            advance(2 * RECENT_SECONDS)
             for client in stalled:
                 reader, writer = await asyncio.open_connection(*address)
                 stack.callback(writer.close)
                 writer.write(long_answer(kib=0))
                 await reader.readuntil(b"\r\n\r\n")
-                assert await ended_after(client) < 2
+                await until(partial(is_, client))
             for reader, writer in idle:
                 writer.write(long_answer(kib=0))
                 await reader.readuntil(b"\r\n\r\n")
@@ -211,10 +232,10 @@ def test_pipelining_clients_that_never_read_do_not_lock_out_others(
             assert (await kept.answer()).status == 404
             with structlog.testing.capture_logs() as logged:
                 with pipelining(service.base_url, count):
+                    await until(lambda: len(logged) > count)
                     answered, tried = await _serve_others(service, kept, request)
-                await asyncio.sleep(0.3)
+                await until(lambda: service.gauges.requests_running == 0)
             record_property("answered_of_tried", f"{answered} / {tried}")
-            assert tried >= 6
             assert answered == tried
             assert len([line for line in logged if line["event"] != "request"]) <= 3
         await database.close()
@@ -225,13 +246,11 @@ def test_pipelining_clients_that_never_read_do_not_lock_out_others(
 async def _serve_others(service: Service, kept: Any, request: bytes) -> tuple[int, int]:
     """Ask on a kept connection and on new ones; how many were answered, and how many asked."""
     answered = tried = 0
-    until = time.monotonic() + SOON_SECONDS
-    while time.monotonic() < until:
+    for _ in range(ROUNDS):
         tried += 2
         await kept.send(request)
         answered += (await kept.answer()).status == 404
         answered += await _is_served(service, request)
-        await asyncio.sleep(0.01)
     return answered, tried
 
 

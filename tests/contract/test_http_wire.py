@@ -5,26 +5,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import time
 import urllib.parse
 from collections.abc import AsyncIterator
 
 import pytest
 
+from moved_time import advance
 from paydesk.http.connection_limits import RECENT_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
 from service import Reply, Service, order_body, running
+from waiting import until
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 KIB = 1024
+SLOW_SECONDS = 120
+"""The time for a head and for a body: longer than a test takes, which moves time instead."""
+POLL_SECONDS = 9
 
 
 @pytest.fixture
 async def service(sqlite_url: str) -> AsyncIterator[Service]:
-    """A service with short timeouts and few connections, on SQLite."""
-    settings = Settings(head_timeout_seconds=1, body_timeout_seconds=1, connections_max=20)
+    """A service with few connections, on SQLite."""
+    settings = Settings(
+        head_timeout_seconds=SLOW_SECONDS,
+        body_timeout_seconds=SLOW_SECONDS,
+        keep_alive_seconds=10 * SLOW_SECONDS,
+        connections_max=20,
+    )
     database = await open_database(sqlite_url)
     async with running(database, settings=settings, workers=False) as service:
         yield service
@@ -54,24 +63,27 @@ def _is(reply: Reply, status: int, code: str) -> bool:
 
 
 async def test_a_slow_head_returns_408(service: Service) -> None:
-    """The timeout applies to trickling heads too, and on a reused connection."""
-    async with wire(service) as fresh, wire(service) as used:
+    """The timeout begins with a head and applies to trickling ones too, also on a reused connection.
+
+    A connection without a request is closed after the same timeout, without an answer.
+    """
+    async with wire(service) as silent, wire(service) as fresh, wire(service) as used:
         await used.send(_get(service))
         assert (await used.answer()).status == 404
+        await until(lambda: service.gauges.connections_open == 3)
+        advance(0.5 * SLOW_SECONDS)
         for connection in (fresh, used):
-            started = time.monotonic()
             await connection.send(b"GET / HT")
-            await asyncio.sleep(0.6)
+        await until(lambda: service.gauges.requests_arriving == 2)
+        advance(0.6 * SLOW_SECONDS)
+        assert await silent.is_closed()
+        assert service.gauges.requests_arriving == 2
+        for connection in (fresh, used):
             await connection.send(b"TP/1.1\r\n")
+        advance(0.6 * SLOW_SECONDS)
+        for connection in (fresh, used):
             assert _is(await connection.answer(), 408, "request_timeout")
-            assert 0.9 < time.monotonic() - started < 2.5
             assert await connection.is_closed()
-
-
-async def test_a_connection_without_a_request_is_closed(service: Service) -> None:
-    """It is closed after the same timeout, without an answer."""
-    async with wire(service) as connection:
-        assert await connection.is_closed()
 
 
 async def test_a_slow_body_returns_408(service: Service) -> None:
@@ -80,6 +92,8 @@ async def test_a_slow_body_returns_408(service: Service) -> None:
     for framing, part in (("Content-Length: 500", b'{"type": "poi'), ("Transfer-Encoding: chunked", b"3\r\n{  \r\n")):
         async with wire(service) as connection:
             await connection.send(_post(service, framing, path="/v1/orders") + part)
+            await until(lambda: service.gauges.requests_arriving == 1)
+            advance(SLOW_SECONDS)
             assert _is(await connection.answer(), 408, "request_timeout")
             assert await connection.is_closed()
     assert (await service.create(terminal)).status == 201
@@ -87,11 +101,13 @@ async def test_a_slow_body_returns_408(service: Service) -> None:
 
 async def test_an_idle_connection_stays_open(service: Service) -> None:
     """The request timeouts do not apply between requests."""
-    async with wire(service) as connection:
-        for _ in range(2):
-            await connection.send(_get(service))
-            assert _is(await connection.answer(), 404, "order_not_found")
-            await asyncio.sleep(1.4)
+    async with wire(service) as silent, wire(service) as connection:
+        await connection.send(_get(service))
+        assert _is(await connection.answer(), 404, "order_not_found")
+        advance(1.4 * SLOW_SECONDS)
+        assert await silent.is_closed()
+        await connection.send(_get(service))
+        assert _is(await connection.answer(), 404, "order_not_found")
 
 
 async def test_a_missing_body_after_its_refusal(service: Service) -> None:
@@ -99,6 +115,7 @@ async def test_a_missing_body_after_its_refusal(service: Service) -> None:
     async with wire(service) as connection:
         await connection.send(_post(service, f"Content-Length: {64 * KIB + 1}"))
         assert _is(await connection.answer(), 413, "payload_too_large")
+        advance(SLOW_SECONDS)
         assert await connection.is_closed()
 
 
@@ -228,7 +245,11 @@ async def test_on_the_token_endpoints_errors_are_flat(service: Service) -> None:
         (head("POST", f"/oauth/token?{'q' * 9 * KIB}"), 414, "uri_too_long"),
         (head("POST", "/oauth/token", json_type, "Content-Length: 9") + b"{", 408, "request_timeout"),
     ):
-        reply = await exchange(service, request)
+        asking = asyncio.create_task(exchange(service, request))
+        if status == 408:
+            await until(lambda: service.gauges.requests_arriving == 1)
+            advance(SLOW_SECONDS)
+        reply = await asking
         assert (reply.status, reply.body["error"]) == (status, code)
         assert set(reply.body) == {"message", "error", "error_description", "status", "cause"}
         assert (reply.body["status"], reply.body["cause"]) == (status, [])
@@ -264,12 +285,12 @@ async def test_requests_in_a_pipeline(service: Service) -> None:
 
 async def test_garbage_after_a_request_does_not_lose_its_answer(service: Service) -> None:
     """A running request is answered before the error of the next one."""
-    terminal = await service.terminal()
-    device = await service.device(terminal)
-    poll = head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", f"Authorization: Bearer {terminal.token}")
     for behind in (b"garbage\r\n\r\n", head("GET", "/", "Content-Length: x")):
+        request = await _poll(service)
         async with wire(service) as connection:
-            await connection.send(poll + behind)
+            await connection.send(request + behind)
+            await until(lambda: service.database.signals.waiting("terminal:") == 1)
+            advance(POLL_SECONDS)
             assert (await connection.answer()).status == 204
             assert await connection.is_closed()
 
@@ -339,7 +360,7 @@ async def test_trailers_are_not_headers(service: Service) -> None:
     request = head("POST", "/v1/orders", "Transfer-Encoding: chunked") + b"2\r\n{}\r\n"
     async with wire(service) as connection:
         await connection.send(request)
-        await asyncio.sleep(0.1)
+        await until(lambda: service.gauges.requests_arriving == 1)
         await connection.send(trailers)
         assert _is(await connection.answer(), 415, "unsupported_media_type")
 
@@ -380,7 +401,7 @@ async def test_clients_that_reconnect_at_once_do_not_evict_each_other(sqlite_url
                 idle = await stack.enter_async_context(wire(service))
                 await idle.send(_get(service))
                 assert (await idle.answer()).status == 404
-            await asyncio.sleep(2 * RECENT_SECONDS)
+            advance(2 * RECENT_SECONDS)
             address = urllib.parse.urlsplit(service.base_url)
             back = [stack.enter_context(socket.create_connection((address.hostname, address.port))) for _ in range(30)]
             for connection in back:
@@ -413,12 +434,14 @@ async def test_connections_of_one_address(sqlite_url: str) -> None:
         assert await own.pop(0).is_closed()
         for connection in (*own, one_more):
             await connection.send(await _poll(service))
-        await asyncio.sleep(0.2)
+        await until(lambda: service.gauges.requests_running == 3)
         refused = await connect("127.0.0.2")
         assert _is(await refused.answer(), 503, "service_unavailable")
         for connection in others:
             await connection.send(_get(service))
             assert (await connection.answer()).status == 404
+        await until(lambda: database.signals.waiting("terminal:") == 3)
+        advance(POLL_SECONDS)
         for connection in (*own, one_more):
             assert (await connection.answer()).status == 204
     await database.close()
@@ -439,23 +462,27 @@ async def test_connections_of_proxies_are_not_counted_by_address(sqlite_url: str
 async def _poll(service: Service) -> bytes:
     device = await service.device(await service.terminal())
     token = f"Authorization: Bearer {device.terminal.token}"
-    return head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=1", token)
+    return head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait={POLL_SECONDS}", token)
 
 
 async def test_a_connection_over_the_limit_of_busy_ones_returns_503(service: Service) -> None:
     """While every allowed connection has a running request, one more gets 503 with Retry-After."""
     async with contextlib.AsyncExitStack() as stack:
+        polling = []
         for _ in range(20):
-            device = await service.device(await service.terminal())
-            poll = await stack.enter_async_context(wire(service))
-            token = f"Authorization: Bearer {device.terminal.token}"
-            await poll.send(head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=3", token))
-        await asyncio.sleep(0.3)
+            request = await _poll(service)
+            polling.append(await stack.enter_async_context(wire(service)))
+            await polling[-1].send(request)
+        await until(lambda: service.gauges.requests_running == 20)
         async with wire(service) as one_more:
             refusal = await one_more.answer()
             assert _is(refusal, 503, "service_unavailable")
             assert refusal.headers["retry-after"] == "1"
             assert await one_more.is_closed()
+        await until(lambda: service.database.signals.waiting("terminal:") == 20)
+        advance(POLL_SECONDS)
+        for connection in polling:
+            assert (await connection.answer()).status == 204
 
 
 @pytest.mark.parametrize("count", [15, 60])
@@ -492,17 +519,16 @@ async def test_shutdown_loses_no_answer(sqlite_url: str) -> None:
     database = await open_database(sqlite_url)
     async with contextlib.AsyncExitStack() as stack:
         async with running(database) as service:
-            device = await service.device(await service.terminal())
-            token = f"Authorization: Bearer {device.terminal.token}"
             idle, asking, half, polling = [await stack.enter_async_context(wire(service)) for _ in range(4)]
-            await polling.send(head("GET", f"/device/v1/next?boot_id={device.boot_id}&wait=9", token))
+            await polling.send(await _poll(service))
             for used in (idle, asking):
                 await used.send(_get(service))
                 assert (await used.answer()).headers.get("connection") is None
             await half.send(_get(service)[:-1])
-            await asyncio.sleep(0.1)
+            gauges = service.gauges
+            await until(lambda: (gauges.requests_running, gauges.requests_arriving) == (1, 1))
             ended = asyncio.create_task(_wait_for_refusal(service))
-            stack.push_async_callback(asyncio.wait_for, ended, 5)
+            stack.push_async_callback(asyncio.gather, ended)
             asking_again = asyncio.create_task(_ask_when_it_ends(asking, service, ended))
         assert (await asking_again).headers["connection"] == "close"
         assert (await polling.answer()).status == 204

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +27,9 @@ from paydesk.storage.connect import open_database
 from service import Reply, Service, running
 from token_bodies import Sent, plainly, requests
 
-LONG = "FUZZ_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "50"))
+MANY = 200
+LONG = EXAMPLES > MANY
 ERROR_MEMBERS = {"message", "error", "error_description", "status", "cause"}
 GRANTED = "offline_access read"
 
@@ -222,3 +225,13 @@ async def test_revoke(world: World, data: st.DataObject) -> None:
     if reply.status == 200:
         assert reply.body == {}
         assert plainly(sent) is not None
+
+
+@pytest.mark.slow
+def test_many() -> None:
+    """All of the above with more bodies, the same each time."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", __file__]
+    finished = subprocess.run(
+        command, env={**os.environ, "FUZZ_EXAMPLES": str(MANY)}, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr

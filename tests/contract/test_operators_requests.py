@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from paydesk.storage.database import Database
 from refund_scene import paid
 from reset_scene import resettable
 from service import Service, running
+from waiting import until_found
 
 UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
 
@@ -27,9 +26,13 @@ async def listed(desk: Operator, query: str = "") -> list[dict[str, Any]]:
 
 async def recorded(desk: Operator, query: str, count: int = 1) -> list[dict[str, Any]]:
     """Return the requests of a list once there are so many."""
-    async with asyncio.timeout(10):
-        while len(found := await listed(desk, query)) < count:  # noqa: ASYNC110 - an operator would look again, too
-            await asyncio.sleep(0.02)
+
+    async def find() -> list[dict[str, Any]] | None:
+        found = await listed(desk, query)
+        return found if len(found) >= count else None
+
+    found = await until_found(find)
+    assert found is not None
     assert len(found) == count, found
     return found
 
@@ -240,21 +243,13 @@ async def test_in_production_there_are_no_bodies(database: Database) -> None:
     async with running(database, records=True) as service:
         desk = await operator(service)
         await paid(service)
-        found = await until(lambda: listed(desk))
+        found = await until_found(lambda: listed(desk))
         whole = await desk.did("GET", f"requests/{found[0]['entry_id']}")
         assert not {"request_body", "response_body"} & whole.keys()
         for _ in range(130):
             await service.request("GET", "/v1/orders/x", token="none")
         dropped = (await desk.did("GET", "requests?limit=1"))["dropped"]
         assert 0 < dropped < 130
-
-
-async def until(find: Callable[[], Any]) -> Any:
-    """Return what is found, once there is something."""
-    async with asyncio.timeout(10):
-        while not (found := await find()):  # noqa: ASYNC110 - an operator would look again, too
-            await asyncio.sleep(0.02)
-    return found
 
 
 async def test_a_reset_removes_them(database: Database, tmp_path: Path) -> None:
@@ -267,7 +262,7 @@ async def test_a_reset_removes_them(database: Database, tmp_path: Path) -> None:
         await service.create(await service.terminal())
         assert (await one.reset()).status == 204
         assert await listed(one.owner, "?sender=applications") == []
-        await asyncio.sleep(0.2)
-        assert await listed(one.owner, "?sender=applications") == []
         made = await service.create(await service.terminal())
         await recorded(one.owner, f"?order={made.body['id']}")
+        # Requests are written in their order.
+        assert len(await listed(one.owner, "?sender=applications")) == 1

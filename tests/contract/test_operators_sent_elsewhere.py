@@ -6,16 +6,19 @@ import asyncio
 import json
 import socket
 import time
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
+from moved_time import advance
 from operator_calls import audited, operator
 from paydesk.core.secrets import Secret
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from sent_elsewhere_scene import Desk, desk
+from waiting import until_found
 
 BY_TIME = {"X-Signature", "webhook-signature", "webhook-timestamp", "Host"}
 """The headers that differ between two requests of the same notification."""
@@ -26,6 +29,12 @@ def is_valid(one: Desk, got: scene.Received) -> bool:
     return scene.validity(one.secret, got, time.time()) == (True, True)
 
 
+async def history(one: Desk) -> list[Any]:
+    """Return the attempts of the delivery."""
+    found: list[Any] = (await one.support.did("GET", f"deliveries/{one.delivery_id}"))["history"]
+    return found
+
+
 async def test_the_receiver_gets_what_a_resend_has(database: Database) -> None:
     """The same query, headers, ids and body, with valid signatures; the URL keeps its own parameters."""
     async with (
@@ -34,9 +43,7 @@ async def test_the_receiver_gets_what_a_resend_has(database: Database) -> None:
         desk(database, url=subscribed.url, workers=True) as one,
     ):
         await scene.until(lambda: len(subscribed.got) == 1)
-        async with asyncio.timeout(10):
-            while not (await one.support.did("GET", f"deliveries/{one.delivery_id}"))["history"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until_found(lambda: history(one))
         answered = await one.sent(other.url.replace("shop=7", "branch=x"))
         assert (answered["url"], answered["answer"]) == (
             other.url.replace("shop=7", "branch=x"), {"status": 200, "body": "thank you"},
@@ -97,20 +104,20 @@ async def test_a_slow_receiver_holds_up_nothing_else(database: Database) -> None
     """No transaction is open meanwhile: others write; after the timeout of webhooks the error says so."""
 
     async def never(_: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return web.Response()
 
-    settings = Settings.model_validate({"webhook_timeout_seconds": 5})
+    settings = Settings.model_validate({"webhook_timeout_seconds": 30})
     async with scene.receiver(never) as receiver, desk(database, settings=settings) as one:
         sending = asyncio.create_task(one.sent(receiver.url))
         await scene.until(lambda: bool(receiver.got))
-        began = time.monotonic()
         assert (await one.service.create(await one.service.terminal())).status == 201
         assert (await one.support.ask("GET", "deliveries")).status == 200
-        assert not sending.done(), f"the writes took {time.monotonic() - began:.1f} s"
+        assert not sending.done()
+        advance(30)
         answered = await sending
-        assert answered["error"] == "no complete answer within 5 s"
-        assert 5000 <= answered["duration_ms"] < 15_000
+        assert answered["error"] == "no complete answer within 30 s"
+        assert answered["duration_ms"] >= 30_000
 
 
 @pytest.mark.parametrize("role", ["owner", "operator", "support"])

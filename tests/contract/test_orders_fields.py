@@ -191,11 +191,10 @@ RULES = (
     Rule(("payer",), ({},), (("buyer@shop.example", TYPE, OBJECT),)),
     Rule(
         ("payer", "email"),
-        ("a@b", "ação@loja.example", f"{'x' * 250}@b.c", "4509 9535 6623 3705@shop.example"),
+        ("a@b", "ação@loja.example", f"{'x' * 250}@b.c", "4509953566233704@shop.example"),
         (
             *_all(VALUE, "must be an e-mail address, with one @", "", "@", "a@", "@b", "a", "a@b@c", "a@@b"),
             (f"{'x' * 251}@b.c", VALUE, "must have at most 254 characters"),
-            ("4509953566233704@shop.example", VALUE, "must not contain a card number"),
             (1, TYPE, STRING),
         ),
     ),

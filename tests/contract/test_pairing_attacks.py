@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from conftest import short_and_long
+from moved_time import advance
 from operator_calls import operator
 from pairing_scene import ask_to_pair, new_terminal, pair, poll, send
 from paydesk.core.clock import MovableClock
@@ -153,7 +154,7 @@ async def test_flood_is_refused_at_the_bound(database: Database) -> None:
         assert Counter(reply.status for reply in replies) == {201: 50, 429: 10}
         assert replies[-1].headers["Retry-After"] == "30"
         clock.advance(301_000)
-        await asyncio.sleep(pairing_rates.FULL_SECONDS)
+        advance(pairing_rates.FULL_SECONDS)
         await ask_to_pair(service)
         assert await service.scene.value(OPEN) == 51 - pairing_store.DELETED_MAX
         for _ in range(3):

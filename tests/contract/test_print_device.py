@@ -19,9 +19,9 @@ async def test_a_terminal_fetches_prints_and_reports(service: Service) -> None:
     """A waiting poll gets the action at once; the terminal is free after its report, and the content is deleted."""
     device = await service.device(await service.terminal())
     poll = asyncio.create_task(device.next(wait=30))
-    await asyncio.sleep(0.1)
+    await service.polls(device.terminal)
     action_id = (await print_on(service, device.terminal)).body["id"]
-    message = await asyncio.wait_for(poll, 5)
+    message = await poll
     assert message.body == {"type": "print", "action_id": action_id, "subtype": "custom", "content": TEXT}
     assert await status_of(service, action_id) == "on_terminal"
     assert (await device.next(wait=0)).status == 204

@@ -121,6 +121,7 @@ def _run(served: Served, folder: Path, config: str, examples: int, *, coverage: 
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
+@pytest.mark.long("requests to every operation, by a program")
 @pytest.mark.parametrize("examples", short_and_long(1, 3))
 def test_with_the_right_token(sqlite_url: str, tmp_path: Path, examples: int) -> None:
     """Every answer has a declared status, type, headers and shape; what is malformed is refused; nothing is a 5xx."""

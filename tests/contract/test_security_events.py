@@ -19,6 +19,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Device, Service, running
+from waiting import until
 
 CLIENT = "203.0.113.9"
 UNKNOWN_EMAIL = "not-a-seller@shop.example"
@@ -41,10 +42,8 @@ class Watched:
 
     async def event(self) -> dict[str, Any]:
         """The only event; there is one warning of the same facts."""
-        async with asyncio.timeout(5):
-            # It is recorded, and then logged, once the answer is sent.
-            while not [line for line in self.logged if line["log_level"] == "warning"]:  # noqa: ASYNC110 - no sign
-                await asyncio.sleep(0.01)
+        # It is recorded, and then logged, once the answer is sent.
+        await until(lambda: any(line["log_level"] == "warning" for line in self.logged))
         (event,) = await self.events()
         (line,) = [line for line in self.logged if line["event"] == event["kind"]]
         assert line["log_level"] == "warning"
@@ -217,7 +216,7 @@ async def test_a_terminal_that_is_started_again(watched: Watched) -> None:
     device = await watched.service.device(await watched.service.terminal())
     for _ in range(3):
         open_poll = asyncio.create_task(device.next(20))
-        await asyncio.sleep(0.2)
+        await watched.service.polls(device.terminal)
         device = await restarted(watched, device)
         assert (await open_poll).code == "stale_session"
     unknown = Device(device.service, device.terminal, str(uuid.uuid4()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -200,6 +200,9 @@ async def test_public_url_is_accepted(owner: Operator) -> None:
 async def test_name_server_that_does_not_answer_is_a_fault(owner: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The request ends after a bounded time; the lookup goes on in a thread of its own."""
     monkeypatch.setattr(urls, "LOOKUP_SECONDS_MAX", 0.05)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: time.sleep(0.5))
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: answers.wait())
     body = {"client_id": owner.service.scene.application.application_id, "url": REGISTERED}
-    assert fault(await owner.ask("POST", "subscriptions", body)) == "'$.url' - must have a host that can be resolved"
+    reply = await owner.ask("POST", "subscriptions", body)
+    answers.set()
+    assert fault(reply) == "'$.url' - must have a host that can be resolved"

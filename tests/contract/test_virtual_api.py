@@ -26,6 +26,7 @@ from paydesk.storage.database import Database
 from print_scene import PATH, print_on
 from service import KEYS, Service, running
 from virtual_scene import TERMINALS, Virtual, create, playing
+from waiting import until
 
 UNKNOWN = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
@@ -40,6 +41,13 @@ async def service(database: Database) -> AsyncIterator[Service]:
 async def _pos_ids(service: Service) -> set[int]:
     rows = await service.database.read(lambda tx: tx.all("SELECT pos_id FROM pos"))
     return {row[0] for row in rows}
+
+
+async def _until_waiting(service: Service, virtual: Virtual, requests: int) -> None:
+    """Wait until so many requests wait for a screen of the terminal."""
+    fleet = service.fleet
+    assert fleet is not None
+    await until(lambda: fleet.display(virtual.id).waiting == requests)
 
 
 async def _listed(service: Service, token: str = "", query: str = "") -> list[str]:
@@ -314,7 +322,7 @@ async def test_deletes_side_by_side(service: Service) -> None:
     """One is done, the others find nothing; a request that waits for a screen ends at once."""
     virtual = await create(service)
     waiting = asyncio.create_task(service.request("GET", f"{TERMINALS}/{virtual.id}/screen?wait=30&until=approved"))
-    await asyncio.sleep(0.2)
+    await _until_waiting(service, virtual, 1)
     replies = await asyncio.gather(*(virtual.delete() for _ in range(5)))
     assert sorted(reply.status for reply in replies) == [204] + [404] * 4
     reply = await asyncio.wait_for(waiting, 5)
@@ -372,7 +380,7 @@ async def test_waiting_requests_are_bounded(service: Service) -> None:
     virtual, other = await create(service), await create(service)
     path = f"{TERMINALS}/{virtual.id}/screen?wait=30&until=off"
     waiting = [asyncio.create_task(service.request("GET", path)) for _ in range(WAITING_MAX)]
-    await asyncio.sleep(0.5)
+    await _until_waiting(service, virtual, WAITING_MAX)
     refused = await service.request("GET", path)
     assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "5")
     assert (await other.screen())["screen"] == "idle"
@@ -397,7 +405,7 @@ async def test_a_stopping_service_ends_waits(database: Database) -> None:
         virtual = await create(service)
         path = f"{TERMINALS}/{virtual.id}/screen?wait=40&until=off"
         waiting = asyncio.create_task(service.request("GET", path))
-        await asyncio.sleep(0.2)
+        await _until_waiting(service, virtual, 1)
         service.database.signals.stop()
         reply = await asyncio.wait_for(waiting, 3)
         assert (reply.status, reply.body["screen"]) == (200, "idle")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import structlog
 
 from declared.attempt import Attempt, Ways
+from moved_time import advance
 from paydesk.storage.database import Unavailable
 from service import Reply
+from waiting import until
 
 FAILURES = 100
 EVERY_SURFACE = Ways()
@@ -31,7 +34,12 @@ async def _large_body(attempt: Attempt) -> Reply:
 
 @EVERY_SURFACE.way("request_timeout")
 async def _slow_body(attempt: Attempt) -> Reply:
-    return await attempt.send_raw("Content-Length: 10", body=b"{")
+    sending = asyncio.create_task(attempt.send_raw("Content-Length: 10", body=b"{"))
+    await until(lambda: attempt.service.gauges.requests_arriving > 0)
+    while not sending.done():
+        advance(1)
+        await asyncio.sleep(0.002)
+    return await sending
 
 
 @EVERY_SURFACE.way("unsupported_media_type")

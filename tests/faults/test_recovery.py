@@ -19,6 +19,7 @@ AWAY = (
 )
 
 
+@pytest.mark.long("it kills nodes and starts them again")
 async def test_every_kill_ends_as_the_protocol_says(database_url: str, tmp_path: Path) -> None:
     """Each step of the terminal with one of the service, and a terminal that returns after its permit has expired."""
     _, faults = await recover(TURNS + AWAY, database_url, tmp_path)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from faults.unreliable_receivers import BAD, HEALTHY, RESETS, Arrivals
 from faults.unreliable_run import Plan, run
 
 
+@pytest.mark.long("hours of retries, on real sockets")
 async def test_every_delivery_is_accounted_for(database_url: str, tmp_path: Path, chance: random.Random) -> None:
     """The healthy receiver gets every event, whatever the others do; versions of an order first arrive in order."""
     plan = Plan(events=400, seconds=12, kill_seconds=4, receivers=(HEALTHY, *BAD), slow_seconds=3)

@@ -98,7 +98,7 @@ async def _race(
             database.signals.notify(["clock"])
             return all(order_of_arrival[order][-1:] == [VERSIONS] for order in orders)
 
-        await scene.until(last_versions_arrived, 30)
+        await scene.until(last_versions_arrived)
         stop.set()
         for node in nodes:
             node.signals.notify(["stop"])

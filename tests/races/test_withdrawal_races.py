@@ -253,7 +253,7 @@ async def test_withdrawing_while_something_is_delivered(
             authorizations.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
         )
         assert await nodes[-1].write(work)
-        await hooks.until(lambda: bool(received), 20)
+        await hooks.until(lambda: bool(received))
         go_on.set()
 
         async with asyncio.timeout(20):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
+import dev_thread
+from command_line import paydesk_on_path
 from paydesk import cli
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
-from paydesk_process import dev, environment
+from paydesk_process import environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 SECONDS_MAX = 120
@@ -17,14 +18,12 @@ SECONDS_MAX = 120
 
 def test_commands(tmp_path: Path) -> None:
     """A payment, its refund, two cancels, two simulations and a repeated request."""
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     program = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
-    with dev(tmp_path):
+    with dev_thread.dev(tmp_path), paydesk_on_path(tmp_path) as path:
         done = subprocess.run(
             ["sh", "-eu"],
             cwd=tmp_path,
-            env=environment(),
+            env=environment(PATH=path),
             input=program,
             capture_output=True,
             text=True,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import dev_thread
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
-from paydesk_process import dev
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 PROGRAM_SECONDS_MAX = 60
@@ -21,7 +21,7 @@ PROGRAM_SECONDS_MAX = 60
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
-    with dev(folder):
+    with dev_thread.dev(folder):
         yield folder
 
 

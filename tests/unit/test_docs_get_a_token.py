@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+import dev_thread
 import node_clients
 from conftest import skip_unless_ci
 from paydesk.oauth.errors import OAUTH_ERRORS
-from paydesk_process import credentials, dev
+from paydesk_process import credentials
 from seller import Seller
 
 PAGE = (Path(__file__).parents[2] / "docs" / "get-a-token.md").read_text()
@@ -36,7 +37,7 @@ def programs(heading: str, language: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
-    with dev(folder):
+    with dev_thread.dev(folder):
         yield folder
 
 

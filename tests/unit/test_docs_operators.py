@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import socketserver
 import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from command_line import command
+import dev_thread
+from command_line import paydesk_on_path
 from paydesk.operator_events import Kind
-from paydesk_process import credentials, dev, environment, request
+from paydesk_process import credentials, environment, request
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 OPERATIONS = PAGE.with_name("operations.md")
 PRINT_VARIABLES = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
 
-STUB = """#!{python} -ISE
-import json, socket, sys
-with socket.create_connection({address}) as service, service.makefile("rw") as stream:
-    stream.write(json.dumps(sys.argv[1:]) + "\\n")
-    stream.flush()
-    code, out, errors = json.loads(stream.readline())
-sys.stdout.write(out)
-sys.stderr.write(errors)
-sys.exit(code)
-"""
-
-
-@contextmanager
-def paydesk_on_path(folder: Path) -> Iterator[str]:
-    """Yield a PATH whose `paydesk` runs in this process, in `folder`: twenty interpreters would take ten seconds."""
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            ended = command(*json.loads(self.rfile.readline()), folder=folder)
-            self.wfile.write(json.dumps([ended.returncode, ended.stdout, ended.stderr]).encode() + b"\n")
-
-    stub = folder / "bin" / "paydesk"
-    stub.parent.mkdir()
-    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
-        stub.write_text(STUB.format(python=sys.executable, address=server.server_address))
-        stub.chmod(0o700)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
-        finally:
-            server.shutdown()
-            thread.join()
-
 
 def test_every_command_works(tmp_path: Path) -> None:
     """Run in one shell, in order; afterwards the accounts are in the expected state."""
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
-    with dev(tmp_path), paydesk_on_path(tmp_path) as path:
+    with dev_thread.dev(tmp_path), paydesk_on_path(tmp_path) as path:
         done = subprocess.run(
             ["sh", "-eu"],
             cwd=tmp_path,

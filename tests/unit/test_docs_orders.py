@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import dev_thread
 from paydesk.api import OPERATIONS
 from paydesk.http.retired import DESCRIBED
 from paydesk.orders import status
-from paydesk_process import credentials, dev, environment
+from paydesk_process import credentials, environment
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM_SECONDS_MAX = 90
@@ -28,7 +29,7 @@ _NUMBER = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
-    with dev(folder):
+    with dev_thread.dev(folder):
         yield folder
 
 
@@ -54,6 +55,7 @@ def run(folder: Path, name: str, language: str, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long("the page waits for a refund whose answer is lost")
 def test_refund_programs(folder: Path) -> None:
     """A partial refund, the rest, one with a lost answer, a declined one, and a repeated one."""
     output = run(folder, "refunds.md", "sh", "sh", "-eu").splitlines()

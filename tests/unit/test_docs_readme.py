@@ -1,10 +1,8 @@
-"""The README's commands, run unchanged against a service that was started as described there."""
+"""The README's commands, run unchanged in a folder in which `paydesk dev` runs."""
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import dev_thread
+
 ROOT = Path(__file__).parents[2]
-PAYDESK = Path(sys.executable).with_name("paydesk")
-START_SECONDS_MAX = 30
+PROGRAM_SECONDS_MAX = 60
 
 
 def _blocks(heading: str, language: str) -> str:
@@ -30,23 +29,13 @@ def _blocks(heading: str, language: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder in which `paydesk dev` runs, like a clone after `make run`."""
     folder = tmp_path_factory.mktemp("clone")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
-    with (folder / "log").open("wb") as log:
-        service = subprocess.Popen(
-            [PAYDESK, "dev", "--port", "0"], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log
-        )
-    with service:
-        assert service.stdout is not None
-        line = service.stdout.readline()
-        assert line.startswith(b"paydesk ready "), (folder / "log").read_text()
+    with dev_thread.dev(folder):
         yield folder
-        service.send_signal(signal.SIGTERM)
-        assert service.wait(START_SECONDS_MAX) == 0
 
 
 def _run(folder: Path, *command: str, code: str) -> str:
     done = subprocess.run(
-        command, cwd=folder, input=code, capture_output=True, text=True, timeout=START_SECONDS_MAX, check=False
+        command, cwd=folder, input=code, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -16,13 +16,15 @@ from typing import get_args
 
 import pytest
 
+import dev_thread
+from command_line import paydesk_on_path
 from free_port import free_port
 from paydesk.docs import webhook_events, webhook_pictures
 from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.settings import Settings
 from paydesk.webhooks.schedule import DeliveryStatus
 from paydesk.webhooks.schemas import ACTIONS_OF
-from paydesk_process import credentials, dev, environment, request
+from paydesk_process import credentials, environment, request
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "webhooks.md").read_text()
@@ -92,8 +94,8 @@ def test_every_action_is_on_the_page_of_events() -> None:
 class Shell:
     """A folder in which `paydesk dev` runs, and a shell there with the page's commands on the port of this test."""
 
-    def __init__(self, folder: Path, *, port: int) -> None:
-        self.folder, self.port = folder, port
+    def __init__(self, folder: Path, path: str, *, port: int) -> None:
+        self.folder, self.path, self.port = folder, path, port
         (folder / "examples").symlink_to(ROOT / "examples")
         paths = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment = environment(PATH=paths, NO_PROXY="127.0.0.1", PYTHONDONTWRITEBYTECODE="1")
@@ -124,11 +126,11 @@ class Shell:
         return text
 
     def run(self, script: str) -> str:
-        """Run a script and return its output."""
+        """Run a script, its commands of Paydesk in this process; return its output."""
         done = subprocess.run(
             ["sh", "-eu"],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, "PATH": self.path},
             input=self._of_this_port(script),
             capture_output=True,
             text=True,
@@ -151,8 +153,8 @@ class Shell:
 @contextmanager
 def shell(folder: Path) -> Iterator[Shell]:
     """Yield a shell beside a running `paydesk dev`."""
-    made = Shell(folder, port=free_port())
-    with dev(folder):
+    with dev_thread.dev(folder), paydesk_on_path(folder) as path:
+        made = Shell(folder, path, port=free_port())
         try:
             yield made
         finally:

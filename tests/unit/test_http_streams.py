@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paydesk.http.reply import Reply, send_stream
+from waiting import until
 
 
 class _Parts:
@@ -16,6 +17,7 @@ class _Parts:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.is_closed, self._error = False, error
+        self.sent: list[dict[str, Any]] = []
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -33,21 +35,18 @@ async def _never() -> dict[str, Any]:
 
 
 async def _sending(parts: _Parts, receive: Any = _never) -> list[dict[str, Any]]:
-    sent: list[dict[str, Any]] = []
-
     async def send(message: Any) -> None:
-        sent.append(message)
+        parts.sent.append(message)
 
-    async with asyncio.timeout(5):
-        await send_stream(receive, send, Reply(200), parts.parts(), "id")
-    return sent
+    await send_stream(receive, send, Reply(200), parts.parts(), "id")
+    return parts.sent
 
 
 async def test_a_canceled_stream_is_closed() -> None:
     """The server cancels what is left at the end of its time; the generator waits for its next part."""
     parts = _Parts()
     task = asyncio.create_task(_sending(parts))
-    await asyncio.sleep(0.05)
+    await until(lambda: len(parts.sent) == 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -70,7 +69,7 @@ async def test_a_disconnected_stream_is_closed() -> None:
     messages = iter([{"type": "http.request", "body": b"x" * 1000}] * 3)
 
     async def receive() -> dict[str, Any]:
-        await asyncio.sleep(0.01)
+        await until(lambda: len(parts.sent) == 2)
         return next(messages, {"type": "http.disconnect"})
 
     sent = await _sending(parts, receive)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hand_clock import HandClock
 from paydesk import operator_events
 from paydesk.operator_events import EVENTS_MAX, HOUR_MS, OperatorEvent, Reporter, record
 from paydesk.storage.database import Database, Unavailable
+from waiting import until_found
 
 NOW_MS = 500_000 * HOUR_MS
 EVENT = OperatorEvent(
@@ -36,6 +38,11 @@ async def recorded(database: Database) -> list[tuple[Any, ...]]:
     """What is there, the oldest first: kind, subject, seller and how often."""
     sql = "SELECT kind, subject, seller_id, occurrences FROM operator_events ORDER BY created_ms, subject"
     return [tuple(row) for row in await database.read(lambda tx: tx.all(sql))]
+
+
+async def has_recorded(database: Database, expected: tuple[Any, ...]) -> bool:
+    """Return whether this is the only row."""
+    return await recorded(database) == [expected]
 
 
 def row(occurrences: int, subject: str = EVENT.subject) -> tuple[Any, ...]:
@@ -86,9 +93,7 @@ async def test_a_running_reporter_records_by_itself(database: Database) -> None:
         for expected in (3, 6):
             for _ in range(3):
                 await reporter.report(EVENT, NOW_MS)
-            async with asyncio.timeout(5):
-                while await recorded(database) != [row(expected)]:  # noqa: ASYNC110 - no sign
-                    await asyncio.sleep(0.01)
+            await until_found(partial(has_recorded, database, row(expected)))
     async with Reporter(database) as reporter:
         for _ in range(4):
             await reporter.report(EVENT, NOW_MS)
@@ -148,7 +153,7 @@ async def test_unrecorded_events_are_logged_at_the_end(database: Database, monke
         raise Unavailable("the database is away")
 
     async def hangs(*_: object, **__: object) -> bool:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return True
 
     monkeypatch.setattr(operator_events, "CLOSE_SECONDS_MAX", 0.1)

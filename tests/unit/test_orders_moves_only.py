@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ _CHANGED = re.compile(r"(?:^|,)\s*(\w+|\{\})\s*(?:=|,|$|\{)")
 
 def _texts(source: str) -> Iterator[str]:
     """Every string of a module; in an f-string `{}` is in the place of a value."""
-    tree = ast.parse(source)
-    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    within = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
             yield "".join(str(part) for part in parts)
@@ -36,11 +37,21 @@ def _sets_state(sql: str) -> bool:
     return any((STATE | {"{}"}) & set(columns) for columns in found)
 
 
+@cache
+def _written() -> list[tuple[str, str]]:
+    """The strings that name orders, each after its file."""
+    return [
+        (str(file.relative_to(SOURCES)), text)
+        for file in sorted(SOURCES.rglob("*.py"))
+        if "orders" in (source := file.read_text()).lower()
+        for text in _texts(source)
+    ]
+
+
 def _places(wanted: re.Pattern[str] | None) -> list[str]:
     return [
-        f"{file.relative_to(SOURCES)}: {' '.join(text.split())[:120]}"
-        for file in sorted(SOURCES.rglob("*.py"))
-        for text in _texts(file.read_text())
+        f"{file}: {' '.join(text.split())[:120]}"
+        for file, text in _written()
         if (wanted.search(text) if wanted else _sets_state(text))
     ]
 

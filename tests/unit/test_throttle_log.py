@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import pytest
 import structlog
 
-from paydesk.core import throttle_log
-from paydesk.core.throttle_log import ThrottleLog
+from moved_time import advance
+from paydesk.core.throttle_log import INTERVAL_SECONDS, ThrottleLog
+from waiting import until
 
 
-async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_is_two_lines() -> None:
     """The first is logged at once with its address, the rest as a count; after the end nothing is logged."""
-    monkeypatch.setattr(throttle_log, "INTERVAL_SECONDS", 0.05)
     log = ThrottleLog()
     with structlog.testing.capture_logs() as logged:
         for number in range(1000):
             log.note("sign_in_failures", address=f"203.0.113.{number % 250}")
         assert len(logged) == 1
-        await asyncio.sleep(0.2)
+        advance(INTERVAL_SECONDS)
+        await until(lambda: len(logged) == 2)
+        advance(INTERVAL_SECONDS)
+        await until(lambda: not log.counted)
         log.note("bearer_failures", address="192.0.2.1")
     assert [(line["what"], line["count"], line.get("address")) for line in logged] == [
         ("sign_in_failures", 1, "203.0.113.0"),
@@ -28,18 +28,15 @@ async def test_a_flood_is_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-async def test_whoever_goes_on_is_told_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flood without end is one line in each pause, and no refusal goes uncounted."""
-    monkeypatch.setattr(throttle_log, "INTERVAL_SECONDS", 0.02)
-    log, noted = ThrottleLog(), 0
+async def test_a_flood_without_end_is_logged_once_in_each_interval() -> None:
+    """No event goes uncounted."""
+    log, flood = ThrottleLog(), 100
     with structlog.testing.capture_logs() as logged:
-        while len(logged) < 4:
-            log.note("bearer_failures", address="203.0.113.1")
-            noted += 1
-            await asyncio.sleep(0.001)
-        counted = sum(line["count"] for line in logged)
-        while counted < noted:
-            await asyncio.sleep(0.01)
-            counted = sum(line["count"] for line in logged)
-    assert counted == noted
+        for lines in range(1, 5):
+            for _ in range(flood):
+                log.note("bearer_failures", address="203.0.113.1")
+            assert len(logged) == lines
+            advance(INTERVAL_SECONDS)
+            await until(lambda expected=lines + 1: len(logged) == expected)  # type: ignore[misc]
+    assert [line["count"] for line in logged] == [1, flood - 1, flood, flood, flood]
     assert {line["log_level"] for line in logged} == {"warning"}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+
+from paydesk.core import runtime
 
 Found = TypeVar("Found")
 
@@ -60,7 +61,7 @@ class Exchange:
     lease_id: str = ""
     """In upper case; of a charge the lease of its payment, of a `print-result` the action."""
     result_id: str = ""
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=runtime.monotonic)
     answered: float | None = None
     """When the terminal got its answer; None: none yet, or it was lost."""
     status: int | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from paydesk.conformance.case import Failed, NotApplicable, NotShown
 from paydesk.conformance.exchanges import PERMITS, Exchange, Kind, Log
 from paydesk.conformance.shop import LIVE, Order, Shop
 from paydesk.conformance.wire import Wire
+from paydesk.core import runtime
 
 Restart = Callable[[], Awaitable[None]]
 Say = Callable[[str], None]
@@ -128,8 +128,8 @@ class Kit:
 
     async def ended(self, order: Order) -> str:
         """Wait until the order has ended and return its status. Raises `Failed`, or `NotShown` without a card."""
-        deadline = time.monotonic() + self.patience.seconds
-        while time.monotonic() < deadline:
+        deadline = runtime.monotonic() + self.patience.seconds
+        while runtime.monotonic() < deadline:
             status = str((await self.shop.get(order))["status"])
             if status not in LIVE:
                 if self.shop.kind == "service":
@@ -213,7 +213,7 @@ class Kit:
 
     def _is_polling(self) -> bool:
         polls = [each for each in self.log.find("poll") if each.boot_id == self.boot_id]
-        return bool(polls) and polls[-1].answered is None and time.monotonic() - polls[-1].started < POLL_SECONDS_MAX
+        return bool(polls) and polls[-1].answered is None and runtime.monotonic() - polls[-1].started < POLL_SECONDS_MAX
 
     async def _wait(self, kinds: Iterable[Kind], order: Order | None, since: int, *, answered: bool) -> Exchange | None:
         lease_id = order.lease_id if order is not None else ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Collection
 
 from paydesk.conformance.case import Case, Failed, NotApplicable, NotShown, Outcome, Status
 from paydesk.conformance.cases import permits, restarts, results, sessions
 from paydesk.conformance.kit import Kit, is_welcome
 from paydesk.conformance.rules import judge
+from paydesk.core import runtime
 
 IDLE_SECONDS = 10.0
 
@@ -40,9 +40,9 @@ async def first_hello(kit: Kit, seconds: float) -> bool:
 
 
 async def _play(kit: Kit, case: Case) -> Outcome:
-    began = time.monotonic()
+    began = runtime.monotonic()
     status, reason = await _judged(kit, case)
-    return Outcome(case.name, case.section, case.must, status, reason, time.monotonic() - began)
+    return Outcome(case.name, case.section, case.must, status, reason, runtime.monotonic() - began)
 
 
 async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:

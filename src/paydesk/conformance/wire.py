@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -15,6 +14,7 @@ import msgspec
 
 from paydesk.conformance.actions import Action, Answer, Forward, Gate, error
 from paydesk.conformance.exchanges import CHARGE, Exchange, Kind, Log
+from paydesk.core import runtime
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Wire:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=500)  # Not received: the connection is closed.
-        exchange.status, exchange.answer, exchange.answered = answer.status, answer.document, time.monotonic()
+        exchange.status, exchange.answer, exchange.answered = answer.status, answer.document, runtime.monotonic()
         self._log.notify()
         return _response(answer)
 

@@ -17,6 +17,11 @@ class ThrottleLog:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Return the limits whose events are counted at this moment, not logged one by one."""
+        return tuple(self._counts)
+
     def note(self, what: str, /, **facts: str) -> None:
         """Count an event of the limit `what`, an identifier; the facts of the first one are logged."""
         if what in self._counts:

@@ -6,9 +6,10 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,21 @@ def overrides(configured: Settings, options: Options) -> dict[str, Any]:
 
 
 async def run(options: Options, settings: Settings) -> None:
-    """Run until SIGTERM or Ctrl-C; `fresh` removes the database first.
+    """Run until SIGTERM or Ctrl-C, and print the addresses; raises as `serve`."""
+    lines = LogLines(colors=has_colors(sys.stderr))
+    logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
+    await serve(
+        options, settings, node.stop_on_signals, partial(print, flush=True)
+    )  # Programs wait for its first line.
+
+
+async def serve(
+    options: Options, settings: Settings, stop_on: Callable[[asyncio.Event], None], say: Callable[[str], None]
+) -> None:
+    """Run until the event is set that `stop_on` gets; `fresh` removes the database first. `say` gets the greeting.
 
     Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
     """
-    lines = LogLines(colors=has_colors(sys.stderr))
-    logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     make_folder(options.data)
     with (
         node.listen(options.host, options.port, taken=TAKEN) as listener,
@@ -113,7 +123,7 @@ async def run(options: Options, settings: Settings) -> None:
             journals, hint = options.data / fresh.JOURNALS / str(demo.seller.seller_id), database.signals.hint
             fleet = Fleet(base_url, journals, on_screen=lambda terminal_id: hint("screen", terminal_id))
             stop, ready = asyncio.Event(), asyncio.Event()
-            node.stop_on_signals(stop)
+            stop_on(stop)
             shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
             vendor_hosts = https.vendor_hosts() if proxy is not None else frozenset()
@@ -145,7 +155,7 @@ async def run(options: Options, settings: Settings) -> None:
                 server.serve(app, listener, settings, ready.set, stop, secure.tls if secure is not None else None),
                 *_serve_proxy(proxy, base_url, stop),
                 run_all(context, stop),
-                _run_terminals(fleet, context, output, ready, stop),
+                _run_terminals(fleet, context, partial(say, output), ready, stop),
             )
 
 
@@ -238,11 +248,11 @@ def greeting(
 
 
 async def _run_terminals(
-    fleet: Fleet, context: WorkerContext, output: str, ready: asyncio.Event, stop: asyncio.Event
+    fleet: Fleet, context: WorkerContext, greet: Callable[[], None], ready: asyncio.Event, stop: asyncio.Event
 ) -> None:
-    """Start the virtual terminals when the service is ready, print the output, and stop them before the service."""
+    """Start the virtual terminals when the service is ready, greet, and stop them before the service."""
     await fleet.start()
-    starting = asyncio.create_task(_start_terminals(fleet, context, output, ready))
+    starting = asyncio.create_task(_start_terminals(fleet, context, greet, ready))
     try:
         await node.until(stop, starting)
         await stop.wait()
@@ -252,13 +262,15 @@ async def _run_terminals(
         await fleet.stop()
 
 
-async def _start_terminals(fleet: Fleet, context: WorkerContext, output: str, ready: asyncio.Event) -> None:
+async def _start_terminals(
+    fleet: Fleet, context: WorkerContext, greet: Callable[[], None], ready: asyncio.Event
+) -> None:
     await ready.wait()
     virtual_terminals = await context.database.read(terminals.virtual)
     # Terminals without a journal get a new token: they are new, or the folder was lost.
     new = [terminal for terminal in virtual_terminals if terminal.terminal_id not in fleet.terminals()]
     await asyncio.gather(*(_add(fleet, context, terminal) for terminal in new))
-    print(output, flush=True)  # noqa: T201 - programs wait for this line
+    greet()
 
 
 async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None:

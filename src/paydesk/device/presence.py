@@ -73,6 +73,11 @@ class Sightings:
         self.is_urgent = False
         """Whether a terminal that was silent is to be written at once."""
 
+    def polls_open(self, terminal_id: str) -> int:
+        """Return how many polls of the terminal wait on this node."""
+        seen = self._seen.get(terminal_id)
+        return seen.open_polls if seen is not None else 0
+
     def began(self, seller_id: int, terminal_id: str, now: float) -> Sighting:
         """Record that a poll began, and return what `ended` takes."""
         seen = self._seen.get(terminal_id)

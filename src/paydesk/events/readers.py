@@ -37,6 +37,11 @@ class Readers:
         signals.listen("reads:", self._remote_read)
         signals.listen("events:", self._local_event)
 
+    @property
+    def requests_waiting(self) -> int:
+        """Return how many requests wait for an event on this node."""
+        return self._waiting.total()
+
     @contextmanager
     def waiting(self, token_digest: bytes) -> Iterator[None]:
         """Count a waiting request of the token. Raises `too_many_requests` if the maximum is reached."""

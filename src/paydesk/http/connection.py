@@ -41,6 +41,11 @@ class BoundedProtocol(EvictableProtocol):
     _deferred_app: Any = None
     _unparsed = b""
 
+    @property
+    def is_arriving(self) -> bool:
+        """Return whether a part of a request has arrived, and its rest has not."""
+        return not self._refused and (self._in_head or (self.cycle is not None and self.cycle.more_body))
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline of the first head, and refuse the connection if there are too many."""
         super().connection_made(transport)

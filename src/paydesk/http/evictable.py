@@ -51,6 +51,11 @@ class EvictableProtocol(HttpToolsProtocol):
     _write_deadline = 0.0
     _unsent_bytes = 0
 
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether the client does not read its answers."""
+        return self._state is self.limits.stalled
+
     def enter(self, state: State | None, now: float = 0.0) -> None:
         """Move the connection to `state` of the limits, since `now`; to None while a request runs."""
         if state is self._state:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from uvicorn.server import ServerState
+
+if TYPE_CHECKING:
+    from paydesk.http.connection import BoundedProtocol
 
 
 class Gauges:
@@ -24,3 +30,17 @@ class Gauges:
     def requests_running(self) -> int:
         """Return the number of requests whose head has arrived and that are not answered yet."""
         return len(self._state.tasks)
+
+    @property
+    def requests_arriving(self) -> int:
+        """Return the number of requests of which only a part has arrived."""
+        return sum(one.is_arriving for one in self._connections)
+
+    @property
+    def connections_stalled(self) -> int:
+        """Return the number of connections whose client does not read its answers."""
+        return sum(one.is_stalled for one in self._connections)
+
+    @property
+    def _connections(self) -> Iterable[BoundedProtocol]:
+        return self._state.connections  # type: ignore[return-value]

@@ -1,0 +1,99 @@
+"""Tests wait for events, never for a time: the places that are left, whose number only falls."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from unsteady import places_in, unsteady
+
+TESTS = Path(__file__).parents[1]
+LEFT: dict[str, int] = {
+    "contract/test_cli_subscriptions.py": 1,
+    "contract/test_dev_https.py": 1,
+    "contract/test_operators_resolve.py": 2,
+    "contract/test_operators_sent_elsewhere.py": 2,
+    "contract/test_orders_expiry.py": 2,
+    "contract/test_refusals_alike.py": 1,
+    "contract/test_virtual_actions.py": 2,
+    "contract/test_virtual_api.py": 1,
+    "contract/test_virtual_faults.py": 3,
+    "contract/test_virtual_inbox.py": 3,
+    "contract/test_virtual_manual.py": 3,
+    "contract/test_virtual_page.py": 2,
+    "contract/test_virtual_service.py": 1,
+    "faults/clock_jumps.py": 2,
+    "faults/disk.py": 1,
+    "faults/inbox.py": 1,
+    "faults/kills.py": 1,
+    "faults/load.py": 1,
+    "faults/machine.py": 1,
+    "faults/races.py": 3,
+    "faults/reboots.py": 3,
+    "faults/recovery.py": 2,
+    "faults/terminals.py": 1,
+    "faults/test_clock_jumps.py": 1,
+    "faults/tills.py": 1,
+    "faults/virtual.py": 1,
+    "model/shop.py": 1,
+    "races/test_authorize_races.py": 2,
+    "races/test_away_and_back.py": 4,
+    "races/test_events_readers.py": 1,
+    "races/test_expiry.py": 2,
+    "races/test_lost_answers.py": 1,
+    "races/test_nodes_notify.py": 2,
+    "races/test_print_races.py": 1,
+    "races/test_promises_refunds.py": 2,
+    "races/test_promises_unknown.py": 1,
+    "races/test_reset_races.py": 3,
+    "races/test_security_events_races.py": 1,
+    "races/test_storage_batches.py": 1,
+    "races/test_storage_hosts.py": 3,
+    "races/test_storage_sqlite.py": 2,
+    "races/test_webhooks_races.py": 1,
+    "unit/test_oauth_passwords.py": 1,
+    "unit/test_project_make.py": 1,
+    "unit/test_webhooks_diagnosis.py": 1,
+    "unit/test_webhooks_feed.py": 2,
+    "workers/test_request_recording.py": 1,
+    "workers/test_virtual_flaky.py": 2,
+    "workers/test_virtual_fleet.py": 1,
+    "workers/test_virtual_terminal.py": 1,
+    "workers/test_webhooks_connections.py": 1,
+    "workers/test_webhooks_delivery.py": 3,
+    "workers/test_webhooks_disturbed.py": 2,
+    "workers/test_webhooks_recovery.py": 1,
+    "workers/test_webhooks_rotation.py": 1,
+    "workers/test_workers_supervision.py": 3,
+}
+"""The places in each file. A new one is a defect: wait for an event, see CONTRIBUTING.md."""
+
+
+def test_no_test_gains_a_place_that_waits_for_a_time() -> None:
+    """A sleep outside a poll loop, or a comparison of elapsed time. A file that has fewer now gets its lower number."""
+    found = unsteady(TESTS)
+    different = {
+        path: found.get(path, []) for path in sorted({*found, *LEFT}) if len(found.get(path, [])) != LEFT.get(path, 0)
+    }
+    assert not different
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("async def test(): await asyncio.sleep(0.1)", ["1 sleep"]),
+        ("def test(): time.sleep(1)", ["1 sleep"]),
+        ("async def test(): await page.wait_for_timeout(100)", ["1 sleep"]),
+        ("for _ in range(3): sleep(1)", ["1 sleep"]),
+        ("async def test(): await asyncio.sleep(0)", []),
+        ("async def until():\n while not done(): await asyncio.sleep(0.1)", []),
+        ("def test():\n began = time.monotonic()\n assert time.monotonic() - began < 2", ["3 elapsed"]),
+        ("def test():\n began = time.monotonic()\n took = time.monotonic() - began\n assert took < 2", ["4 elapsed"]),
+        ("def until():\n end = monotonic() + 60\n while not done(): assert monotonic() < end", []),
+    ],
+)
+def test_places_are_found(code: str, expected: list[str]) -> None:
+    """Sleeps and comparisons of elapsed time, but not those of a poll loop."""
+    assert places_in(ast.parse(code)) == expected
