@@ -163,10 +163,13 @@ class PostgresServer:
             await self._rename(name, renamed)
             return await self._fingerprint_of(renamed, EMPTIED) == self._fingerprint
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            if self._kept is not None:
-                self._kept.terminate()
-                self._kept = None
+            await self._end_kept()
             return False
+
+    async def _end_kept(self) -> None:
+        if self._kept is not None:
+            self._kept.terminate()
+            self._kept = None
 
     async def _rename(self, name: str, renamed: str) -> None:
         if self._kept is None or self._kept.is_closed():
@@ -259,8 +262,7 @@ class PostgresServer:
 
     def end(self) -> None:
         """Shut down for good and remove the data."""
-        if self._kept is not None:
-            self._loop.run(self._kept.close())
+        self._loop.run(self._end_kept())
         self._loop.end()
         self._server.cleanup()
         self._folder.cleanup()
