@@ -226,6 +226,7 @@ async def test_without_scripts_every_action_works(chromium: Browser, made: World
         await one.reads("The order is canceled. Nothing was charged.")
 
 
+@pytest.mark.long("`paydesk dev` starts, and its terminal takes a payment at a person's pace")
 async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_path: Path) -> None:
     """`paydesk dev` prints it; after at most three clicks the page says why."""
     with dev(tmp_path):
