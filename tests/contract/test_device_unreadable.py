@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from cost import TRIES_MAX, milliseconds
 from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
 from paydesk.device.reports import NAMES_MAX
 from paydesk.storage.database import Database
 
 BODY_BYTES = 64 * 1024
+MILLISECONDS_MAX = 100
 CARD = {"first_digits": "503175", "last_digits": "6351", "entry_mode": "contactless"}
 CANARIES = {
     "cvv": "737",
@@ -173,9 +175,9 @@ def _many_names() -> bytes:
 async def test_the_largest_unreadable_result_takes_less_than_100_ms(desk: Desk, raw: bytes) -> None:
     """64 KiB of any content take less than 0.1 s of processor time, in the best of five runs."""
     order = await desk.granted()
-    seconds: list[float] = []
-    while len(seconds) < 5 and min(seconds, default=1.0) >= 0.1:
+    tries: list[float] = []
+    while min(tries, default=MILLISECONDS_MAX) >= MILLISECONDS_MAX:
+        assert len(tries) < TRIES_MAX, tries
         began = time.thread_time()
         assert refused(await desk.report(order, raw)) == "result_conflict"
-        seconds.append(time.thread_time() - began)
-    assert min(seconds) < 0.1
+        tries.append(milliseconds(time.thread_time() - began, MILLISECONDS_MAX))
