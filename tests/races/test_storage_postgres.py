@@ -18,10 +18,15 @@ from paydesk.storage.database import Database, Locked, Transaction, Unavailable,
 from paydesk.storage.postgres import PostgresDatabase
 from paydesk.storage.postgres_connections import _check
 from postgres_server import PostgresServer
+from waiting import until_found
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
 RAISE = "UPDATE terminal_owners SET seller_id = seller_id + 1 WHERE terminal_id = $1"
 COUNT = "SELECT COUNT(*) FROM terminal_owners"
+ARE_WAITING = """
+SELECT COUNT(DISTINCT pid) = $1 FROM pg_locks JOIN pg_stat_activity USING (pid)
+ WHERE datname = current_database() AND NOT granted"""
+GATE = "SELECT pg_advisory_xact_lock(1)"
 
 
 @asynccontextmanager
@@ -58,13 +63,10 @@ async def _count(url: str) -> int:
         return int(await connection.fetchval(COUNT))
 
 
-async def _until_somebody_waits(url: str) -> None:
+async def _until_waiting(url: str, sessions: int = 1) -> None:
+    """Wait until so many sessions of this database wait for a lock; others of the server may wait at any time."""
     async with _connected(url) as connection:
-        for _ in range(1000):
-            if await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"):
-                return
-            await asyncio.sleep(0.01)
-    raise AssertionError("no session waits for a lock")
+        await until_found(lambda: connection.fetchval(ARE_WAITING, sessions))
 
 
 async def test_a_connection_lost_before_the_commit_is_retried(wire: CutWire, postgres_url: str) -> None:
@@ -124,7 +126,7 @@ async def test_a_canceled_caller_sends_no_cancel_request(wire: CutWire, postgres
         async with _connected(postgres_url) as rival:
             await rival.execute("BEGIN; LOCK TABLE terminal_owners")
             write = asyncio.create_task(_add(database, "A__1"))
-            await _until_somebody_waits(postgres_url)
+            await _until_waiting(postgres_url)
             write.cancel()
             await asyncio.wait([write])
             assert write.cancelled()
@@ -221,23 +223,31 @@ async def test_a_connection_dropped_within_a_statement_is_expired(
     assert asked
 
 
-async def test_a_deadlock_is_retried(postgres_url: str) -> None:
+async def test_a_deadlock_is_retried(postgres_server: PostgresServer, postgres_url: str) -> None:
     """The victim of a deadlock tries again after its rival is done."""
     runs = []
 
     async def work(tx: Transaction) -> None:
         runs.append(1)
         await tx.run(RAISE, "A__1")
+        await tx.all(GATE)
         await tx.run(RAISE, "A__2")
 
-    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+    # A session looks for a deadlock once, when it has waited for a while: the rival never does, and waits first.
+    patient = postgres_server.url(urlsplit(postgres_url).path[1:], "postgres")
+    async with _opened(postgres_url) as database, _connected(patient) as rival, _connected(postgres_url) as gate:
         await _add(database, "A__1")
         await _add(database, "A__2")
-        await rival.execute("BEGIN")
-        await rival.execute(RAISE, "A__2")
+        await rival.execute("SET deadlock_timeout = '1h'")
+        for session, sql in ((rival, RAISE.replace("$1", "'A__2'")), (gate, GATE)):
+            await session.execute("BEGIN")
+            await session.execute(sql)
         write = asyncio.create_task(database.write(work))
-        await _until_somebody_waits(postgres_url)
-        await rival.execute(RAISE, "A__1")
+        await _until_waiting(postgres_url)
+        rivals = asyncio.create_task(rival.execute(RAISE, "A__1"))
+        await _until_waiting(postgres_url, 2)
+        await gate.execute("COMMIT")
+        await rivals
         await rival.execute("COMMIT")
         await write
         rows = await database.read(lambda tx: tx.all("SELECT seller_id FROM terminal_owners"))
@@ -259,7 +269,7 @@ async def test_a_serialization_failure_is_retried(postgres_url: str) -> None:
         await rival.execute("BEGIN")
         await rival.execute(RAISE, "A__1")
         write = asyncio.create_task(database.write(work))
-        await _until_somebody_waits(postgres_url)
+        await _until_waiting(postgres_url)
         await rival.execute("COMMIT")
         await write
     assert len(runs) == 2
@@ -348,7 +358,7 @@ async def test_a_heavy_read_is_one_snapshot(postgres_url: str) -> None:
             return [before, after]
 
         read = asyncio.create_task(database.read(work, heavy=True))
-        await _until_somebody_waits(postgres_url)
+        await _until_waiting(postgres_url)
         await _add(database, "A__1")
         await rival.execute("COMMIT")
         assert [tuple(row) for row in await read] == [(0,), (0,)]
