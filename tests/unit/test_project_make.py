@@ -56,13 +56,14 @@ def test_missing_python_ends_the_set_up_with_advice(tmp_path: Path) -> None:
 def _programs(
     folder: Path, *, user: int = 0, apt_get: str = "", unknown: str = "-", ci: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run `scripts/programs` on a machine with only wrk and node, with this script as apt-get."""
+    """Run `scripts/programs` on a machine with only wrk, valgrind and node, with this script as apt-get."""
     programs = folder / "bin"
     programs.mkdir()
     for program in ("sh", "dirname", "grep", "touch", "chmod"):
         (programs / program).symlink_to(shutil.which(program) or "")
     scripts = {
         "wrk": "",
+        "valgrind": "",
         "node": "",
         "sleep": "",
         "id": f"echo {user}",
