@@ -175,6 +175,7 @@ async def test_application_is_changed(service: Service, owner: Console) -> None:
     assert "scopes offline_access read write → becomes read write" in main_of(await owner.open(path))
 
 
+@pytest.mark.on_postgres
 async def test_application_is_suspended_and_resumed(owner: Console) -> None:
     """Its page says what that means; the form of the state that it has already has no button."""
     path = await added(owner)

@@ -168,6 +168,7 @@ def unusable() -> dict[str, Any]:
     return order_body("NEWLAND_N950__NONE")
 
 
+@pytest.mark.on_postgres
 async def test_a_request_can_be_changed_and_sent_again(one: Resettable) -> None:
     """The next page is the one of the request that was sent: as the same application, with a new key."""
     desk = await console(one.service)

@@ -45,6 +45,7 @@ def _session(browser: Browser) -> str:
     return f"paydesk_operator_{port}"
 
 
+@pytest.mark.on_postgres
 async def test_sign_in_begins_a_new_session(service: Service) -> None:
     """A cookie that was planted is worthless, the earlier session ends, and only a digest is stored."""
     eva = Browser(service)

@@ -66,6 +66,7 @@ async def desk(database: Database, *, development: bool = False, answer: str = "
         yield Desk(service, subscription_id, secret, delivery["id"], order_id, *sent)
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("role", ROLES)
 async def test_each_role_reads_and_has_only_its_actions(database: Database, role: str) -> None:
     """Owners and operators change, support sends again, a viewer only reads; nothing inline, no secret anywhere."""

@@ -163,6 +163,7 @@ async def test_list_of_an_application_and_by_status(desk: Desk) -> None:
         assert (await desk.request("GET", f"?{query}")).code == "property_value"
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize("status", ["valid", "withdrawn"])
 async def test_those_of_an_application_are_found_by_index(desk: Desk, status: str) -> None:
     """Among the authorizations of many sellers."""

@@ -257,6 +257,7 @@ async def test_an_ended_session_ends_no_other_sessions(service: Service) -> None
     assert (await Browser(service, cookies=unknown).submit(form, everywhere="yes")).code == "form_outdated"
 
 
+@pytest.mark.on_postgres
 async def test_a_session_that_is_not_used_for_30_minutes_ends(service: Service, clock: MovableClock) -> None:
     """Each use restarts the time; an expired session stays expired, whatever the clock."""
     seller, idle = await browser(service), Browser(service)
@@ -369,6 +370,7 @@ async def test_a_password_changed_during_sign_in_is_checked_again(service: Servi
     assert await begin(stored) is None
 
 
+@pytest.mark.on_postgres
 async def test_an_outdated_hash_is_replaced_at_sign_in(service: Service) -> None:
     """Once, and the password stays the same."""
     old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)

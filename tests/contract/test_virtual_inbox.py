@@ -286,6 +286,7 @@ async def test_page_is_escaped_and_has_no_script(scene: Inbox) -> None:
     assert "Signature valid" in page.text
 
 
+@pytest.mark.on_postgres
 async def test_newest_come_first_in_pages(scene: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page has a link to older ones, the last has none."""
     monkeypatch.setattr(inbox_page, "SHOWN_MAX", 2)
@@ -315,6 +316,7 @@ async def test_new_arrivals_do_not_shift_older_pages(scene: Inbox, monkeypatch: 
     assert titles(await scene.browser.get(html.unescape(older[1]), Accept="text/html")) == ["number 1"]
 
 
+@pytest.mark.on_postgres
 async def test_filter_by_action_validity_and_order(scene: Inbox) -> None:
     """Alone and together; JSON is always complete."""
     order = await scene.send("order.created")

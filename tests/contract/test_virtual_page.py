@@ -111,6 +111,7 @@ async def test_the_key_is_in_no_log_line(counter: PageCounter) -> None:
 # Forms. ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.on_postgres
 async def test_a_payment_with_forms_alone(counter: PageCounter) -> None:
     """Each form leads back to the page, which shows the next screen."""
     created = await counter.post("/orders", amount="24,90", description="Two coffees")
