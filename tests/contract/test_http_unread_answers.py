@@ -217,6 +217,7 @@ def test_stalled_connections_are_evicted_before_idle_ones(run: Any) -> None:
     run(body())
 
 
+@pytest.mark.long("A second process floods the server, so that each wants a core.")
 @pytest.mark.parametrize("count", [200])
 def test_pipelining_clients_that_never_read_do_not_lock_out_others(
     run: Any, sqlite_url: str, count: int, record_property: Any
