@@ -14,6 +14,8 @@ import pytest
 
 SECONDS_MAX = 5
 CORES = os.cpu_count() or 1
+MARGIN = 2
+"""Beside other cases one may take twice as long as by the load, which says nothing of bursts, disks and caches."""
 
 
 def slowdown(load: float, workers: int, cores: int) -> float:
@@ -30,7 +32,8 @@ def seconds_max() -> float:
         load = os.getloadavg()[0]
     except OSError:
         load = 0.0
-    return SECONDS_MAX * slowdown(load, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), CORES)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return SECONDS_MAX * slowdown(load, workers, CORES) * (MARGIN if workers > 1 else 1)
 
 
 @pytest.hookimpl(wrapper=True)

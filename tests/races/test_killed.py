@@ -16,6 +16,7 @@ from faults.kills import kill_often
 
 
 @pytest.mark.parametrize("kills", short_and_long(2, 20))
+@pytest.mark.long("it kills processes and starts them again")
 async def test_no_answered_change_is_lost_and_none_happens_twice(database_url: str, tmp_path: Path, kills: int) -> None:
     """Some kills later the ledger is whole, and every event has been delivered, in order for each order."""
     seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)

@@ -26,6 +26,7 @@ ROUNDS_MAX = 2000
 
 @pytest.mark.parametrize("rounds", short_and_long(40, 120))
 @pytest.mark.parametrize("name", RACES)
+@pytest.mark.long("it repeats until chance has shown each outcome")
 async def test_only_the_listed_outcomes_occur(database: Database, database_url: str, name: str, rounds: int) -> None:
     """Each of them does occur, and the invariants hold."""
     race, outcomes = RACES[name], Counter[str]()
