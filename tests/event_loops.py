@@ -83,7 +83,7 @@ EACH_LOOP = ["uvloop", pytest.param("asyncio", marks=pytest.mark.slow)]
 
 
 async def turns(count: int = 10) -> None:
-    """Let the loop run so many times: what is ready by now has happened then."""
+    """Let the loop run `count` times, so that what is ready now is done."""
     for _ in range(count):
         await asyncio.sleep(0)
 

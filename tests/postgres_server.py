@@ -158,7 +158,7 @@ class PostgresServer:
             self.drop_database(renamed)
 
     async def _is_emptied(self, name: str, renamed: str) -> bool:
-        """Rename the database and empty it; return whether it is as good as new."""
+        """Rename the database and empty it; return whether it equals a new one."""
         try:
             await self._rename(name, renamed)
             return await self._fingerprint_of(renamed, EMPTIED) == self._fingerprint
