@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ending_thread import EndingThread
 from kept_logging import kept_logging
 from paydesk import logs, settings
 from paydesk.dev import service
@@ -19,36 +19,22 @@ from paydesk.dev import service
 START_SECONDS_MAX = 60.0
 
 
-class _Thread(threading.Thread):
+class _Thread(EndingThread):
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
-        super().__init__(name="paydesk dev")
+        super().__init__("paydesk dev")
         data = folder / ".paydesk"
         self._options = service.Options("127.0.0.1", 0, data, data / "credentials.json")
         changes = service.overrides(settings.load(variables), self._options)
         self._settings = settings.load(variables, **changes)
-        self.ready = threading.Event()
-        self.failure: BaseException | None = None
 
-    def run(self) -> None:
-        try:
-            asyncio.run(service.serve(self._options, self._settings, self._stop_on, self._say))
-        except BaseException as failure:  # noqa: BLE001 - raised again by who waits for the thread
-            self.failure = failure
-        finally:
-            self.ready.set()
-
-    def end(self) -> None:
-        """Stop the service and raise its exception."""
-        if self.is_alive():
-            self._loop.call_soon_threadsafe(self._stopping.set)
-        self.join()
-        if self.failure is not None:
-            raise self.failure
+    async def serve(self) -> None:
+        """Run the service."""
+        await service.serve(self._options, self._settings, self._stop_on, self._greet)
 
     def _stop_on(self, stopping: asyncio.Event) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), stopping
+        self.stopping = stopping
 
-    def _say(self, _greeting: str) -> None:
+    def _greet(self, _greeting: str) -> None:
         self.ready.set()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import refund_scene
+from ending_thread import EndingThread
 from page_scene import PASSWORD, browser
 from paydesk.core.clock import MovableClock
 from paydesk.operators import credentials
@@ -45,39 +44,20 @@ class Served:
     """Free terminals; by operation a browser's cookies, and valid values of body fields."""
 
 
-class _Thread(threading.Thread):
+class _Thread(EndingThread):
     def __init__(self, database_url: str) -> None:
-        super().__init__(name="service")
+        super().__init__("service")
         self._database_url = database_url
-        self._ended = asyncio.Event()
-        self.ready = threading.Event()
         self.served: Served | None = None
-        self.failure: BaseException | None = None
 
-    def run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except BaseException as failure:  # noqa: BLE001 - raised again by who waits for the thread
-            self.failure = failure
-        finally:
-            self.ready.set()
-
-    def end(self) -> None:
-        """Stop the service and raise its exception."""
-        if self.is_alive():
-            self._loop.call_soon_threadsafe(self._ended.set)
-        self.join()
-        if self.failure is not None:
-            raise self.failure
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    async def serve(self) -> None:
+        """Serve on the database."""
         database = await open_database(self._database_url)
         try:
             async with running(database, clock=MovableClock(), development=True) as service:
                 self.served = await _served(service)
                 self.ready.set()
-                await self._ended.wait()
+                await self.stopping.wait()
         finally:
             await database.close()
 
