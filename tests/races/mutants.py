@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
@@ -749,12 +751,24 @@ MUTANTS = (
 )
 
 
-def made(mutant: Mutant, folder: Path) -> None:
-    """Make the defect in the copy. Fails where the text to replace is not there exactly once."""
+@contextmanager
+def planted(mutant: Mutant, folder: Path) -> Iterator[None]:
+    """Make the defect in the copy until the end of the block. Fails where the text to replace is not there once."""
     file = folder / "src" / "paydesk" / mutant.file
     text = file.read_text()
     assert text.count(mutant.before) == 1, f"{mutant.defect}: does not apply to {mutant.file} any more"
-    file.write_text(text.replace(mutant.before, mutant.after))
+    _write(file, text.replace(mutant.before, mutant.after))
+    try:
+        yield
+    finally:
+        _write(file, text)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write the text with a later time than before: bytecode is known by the second and the length."""
+    later = file.stat().st_mtime + 2
+    file.write_text(text)
+    os.utime(file, (later, later))
 
 
 def passes(test: str, which: str, folder: Path) -> bool:
@@ -762,7 +776,12 @@ def passes(test: str, which: str, folder: Path) -> bool:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
     if which:
         command += ["-k", which]
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(folder / "src"),
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+    }
     finished = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
@@ -773,36 +792,34 @@ def passes(test: str, which: str, folder: Path) -> bool:
     return finished.returncode == 0
 
 
-def copied(folder: Path) -> Path:
-    """The project without what is made from it."""
+@contextmanager
+def copied() -> Iterator[Path]:
+    """The project without what is made from it, in a folder of its own until the end of the block."""
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=ignored)
-        else:
-            shutil.copy(source, folder / name)
-    return folder
-
-
-def tried(mutant: Mutant) -> str:
-    """One line of the table."""
-    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="paydesk-mutant-", ignore_cleanup_errors=True) as name:
-        folder = copied(Path(name))
-        made(mutant, folder)
+        folder = Path(name)
+        for part in COPIED:
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+            else:
+                shutil.copy(ROOT / part, folder / part)
+        yield folder
+
+
+def tried(mutant: Mutant, folder: Path) -> str:
+    """One line of the table, by a defect in this copy, which is sound again afterwards."""
+    started = time.monotonic()
+    with planted(mutant, folder):
         caught = not passes(mutant.test, mutant.which, folder)
     test = f"`{mutant.test.removeprefix('tests/')}`" + (f" ({mutant.which})" if mutant.which else "")
     seconds = round(time.monotonic() - started)
     return f"| {mutant.promise} | {mutant.defect} | {test} | {'caught' if caught else 'NOT CAUGHT'} | {seconds} s |"
 
 
-def sound(mutants: list[Mutant]) -> None:
+def sound(mutants: list[Mutant], folder: Path) -> None:
     """Every test passes where nothing is wrong; otherwise a caught mutant would say nothing."""
-    with tempfile.TemporaryDirectory(prefix="paydesk-mutant-", ignore_cleanup_errors=True) as name:
-        folder = copied(Path(name))
-        for test, which in sorted({(mutant.test, mutant.which) for mutant in mutants}):
-            assert passes(test, which, folder), f"{test} ({which}) fails without any mutant"
+    for test, which in sorted({(mutant.test, mutant.which) for mutant in mutants}):
+        assert passes(test, which, folder), f"{test} ({which}) fails without any mutant"
 
 
 def main(words: list[str]) -> int:
@@ -811,12 +828,13 @@ def main(words: list[str]) -> int:
     chosen = [
         mutant for mutant in MUTANTS if all(word in f"{mutant.promise} {mutant.defect} {mutant.test}" for word in words)
     ]
-    sound(chosen)
     lines = ["| Promise | Mutant | Test | Result | Took |", "|---|---|---|---|---|"]
-    print("\n".join(lines), flush=True)  # noqa: T201 - a script's answer
-    for mutant in chosen:
-        lines.append(tried(mutant))
-        print(lines[-1], flush=True)  # noqa: T201 - the same
+    with copied() as folder:
+        sound(chosen, folder)
+        print("\n".join(lines), flush=True)  # noqa: T201 - a script's answer
+        for mutant in chosen:
+            lines.append(tried(mutant, folder))
+            print(lines[-1], flush=True)  # noqa: T201 - the same
     if write:
         introduction = TABLE.read_text().partition("| Promise")[0]
         TABLE.write_text(introduction + "\n".join(lines) + "\n")

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from mutant import Mutant
-from mutants import MUTANTS, ROOT, tried
+from mutants import MUTANTS, ROOT, copied, tried
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A copy of the project to plant defects in."""
+    with copied() as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
@@ -20,12 +29,12 @@ def test_a_mutant_applies(mutant: Mutant) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.defect)
-def test_a_mutant_is_caught(mutant: Mutant) -> None:
+def test_a_mutant_is_caught(mutant: Mutant, folder: Path) -> None:
     """Its test fails in a copy of the sources with the defect; without it, the test passes in this suite.
 
     Some tests choose their moments at random, so each has three attempts.
     """
-    assert any("| caught |" in tried(mutant) for _ in range(3))
+    assert any("| caught |" in tried(mutant, folder) for _ in range(3))
 
 
 @pytest.mark.slow
