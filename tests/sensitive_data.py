@@ -33,6 +33,8 @@ SPELLINGS = 10
 NUMBER, REST, WORD = 16, 13, 16
 """The lengths of a card number, of what follows it on a magnetic stripe, and of a word."""
 NO_DIGITS, WORDS = re.compile(r"[\0-/:-\x7f]+"), re.compile(rf"[0-9A-F]{{{WORD},}}")
+NUMBERS = re.compile(rf"(?=(4[0-9]{{{NUMBER - 1}}}|7[0-9]{{{REST - 1}}}))")
+"""Where a card number or what follows it may begin, in digits."""
 
 ALONE = {
     "Authorization": "Bearer {}",
@@ -97,13 +99,13 @@ class Canaries:
         if not digits.isascii():
             found = (unicodedata.digit(character, None) for character in digits)
             digits = "".join(str(digit) for digit in found if digit is not None)
-        parts = {digits[place : place + size] for size in (REST, NUMBER) for place in range(len(digits))}
+        parts = set(NUMBERS.findall(digits))
         runs = WORDS.findall(text.upper())
         words = {run[place : place + WORD] for run in runs for place in range(len(run) - WORD + 1)}
         return sorted((parts & self.numbers) | (words & self.words))
 
     def _rest(self) -> str:
-        rest = "".join(self.chance.choices("0123456789", k=REST))
+        rest = "7" + "".join(self.chance.choices("0123456789", k=REST - 1))
         self.numbers.add(rest)
         return rest
 
