@@ -8,6 +8,7 @@ import json
 import string
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from paydesk.http.body import BODY_BYTES_MAX, DEPTH_MAX, FORM_FIELDS_MAX, MEMBERS_MAX
@@ -50,8 +51,19 @@ def texts(size: int, encoded: Callable[[str], int]) -> Iterator[tuple[str, str]]
         yield name, unit * (size // encoded(unit))
 
 
-def documents() -> Iterator[tuple[str, bytes]]:
-    """Yield JSON that matches no model, close to the limit of size."""
+@lru_cache(maxsize=200)
+def quoted(text: str) -> str:
+    """Return the text as a part of an address; long ones are quoted again for every operation."""
+    return urllib.parse.quote(text, safe="")
+
+
+@cache
+def documents() -> tuple[tuple[str, bytes], ...]:
+    """Return JSON that matches no model, close to the limit of size."""
+    return tuple(_documents())
+
+
+def _documents() -> Iterator[tuple[str, bytes]]:
     keys = list(_names(40_000))
     wide = dict.fromkeys(keys[:MEMBERS_MAX], 0)
     yield "unknown_keys", _json(dict.fromkeys(keys[:7_000], 1))
@@ -100,8 +112,8 @@ def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     """Yield the valid form with one field replaced, and forms with too many fields and escapes."""
     room = 62_000 - len(urllib.parse.urlencode(good))
     for field in good:
-        for name, text in texts(room, lambda unit: len(urllib.parse.quote(unit, safe=""))):
-            yield f"{field}={name}", urllib.parse.urlencode({**good, field: text}).encode()
+        for name, text in texts(room, lambda unit: len(quoted(unit))):
+            yield f"{field}={name}", urllib.parse.urlencode({**good, field: text}, quote_via=_of_a_form).encode()
     yield "escapes", b"a=" + b"%41" * 21_000
     yield "broken_escapes", b"a=" + b"%" * 65_000
     yield "no_utf_8", b"a=" + b"%ff" * 21_000
@@ -111,11 +123,14 @@ def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     yield "fields_allowed", b"&".join(b"%d=%s" % (number, b"%41" * 400) for number in range(FORM_FIELDS_MAX))
 
 
+_of_a_form = lru_cache(maxsize=200)(urllib.parse.quote_plus)
+
+
 def queries(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield queries with one parameter as large as possible, and those with too many parameters and escapes."""
     for field in names:
-        for name, text in texts(QUERY_BYTES_MAX, lambda unit: len(urllib.parse.quote(unit, safe=""))):
-            yield f"{field}={name}", f"{field}={urllib.parse.quote(text, safe='')}"
+        for name, text in texts(QUERY_BYTES_MAX, lambda unit: len(quoted(unit))):
+            yield f"{field}={name}", f"{field}={quoted(text)}"
         yield f"{field} many times", "&".join([f"{field}=1"] * (QUERY_BYTES_MAX // (len(field) + 3)))
     yield "one name", "%41" * (QUERY_BYTES_MAX // 3)
     yield "names", "&".join(f"{name}=" for name in _names(QUERY_BYTES_MAX // 4))

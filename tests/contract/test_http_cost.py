@@ -78,8 +78,8 @@ def requests_of(attempt: Attempt) -> Iterator[tuple[str, Sent]]:
             if text.isascii() and text.isprintable():
                 yield f"token {name}", Sent(fields=[f"Authorization: Bearer x{text}"], is_read=False)
     for parameter in attempt.paths if "{" in operation.path else ():
-        for name, text in hostile.texts(hostile.QUERY_BYTES_MAX, lambda unit: len(urllib.parse.quote(unit, safe=""))):
-            path = attempt.at(**{parameter: urllib.parse.quote(text, safe="")}).path
+        for name, text in hostile.texts(hostile.QUERY_BYTES_MAX, lambda unit: len(hostile.quoted(unit))):
+            path = attempt.at(**{parameter: hostile.quoted(text)}).path
             yield f"path {parameter}={name}", Sent(path=path, is_read=False)
 
 
