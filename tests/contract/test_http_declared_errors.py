@@ -6,22 +6,25 @@ import asyncio
 import contextlib
 import html
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 import pytest
 
+from conftest import short_and_long
 from declared import applications, console, devices, operators, pages, public, tokens, virtual, virtual_pages
-from declared.attempt import PAGES, Attempt, Table
+from declared.attempt import PAGES, Attempt, Table, Way
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
 from paydesk.api import OPERATIONS
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import ErrorKind
 from paydesk.http.openapi import errors_in_order
+from paydesk.operation import Operation
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.web.language import texts
+from rotating import quarter
 from service import Reply, Service, running
 
 TABLES = [
@@ -56,24 +59,32 @@ every_table = pytest.mark.parametrize(
 """What applications may be refused stands on both databases; the rest is the same code's."""
 
 
-def test_every_operation_is_in_a_table() -> None:
-    """So nothing that is declared is left out."""
-    asked = [operation for table in TABLES for operation in table.operations]
-    assert sorted(operation.name for operation in asked) == sorted(operation.name for operation in OPERATIONS)
+def test_every_error_of_every_operation_has_a_way() -> None:
+    """Every operation is in a table, and nothing that it declares is left out."""
+    asked = [(table, operation) for table in TABLES for operation in table.operations]
+    assert sorted(operation.name for _, operation in asked) == sorted(operation.name for operation in OPERATIONS)
+    for table, operation in asked:
+        for kind in errors_in_order(operation):
+            assert kind.code in table.elsewhere or _way(table, operation, kind)
 
 
 @every_table
-async def test_every_declared_error_is_reached(database: Database, table: Table) -> None:
-    """Each of each operation by a request of its own, with its status and its code."""
+@pytest.mark.parametrize("some", short_and_long(quarter, list), ids=["some", "all"])
+async def test_every_declared_error_is_reached(
+    database: Database, table: Table, some: Callable[[list[Operation]], list[Operation]]
+) -> None:
+    """Each of each operation by a request of its own, with its status and its code; what all surfaces share of some."""
     async with _running(database) as (service, faulty):
         base = [await table.good(service, faulty, operation) for operation in table.operations]
+        asked_all = some(table.operations)
         for code in FIRST:
             await asyncio.gather(
                 *[_reach(table, attempt, kind) for attempt, kind in _declared(base) if kind.code == code]
             )
         for operation in table.operations:
             for kind in errors_in_order(operation):
-                if kind.code not in FIRST + table.elsewhere:
+                is_shared = table.find(operation, kind) is None
+                if kind.code not in FIRST + table.elsewhere and (operation in asked_all or not is_shared):
                     await _reach(table, await table.good(service, faulty, operation), kind)
 
 
@@ -108,11 +119,15 @@ def _declared(attempts: list[Attempt]) -> Iterator[tuple[Attempt, ErrorKind]]:
             yield attempt, kind
 
 
-async def _reach(table: Table, attempt: Attempt, kind: ErrorKind) -> None:
-    operation = attempt.operation
+def _way(table: Table, operation: Operation, kind: ErrorKind) -> Way:
     way = table.find(operation, kind) or EVERY_SURFACE.find(operation, kind)
     assert way is not None, f"no test reaches {kind.code} of {operation.name}"
-    reply = await way(attempt)
+    return way
+
+
+async def _reach(table: Table, attempt: Attempt, kind: ErrorKind) -> None:
+    operation = attempt.operation
+    reply = await _way(table, operation, kind)(attempt)
     assert (reply.status, kind.code in _codes(table, reply)) == (kind.status, True), (
         operation.name,
         kind.code,
