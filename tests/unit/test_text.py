@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Iterator
 
 import jsonschema_rs
 import pytest
 
 from paydesk.core import text
 
-EVERY_CHARACTER = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
 JOINERS = {"\u200c", "\u200d"}
+
+
+def every_character() -> Iterator[str]:
+    """Yield every character of Unicode."""
+    return (chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF)
 
 
 def test_control_format_and_separator_characters_are_forbidden() -> None:
     """Categories Cc, Cf, Zl and Zp without the two joiners; characters new to this interpreter are not compared."""
-    for character in EVERY_CHARACTER:
+    for character in every_character():
         category = unicodedata.category(character)
         if category != "Cn":
             expected = category in ("Cc", "Cf", "Zl", "Zp") and character not in JOINERS
@@ -26,7 +31,7 @@ def test_control_format_and_separator_characters_are_forbidden() -> None:
 def test_the_pattern_of_the_documents_forbids_the_same_characters() -> None:
     """A JSON Schema validator accepts exactly the same characters."""
     validator = jsonschema_rs.validator_for({"type": "string", "pattern": text.PATTERN})
-    for character in EVERY_CHARACTER:
+    for character in every_character():
         assert validator.is_valid(f"a{character}b") is not text.has_forbidden(character), hex(ord(character))
 
 
