@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from service import KEYS, Service
 ROLES = ("owner", "operator", "support", "viewer")
 SESSION_MS = 3_600_000
 ADDRESS, AGENT = "127.0.0.1", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+FORMS = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _VOID = frozenset(("br", "hr", "img", "input", "link", "meta", "use", "path", "rect"))
 
 
@@ -106,7 +108,8 @@ class Console(Browser):
     async def form_of(self, path: str) -> tuple[Form, set[str]]:
         """Return the form that the page of an action shows, filled in as it is, and its unchosen checkboxes."""
         reader = _Fields(path)
-        reader.feed((await self.open(path)).html)
+        for form in FORMS.findall((await self.open(path)).html):
+            reader.feed(form)
         assert reader.fields, f"the page has no form for {path}"
         return Form(path, reader.fields), reader.unchosen
 
@@ -154,7 +157,9 @@ async def console(service: Service, role: str = "owner", **headers: str) -> Cons
 def part_of(page: Page, name: str, value: str) -> str:
     """Return the text of the page's elements that have this attribute."""
     reader = _Part(name, value)
-    reader.feed(page.html)
+    first = page.html.find(f'{name}="{value}"')
+    if first > 0:
+        reader.feed(page.html[page.html.rfind("<", 0, first) :])
     return " ".join(reader.words)
 
 

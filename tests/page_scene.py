@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -64,9 +64,28 @@ class Page:
     status: int
     headers: Any
     html: str
-    forms: list[Form]
-    tags: list[tuple[str, dict[str, str]]]
-    text: str
+
+    @cached_property
+    def _read(self) -> _Reader:
+        """What the page consists of; most pages are never asked for it."""
+        reader = _Reader()
+        reader.feed(self.html)
+        return reader
+
+    @property
+    def forms(self) -> list[Form]:
+        """The page's forms, in their order."""
+        return self._read.forms
+
+    @property
+    def tags(self) -> list[tuple[str, dict[str, str]]]:
+        """The page's elements with their attributes."""
+        return self._read.tags
+
+    @property
+    def text(self) -> str:
+        """All text of the page."""
+        return self._read.text
 
     @property
     def location(self) -> str:
@@ -151,9 +170,7 @@ class Browser:
                 self.cookies[name] = value
                 if "max-age=0" in header.lower():
                     del self.cookies[name]
-        reader = _Reader()
-        reader.feed(html)
-        return Page(answer.status, answer.headers, html, reader.forms, reader.tags, reader.text)
+        return Page(answer.status, answer.headers, html)
 
 
 async def browser(service: Service, **headers: str) -> Browser:
