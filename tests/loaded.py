@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TIMED = {"advance", "monotonic", "sleep", "wait_for"}
-"""A test that names one of these has to do with time."""
+"""A test that names one of these has to do with time; `clock.advance` moves only what is stored and compared."""
 
 
 def timed_files() -> list[str]:
@@ -26,7 +26,7 @@ def _names(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Name):
             yield node.id
-        elif isinstance(node, ast.Attribute):
+        elif isinstance(node, ast.Attribute) and node.attr != "advance":
             yield node.attr
 
 
