@@ -30,7 +30,6 @@ LEFT: dict[str, int] = {
     "faults/kills.py": 1,
     "faults/load.py": 1,
     "faults/machine.py": 1,
-    "faults/races.py": 3,
     "faults/reboots.py": 3,
     "faults/recovery.py": 2,
     "faults/terminals.py": 1,
