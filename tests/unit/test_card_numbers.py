@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cost import Within, each_way
 from paydesk.core.card_numbers import carried_by_reference, carries, could_carry, masked
+from tables import each
 
 VISA = "4509953566233704"
 BODY_BYTES = 64 * 1024
@@ -58,8 +59,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("number", BRANDS.values(), ids=BRANDS.keys())
-@pytest.mark.parametrize("disguise", DISGUISES.values(), ids=DISGUISES.keys())
+@each("number", BRANDS.values(), ids=BRANDS.keys())
+@each("disguise", DISGUISES.values(), ids=DISGUISES.keys())
 def test_a_card_number_is_found_and_masked(disguise: Callable[[str], str], number: str) -> None:
     """Each brand's number in each spelling; what masking leaves has no card number and at most a few of its digits."""
     text = f"paid with {disguise(number)}, thanks"
@@ -72,7 +73,7 @@ def test_a_card_number_is_found_and_masked(disguise: Callable[[str], str], numbe
     assert number[-6:] not in masked(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Order 2024-11-22 14:30 table 12 total 24.90 BRL",

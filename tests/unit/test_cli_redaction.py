@@ -18,6 +18,7 @@ from paydesk.core.errors import NOT_FOUND, NOT_READY, SERVICE_UNAVAILABLE, Refus
 from paydesk.core.redaction import redacted
 from paydesk.core.secrets import Secret
 from paydesk.http import request_log
+from tables import each
 
 HEX32, HEX40 = "fbad3ab32ad4f89bf1c385141ba5626a", "6500883a5f70750001bc46d26500883a5f707500"
 
@@ -50,7 +51,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@each("secret", SECRETS)
 def test_secret_is_masked(secret: str) -> None:
     """Alone, in a sentence, in a URL, and in a nested value."""
     for value in (secret, f"got {secret}, refused", {"body": [{"text": f"x={secret}"}]}, (secret,)):
@@ -64,7 +65,7 @@ def test_harmless_text_is_not_masked(text: str) -> None:
     assert redacted(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["password", "client_secret", "access_token", "refresh_token", "Authorization", "set-cookie", "code_verifier",
      "device_code", "user_code", "webhook_secret", "card_number", "pan"],

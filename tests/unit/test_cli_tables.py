@@ -11,6 +11,7 @@ import pytest
 
 from paydesk.commands.lists import LISTS
 from paydesk.commands.options import fitting, note, show, show_list
+from tables import each
 
 TERMINAL: dict[str, Any] = {
     "id": "PAYDESK_VIRTUAL__726E9F10F99B",
@@ -104,7 +105,7 @@ def test_wide_terminal_shows_every_column() -> None:
     assert fitting([TERMINAL], COLUMNS, 200) == (COLUMNS, ())
 
 
-@pytest.mark.parametrize("width", range(40, 200, 10))
+@each("width", range(40, 200, 10))
 def test_no_value_is_cut_off_at_any_width(width: int) -> None:
     """A column is shown in full or hidden."""
     shown, hidden = fitting([TERMINAL], COLUMNS, width)

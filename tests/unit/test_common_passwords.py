@@ -13,12 +13,13 @@ from zxcvbn.frequency_lists import FREQUENCY_LISTS
 from cost import Within, each_way
 from paydesk.oauth.consent.common_passwords import has_few_letters, is_common
 from paydesk.operators.credentials import new_password
+from tables import each
 
 MILLISECONDS_MAX = 50
 LISTS = ("passwords", "female_names", "male_names", "surnames")
 
 
-@pytest.mark.parametrize(
+@each(
     "password",
     [
         "123qweasdzxc",

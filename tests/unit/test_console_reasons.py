@@ -14,6 +14,7 @@ from paydesk.orders.presentation import EXAMPLE_ORDER, example, order_document
 from paydesk.orders.status import State
 from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
 from paydesk.web import statuses
+from tables import each
 
 
 def order_in(state: State, labels: Labels = PLAIN, **columns: Any) -> dict[str, Any]:
@@ -24,8 +25,8 @@ def order_in(state: State, labels: Labels = PLAIN, **columns: Any) -> dict[str, 
     return found
 
 
-@pytest.mark.parametrize("labels", [PLAIN, EXTENDED], ids=["plain", "extended"])
-@pytest.mark.parametrize("state", status.STATES, ids=str)
+@each("labels", [PLAIN, EXTENDED], ids=["plain", "extended"])
+@each("state", status.STATES, ids=str)
 def test_every_state_is_explained(state: State, labels: Labels) -> None:
     """In a sentence without names of the interface, with a look that has a word, and in short."""
     order = order_in(state, labels, paid_minor=2490 if state.status in ("processed", "refunded") else None)

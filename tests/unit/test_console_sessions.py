@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from paydesk.console.user_agents import UNKNOWN, browser_of
+from tables import each
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
 
 
-@pytest.mark.parametrize(
-    ("agent", "name"),
+@each(
+    "agent, name",
     [
         (f"Mozilla/5.0 (X11; Linux x86_64) {WEBKIT} Chrome/126.0.0.0 Safari/537.36", "Chrome on Linux"),
         (f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {WEBKIT} Chrome/126 Safari/537.36 Edg/126", "Edge on Windows"),

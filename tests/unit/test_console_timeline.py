@@ -34,6 +34,7 @@ from paydesk.console.timeline_parts import Parts
 from paydesk.console.timeline_shares import shares_of
 from paydesk.console.timeline_steps import MOVES, timeline_of
 from paydesk.orders import status
+from tables import each
 
 Texts = Iterator[tuple[str, float, float, float]]
 """Each text with its line, its start and its end."""
@@ -243,7 +244,7 @@ def check_list(timeline: Timeline) -> None:
     assert all(first.at_ms <= second.at_ms for first, second in pairwise(timeline.steps))
 
 
-@pytest.mark.parametrize(("make", "later_ms"), STORIES, ids=NAMES)
+@each("make, later_ms", STORIES, ids=NAMES)
 def test_every_kind_of_order_is_drawn(make: Callable[[], Story], later_ms: int) -> None:
     """Without texts that overlap."""
     timeline = shown(make(), later_ms)

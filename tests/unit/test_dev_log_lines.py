@@ -16,6 +16,7 @@ from paydesk import logs
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.http import request_log
+from tables import each
 
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 BEGIN = datetime(2026, 1, 31, 14, 26, 42, 109_000, tzinfo=UTC)
@@ -108,7 +109,7 @@ def test_a_failed_delivery_says_when_it_is_tried_again() -> None:
     assert last.endswith(f"500    12 ms  {ORDER}  attempt 11")
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         request(path="/device/v1/next", status=204, terminal_id="PAYDESK_VIRTUAL__75D5FBBF2321"),
@@ -134,7 +135,7 @@ def test_what_the_service_does_by_itself_is_left_out(fields: dict[str, Any]) -> 
     assert line(fields) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         request(path="/device/v1/next", status=204, terminal_id="NEWLAND_N950__N950NCB801293324"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, METHOD_NOT_ALLOWED, ErrorKind, Refusal
 from paydesk.dev.certificates import VENDOR_HOSTS
 from paydesk.dev.proxy_requests import Target, check, parse
+from tables import each
 
 OWN_URL = "http://127.0.0.1:8377"
 ONLY = "This proxy answers for api.mercadopago.com and auth.mercadopago.com alone, on port 443, not for"
@@ -31,8 +32,8 @@ def kind(line: str, *headers: str) -> ErrorKind:
     return refusal(line, *headers).kind
 
 
-@pytest.mark.parametrize("host", [*VENDOR_HOSTS, "API.MercadoPago.com", "api.mercadopago.com."])
-@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@each("host", [*VENDOR_HOSTS, "API.MercadoPago.com", "api.mercadopago.com."])
+@each("version", ["1.0", "1.1"])
 def test_connect_to_a_host_of_the_vendor_is_permitted(host: str, version: str) -> None:
     """In any case, with and without the dot that may end a host name."""
     request = parse(head(f"CONNECT {host}:443 HTTP/{version}", f"Host: {host}:443", "Proxy-Authorization: Basic eA=="))
@@ -117,7 +118,7 @@ def test_a_request_as_to_a_server_is_refused_with_the_address_of_the_service(lin
     assert refused.headers == (("allow", "CONNECT"),)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "CONNECT api.mercadopago.com HTTP/1.1",
@@ -152,7 +153,7 @@ def test_a_malformed_request_line_is_refused(line: str) -> None:
     assert kind(line) is BAD_REQUEST
 
 
-@pytest.mark.parametrize(
+@each(
     "header",
     [
         " folded",

@@ -25,6 +25,7 @@ from paydesk.orders.order import Order
 from paydesk.orders.status import State
 from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.payments.terms import Requested, Terms
+from tables import each
 
 ORDER = Order(
     seller_id=1,
@@ -96,8 +97,8 @@ def test_an_order_ends_only_where_its_move_is_legal() -> None:
         assert not (move.before_authorization and current.permitted_ms is not None), (reported, situation)
 
 
-@pytest.mark.parametrize(
-    ("current", "situation"),
+@each(
+    "current, situation",
     [
         (order(), "open"),
         (order(permitted_ms=1), "permitted"),
@@ -126,8 +127,8 @@ def test_an_inquiry_and_an_earlier_result_change_the_situation_of_live_orders_on
     assert situation_of(order(status.EXPIRED), is_being_reversed=False, contradicts=True) == "unpaid"
 
 
-@pytest.mark.parametrize(
-    ("report", "reported"),
+@each(
+    "report, reported",
     [
         ({"outcome": "declined", "status_detail": "high_risk"}, "declined"),
         ({"outcome": "canceled"}, "canceled"),

@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 import dev_thread
 from command_line import paydesk_on_path
 from paydesk.operator_events import Kind
 from paydesk_process import credentials, environment, request
+from tables import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 OPERATIONS = PAGE.with_name("operations.md")
@@ -49,7 +48,7 @@ def test_every_command_works(tmp_path: Path) -> None:
         assert [account["name"] for account in accounts["data"] if "revoked_date" in account] == ["bea"]
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
+@each("kind", get_args(Kind))
 def test_every_kind_of_event_is_explained(kind: str) -> None:
     """In the first column of a table on one of the two pages."""
     tables = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", PAGE.read_text() + OPERATIONS.read_text(), re.MULTILINE)

@@ -18,6 +18,7 @@ from paydesk.http import openapi
 from paydesk.http.advice import ADVICE
 from paydesk.orders import status
 from paydesk.settings import Settings
+from tables import each
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
@@ -31,7 +32,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_resolve(page: Path) -> None:
     """Every link within the project names a file that exists, and a heading that is in it."""
     for link in _LINK.findall(_FENCE.sub("", page.read_text())):

@@ -11,6 +11,7 @@ from paydesk.core.errors import Refusal
 from paydesk.http import body
 from paydesk.http.validation import validate
 from paydesk.orders.schemas import OrderRequest
+from tables import each
 
 SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'
 
@@ -31,7 +32,7 @@ def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
     return [(fault.kind.code, fault.detail.partition("'")[2].partition("'")[0]) for fault in found]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         b"",
@@ -103,8 +104,8 @@ def test_a_key_is_not_repeated_in_the_message() -> None:
     assert "s3cret" not in refused.value.reason + "".join(refused.value.details)
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
+@each(
+    "change, expected",
     [
         ({}, []),
         ({"type": "qr"}, [("property_value", "$.type")]),
@@ -142,8 +143,8 @@ def test_each_fault_of_an_order_has_its_code_and_path(change: dict[str, Any], ex
     assert faults({**GOOD, **change}) == expected
 
 
-@pytest.mark.parametrize(
-    ("amount", "currency", "good"),
+@each(
+    "amount, currency, good",
     [
         ("24.90", "BRL", True),
         ("24.9", "BRL", True),
@@ -218,7 +219,7 @@ def test_installments_are_for_credit_cards() -> None:
     assert faults({**GOOD, "config": {"point": point, "payment_method": credit}}) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "raw", [b"a=1&a=2", b"a", b"a=%ff", b"a=%00", b"a=%zz", b"a=%4", b"a=%", b"\xff=1", b"a=%E2%80%8B", b"%E2%80%A8=1"]
 )
 def test_a_malformed_form_is_refused(raw: bytes) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES, SERVICE_UNAVAILABLE, UNAUTHORIZED, Fault, Refusal
 from paydesk.http.error_body import described, flat, listed
+from tables import each
 
 MISSING, VALUE = "A required property is missing.", "A property has a value that is not allowed."
 UNKNOWN = "A property is unknown."
 
 
-@pytest.mark.parametrize(
-    ("message", "detail", "expected"),
+@each(
+    "message, detail, expected",
     [
         (MISSING, "'$.type' - is required", "A required property is missing: '$.type'."),
         (

@@ -12,6 +12,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators.rows import Resource
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from tables import each
 
 PROXY, CLIENT = "192.0.2.1", "198.51.100.7"
 
@@ -56,8 +57,8 @@ def test_some_host_names_are_accepted_with_tls_only(scheme: str, host: bytes, *,
         received.check_host({"localhost"}, {"vendor.example"})
 
 
-@pytest.mark.parametrize(
-    ("forwarded", "address"),
+@each(
+    "forwarded, address",
     [
         (CLIENT, CLIENT),
         (f"203.0.113.9, {CLIENT}", CLIENT),

@@ -19,6 +19,7 @@ from paydesk.core.errors import NOT_FOUND
 from paydesk.core.redaction import redacted, redacted_answer, redacted_url
 from paydesk.http import request_log
 from paydesk.http.request_log import PATH_CHARACTERS_MAX
+from tables import each
 
 RUN_CHARACTERS = 12
 HEX, LETTERS = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -160,12 +161,12 @@ def test_no_user_code_is_in_a_line(stream: io.StringIO, letters: str, before: st
         assert written not in redacted(f"{before}{left}{written}")
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["cvv", "CVC2", "cvv2", "cid", "pin", "pinBlock", "pin_block", "track", "track1", "Track2Data", "pan", "cardNumber",
      "card-number", "card_number", "securityCode", "security_code", "57", "5A", "client_secret"],
 )  # fmt: skip
-@pytest.mark.parametrize(
+@each(
     "answer",
     ['{{"ok": true, "{}": "z9z"}}', '{{"a":{{"{}":737737}}}}', '{{"{}":"z9z', '{{"{}": ["z9z"]}}',
      '{{"{}":{{"a":"z9z"}}}}', '{{"a":"{{\\"{}\\":\\"z9z\\"}}"}}', "ok=1&{}=z9z&b=2", "{}=z9z", '{{"{}":"z\\"z9z"}}',
@@ -237,7 +238,7 @@ def test_ip_addresses_are_not_masked() -> None:
         assert "4111" not in redacted({"address": masked})["address"]
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     ["token", "api_key", "API%2DKEY", "%74oken", "authtoken", "secretkey", "x-amz-signature", "jwt", "webhookSecret",
      "credentials", "passcode", "sig", "code"],

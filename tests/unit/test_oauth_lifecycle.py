@@ -11,6 +11,7 @@ import pytest
 from oauth_scene import states_of
 from paydesk.oauth import lifecycle
 from paydesk.oauth.lifecycle import COLUMNS, MOVES, STATES, Move
+from tables import each
 
 OF_A_FAMILY = {lifecycle.REVOKED_AT, lifecycle.EXPIRED_AT}
 
@@ -21,7 +22,7 @@ def combinations() -> list[frozenset[str]]:
     return [filled for filled in sets if lifecycle.EXCHANGED_AT in filled or not OF_A_FAMILY & filled]
 
 
-@pytest.mark.parametrize("filled", combinations(), ids=lambda filled: "+".join(sorted(filled)) or "none")
+@each("filled", combinations(), ids=lambda filled: "+".join(sorted(filled)) or "none")
 def test_every_combination_of_columns_is_one_state(filled: frozenset[str]) -> None:
     """The states are complete and disjoint."""
     assert len(states_of(filled)) == 1

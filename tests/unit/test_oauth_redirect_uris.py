@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paydesk.oauth.clients import redirect_uris
+from tables import each
 
 
 @pytest.mark.parametrize(
@@ -34,8 +35,8 @@ def test_accepted_in_development(uri: str) -> None:
     assert "`paydesk dev`" in (redirect_uris.fault(uri, loopback_allowed=False) or "")
 
 
-@pytest.mark.parametrize(
-    ("uri", "said"),
+@each(
+    "uri, said",
     [
         ("", "visible ASCII"),
         ("https://shop.example/" + "x" * 1980, "at most 2,000"),

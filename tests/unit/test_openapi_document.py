@@ -15,6 +15,7 @@ from paydesk.core.errors import BODY_FAULTS, ErrorKind
 from paydesk.core.response import Response
 from paydesk.http import openapi, reference
 from paydesk.operation import Answer, Call, Operation, Query
+from tables import each
 
 TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")
 THROTTLED = ErrorKind("local_rate_limited", 429, "Too many calls.")
@@ -202,9 +203,7 @@ def test_a_created_object_links_to_its_operations() -> None:
         assert set(link["parameters"]) == parameters
 
 
-@pytest.mark.parametrize(
-    "operation", [row for row in OPERATIONS if row.example is not None and row.answer], ids=lambda row: row.name
-)
+@each("operation", [row for row in OPERATIONS if row.example is not None and row.answer], ids=lambda row: row.name)
 def test_the_example_of_an_answer_is_one(operation: Operation) -> None:
     """What the document shows as an answer has the shape that the document says answers have."""
     schema = openapi.answer_schema(operation)

@@ -16,6 +16,7 @@ from paydesk.http import openapi, reference
 from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
 from paydesk.orders import samples, status
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
+from tables import each
 
 EVERY_SAMPLE = [
     (webhook, detail)
@@ -70,7 +71,7 @@ def test_every_sample_satisfies_its_schema(document: Any, webhook: Webhook, deta
     assert not validator(document, other).is_valid(body)
 
 
-@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.action)
+@each("webhook", WEBHOOKS, ids=lambda webhook: webhook.action)
 def test_every_field_of_a_sample_is_described(webhook: Webhook) -> None:
     """A schema that is closed accepts the sample too, so no field is missing from it."""
     for detail in samples.status_details(webhook.action) or (None,):

@@ -15,6 +15,7 @@ from paydesk.orders.samples import InvalidSample
 from paydesk.orders.status import State
 from paydesk.orders.status_labels import EXTENDED
 from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, Notification
+from tables import each
 
 NOW_MS = 1_769_869_602_109
 EVERY = [(action, detail) for action in ACTIONS for detail in samples.status_details(action)]
@@ -38,7 +39,7 @@ def test_every_move_to_every_state_has_a_sample() -> None:
     assert {detail for _, detail in EVERY} == {state.payment_detail for state in status.STATES}
 
 
-@pytest.mark.parametrize(("action", "detail"), EVERY)
+@each("action, detail", EVERY)
 def test_sample_is_a_valid_notification(action: str, detail: str) -> None:
     """Its state exists, and it has the schema of the real ones."""
     body = body_of(action, status_detail=detail)
@@ -118,8 +119,8 @@ def test_consents_are_about_the_seller() -> None:
         assert (str(body["id"]), made.source_id) == (made.event_id, "43")
 
 
-@pytest.mark.parametrize(
-    ("action", "options", "message"),
+@each(
+    "action, options, message",
     [
         ("order.paid", {}, "order.paid is no action. The actions are order.created, "),
         ("order.failed", {"status_detail": "nonsense"}, "Use one of rejected_by_issuer, "),

@@ -23,6 +23,7 @@ from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS
 from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL
 from paydesk.web.language import LANGUAGES, choose, texts
+from tables import each
 
 CLIENT_ID = 1234567890123456
 APPLICATION = Application(
@@ -47,8 +48,8 @@ def _fault(application: Application = APPLICATION, /, **parameters: str) -> tupl
     return (found.error, found.description.partition(" ")[0]) if found is not None else None
 
 
-@pytest.mark.parametrize(
-    ("header", "language"),
+@each(
+    "header, language",
     [
         ("", "en"),
         ("pt-BR,pt;q=0.9,en-US;q=0.8,en;q=0.7", "pt"),
@@ -125,8 +126,8 @@ def test_every_error_of_the_pages_has_its_text(language: str) -> None:
     assert [code for code in own if f"error.{code}.title" not in words] == []
 
 
-@pytest.mark.parametrize(
-    ("parameters", "fault"),
+@each(
+    "parameters, fault",
     [
         ({}, None),
         ({"platform_id": "mp"}, None),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from paydesk.terminals import qr
 from paydesk.terminals.print_content import CODE_BYTES_MAX, TAGS, InvalidContent, Piece, parse, printed_text
+from tables import each
 
 
 def test_parse_returns_styles_alignment_breaks_and_codes_in_their_order() -> None:
@@ -31,8 +32,8 @@ def test_inner_alignment_overrides_the_outer_one() -> None:
     assert [piece.align for piece in pieces] == ["center", "left", "center", "left"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("12345{i}x{/i}", "the tag {i} at character 6 is unknown"),
         ("<script>{B}x{/B}", "the tag {B} at character 9 is unknown"),

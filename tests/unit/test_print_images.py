@@ -9,6 +9,7 @@ import pytest
 from cost import Within, each_way
 from paydesk.terminals.print_images import IMAGE_BYTES_MAX, InvalidImage, check, media_type
 from print_scene import chunk, in_base64, jpeg, png, segment
+from tables import each
 
 HTML = b"<html><script>alert(1)</script></html>"
 
@@ -74,7 +75,7 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize("name", INVALID)
+@each("name", INVALID)
 def test_anything_else_is_refused(name: str) -> None:
     """The message says what the content must be."""
     image, message = INVALID[name]

@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import pytest
+from tables import each
 
 FREE = re.compile(
     r"\b(MIT(-0)?|MIT License|BSD|BSD-\d-Clause|0BSD|Apache|Apache-2\.0|PSF|PSF-2\.0|Python Software)\b", re.IGNORECASE
@@ -47,7 +47,7 @@ def test_indirect_dependencies_are_included() -> None:
     assert {"starlette", "pydantic-core", "multidict", "click"} <= set(PACKAGES)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each("package", PACKAGES)
 def test_licence_is_permissive(package: str) -> None:
     """MIT, BSD, Apache or PSF, or a name on the short list of other texts."""
     metadata = distribution(package).metadata

@@ -6,6 +6,7 @@ import pytest
 
 from hand_clock import HandClock
 from paydesk.core.rates import Buckets, network
+from tables import each
 
 
 @pytest.fixture
@@ -96,8 +97,8 @@ def test_full_buckets_are_dropped_first(hand: HandClock) -> None:
     assert len(buckets) <= 400
 
 
-@pytest.mark.parametrize(
-    ("address", "counts_as"),
+@each(
+    "address, counts_as",
     [
         ("192.0.2.7", "192.0.2.7"),
         ("192.0.2.7:50123", "192.0.2.7"),

@@ -8,6 +8,7 @@ import pytest
 
 from paydesk.dev.service import Options, overrides
 from paydesk.settings import THROTTLES, UNTHROTTLED, Settings, SettingsError, load
+from tables import each
 
 OPTIONS = Options("127.0.0.1", 8377, Path(".paydesk"), Path("credentials.json"))
 
@@ -40,7 +41,7 @@ def test_every_limit_can_be_turned_off() -> None:
         assert "_per_" in name
 
 
-@pytest.mark.parametrize("name", THROTTLES)
+@each("name", THROTTLES)
 def test_an_invalid_limit_is_named(name: str) -> None:
     """Below zero is refused, by the variable's name."""
     with pytest.raises(SettingsError, match=f"PAYDESK_{name.upper()}"):

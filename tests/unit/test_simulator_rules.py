@@ -8,6 +8,7 @@ from paydesk.orders.status import FAILED_DETAILS
 from paydesk.payments.acquirer import Card
 from paydesk.sandbox.simulator import cards, rules
 from paydesk.sandbox.simulator.rules import Plan, Rule
+from tables import each
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,8 @@ def test_a_script_is_several_rules() -> None:
     assert rules.parse("  ") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("lost", "operations payment, inquiry, refund, reversal"),
         ("payment:explode", "behaviours decline"),

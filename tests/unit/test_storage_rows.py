@@ -16,6 +16,7 @@ from paydesk.payments.refund import Refund
 from paydesk.sandbox.simulator import store as ledger
 from paydesk.sandbox.simulator.store import LedgerPayment, Movement
 from paydesk.storage.database import Database, Row, Transaction
+from tables import each
 
 ONE_OF = {
     "status": "processing",
@@ -45,9 +46,7 @@ async def test_a_new_order_is_read_as_it_was_inserted(database: Database) -> Non
     assert await database.write(work) == order
 
 
-@pytest.mark.parametrize(
-    "field", Order.__struct_fields__[len(Order.__struct_fields__) - len(Order.__struct_defaults__) :]
-)
+@each("field", Order.__struct_fields__[len(Order.__struct_fields__) - len(Order.__struct_defaults__) :])
 def test_a_new_order_has_defaults_where_nothing_is_inserted(field: str) -> None:
     """Otherwise the value would be lost without an error."""
     new = Order.__struct_fields__[: -len(Order.__struct_defaults__)]

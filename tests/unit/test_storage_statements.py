@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from paydesk.storage.statements import for_sqlite, only_reads, split, strict
+from tables import each
 
 
-@pytest.mark.parametrize(
-    ("shared", "expected"),
+@each(
+    "shared, expected",
     [
         ("SELECT $1, $2, $1", "SELECT ?1, ?2, ?1"),
         ("SELECT $10", "SELECT ?10"),

@@ -11,6 +11,7 @@ from paydesk.device.schemas import ProgressRequest
 from paydesk.device.verdicts import AFTER_PERMIT, TABLE, OrderState, Progress, judge, progress_of
 from paydesk.orders.presentation import PaymentDocument
 from paydesk.orders.status import FAILED_DETAILS, ORIGINS
+from tables import each
 
 STEPS = get_args(ProgressRequest.model_fields["step"].annotation)
 
@@ -20,15 +21,15 @@ def test_table_is_complete() -> None:
     assert set(TABLE) == {(progress, state) for progress in get_args(Progress) for state in get_args(OrderState)}
 
 
-@pytest.mark.parametrize("state", get_args(OrderState))
-@pytest.mark.parametrize("step", ["", "offered", "acknowledged", *STEPS])
+@each("state", get_args(OrderState))
+@each("step", ["", "offered", "acknowledged", *STEPS])
 def test_a_journaled_result_is_always_reported(step: str, state: OrderState) -> None:
     """The verdict is `report` for every step and order state."""
     assert judge(step, state, has_result=True) == ("report", "none")
 
 
-@pytest.mark.parametrize(
-    ("step", "state", "verdict"),
+@each(
+    "step, state, verdict",
     [
         ("offered", "created", "forget"),
         ("offered", "ended", "forget"),
@@ -74,15 +75,15 @@ def test_verdict_if_the_acquirer_was_certainly_not_called(state: OrderState, ver
     assert judge("authorizing", state, has_result=False, sent=False) == verdict
 
 
-@pytest.mark.parametrize("state", AFTER_PERMIT)
-@pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
+@each("state", AFTER_PERMIT)
+@each("step", ["", "offered", "acknowledged", "authorizing"])
 def test_after_the_permit_the_last_step_does_not_matter(step: str, state: OrderState) -> None:
     """A terminal may be killed before it journals the permit."""
     assert judge(step, state, has_result=False, sent=False) == TABLE["unsent", state]
 
 
-@pytest.mark.parametrize("state", get_args(OrderState))
-@pytest.mark.parametrize("step", ["", "offered", "acknowledged", "authorizing"])
+@each("state", get_args(OrderState))
+@each("step", ["", "offered", "acknowledged", "authorizing"])
 def test_what_was_sent_may_be_charged_whatever_the_last_step(step: str, state: OrderState) -> None:
     """It is never resumed."""
     assert judge(step, state, has_result=False, sent=True) == TABLE["authorizing", state]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from paydesk.orders import status
 from paydesk.orders.presentation import EXAMPLE_ORDER
 from paydesk.orders.status import State
 from paydesk.payments.inquiry_store import OpenInquiry
 from paydesk.payments.slot import SENTENCES, Periods, Wait, wait_of
+from tables import each
 
 PERIODS = Periods(
     cancel_silence_seconds=30, unknown_after_seconds=40, inquiry_not_found_seconds=120, resolve_after_seconds=180
@@ -22,46 +22,46 @@ PERMITTED = {"permitted_ms": 5_000}
 CHECKED = {"permitted_ms": 5_000, "updated_ms": 45_000}
 
 
-@pytest.mark.parametrize(
-    ("state", "columns", "inquiry", "has_acquirer", "wait"),
-    [
-        (status.CREATED, {}, None, True, Wait("acknowledgement", 900_000)),
-        (status.AT_TERMINAL, {}, None, True, Wait("payment", 900_000)),
-        (status.CANCELLATION_REQUESTED, {"cancel_requested_ms": 9_000}, None, True, Wait("cancel_answer", 39_000)),
-        (
-            status.CANCELLATION_REQUESTED,
-            {"cancel_requested_ms": 890_000},
-            None,
-            True,
-            Wait("cancel_answer", 900_000),
-        ),
-        (status.AT_TERMINAL, PERMITTED, None, True, Wait("result", 45_000)),
-        (status.AT_TERMINAL, {**PERMITTED, "cancel_requested_ms": 6_000}, None, True, Wait("result", 45_000)),
-        (
-            status.CHECK_ON_TERMINAL,
-            CHECKED,
-            ASKING,
-            True,
-            Wait("inquiry", None, 60_000, 125_000, 225_000, "no outcome in time"),
-        ),
-        (
-            status.CHECK_ON_TERMINAL,
-            {"updated_ms": 45_000},
-            ASKING,
-            True,
-            Wait("inquiry", None, 60_000, 140_000, 225_000, "no outcome in time"),
-        ),
-        (
-            status.CHECK_ON_TERMINAL,
-            CHECKED,
-            REVERSING,
-            True,
-            Wait("reversal", None, 60_000, None, 225_000, "no outcome in time"),
-        ),
-        (status.CHECK_ON_TERMINAL, CHECKED, ASKING, False, Wait("operator", resolvable_ms=225_000)),
-        (status.CHECK_ON_TERMINAL, CHECKED, None, True, Wait("operator", resolvable_ms=225_000)),
-    ],
-)
+CASES: list[tuple[State, dict[str, Any], OpenInquiry | None, bool, Wait]] = [
+    (status.CREATED, {}, None, True, Wait("acknowledgement", 900_000)),
+    (status.AT_TERMINAL, {}, None, True, Wait("payment", 900_000)),
+    (status.CANCELLATION_REQUESTED, {"cancel_requested_ms": 9_000}, None, True, Wait("cancel_answer", 39_000)),
+    (
+        status.CANCELLATION_REQUESTED,
+        {"cancel_requested_ms": 890_000},
+        None,
+        True,
+        Wait("cancel_answer", 900_000),
+    ),
+    (status.AT_TERMINAL, PERMITTED, None, True, Wait("result", 45_000)),
+    (status.AT_TERMINAL, {**PERMITTED, "cancel_requested_ms": 6_000}, None, True, Wait("result", 45_000)),
+    (
+        status.CHECK_ON_TERMINAL,
+        CHECKED,
+        ASKING,
+        True,
+        Wait("inquiry", None, 60_000, 125_000, 225_000, "no outcome in time"),
+    ),
+    (
+        status.CHECK_ON_TERMINAL,
+        {"updated_ms": 45_000},
+        ASKING,
+        True,
+        Wait("inquiry", None, 60_000, 140_000, 225_000, "no outcome in time"),
+    ),
+    (
+        status.CHECK_ON_TERMINAL,
+        CHECKED,
+        REVERSING,
+        True,
+        Wait("reversal", None, 60_000, None, 225_000, "no outcome in time"),
+    ),
+    (status.CHECK_ON_TERMINAL, CHECKED, ASKING, False, Wait("operator", resolvable_ms=225_000)),
+    (status.CHECK_ON_TERMINAL, CHECKED, None, True, Wait("operator", resolvable_ms=225_000)),
+]
+
+
+@each("state, columns, inquiry, has_acquirer, wait", CASES)
 def test_what_an_order_waits_for_follows_from_its_row_and_inquiry(
     state: State,
     columns: dict[str, Any],
@@ -86,5 +86,4 @@ def test_what_an_order_waits_for_follows_from_its_row_and_inquiry(
 
 def test_every_wait_has_a_case_above() -> None:
     """Each kind of wait has its sentence, and the table its row."""
-    (mark,) = test_what_an_order_waits_for_follows_from_its_row_and_inquiry.pytestmark
-    assert {case[4].waits_for for case in mark.args[1]} == set(SENTENCES)
+    assert {case[4].waits_for for case in CASES} == set(SENTENCES)

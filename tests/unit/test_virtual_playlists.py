@@ -9,6 +9,7 @@ import pytest
 from paydesk.sandbox.terminals import playlists, script_file
 from paydesk.sandbox.terminals.playlists import Part, Playlist
 from paydesk.sandbox.terminals.scripts import Script
+from tables import each
 
 APPROVE = Part(Script("approve"))
 
@@ -43,8 +44,8 @@ def test_parses_every_form(text: str, playlist: Playlist) -> None:
     assert playlists.parse(str(playlist)) == playlist
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("", "valid scripts"),
         ("approve,", "valid scripts"),

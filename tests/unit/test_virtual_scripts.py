@@ -10,10 +10,11 @@ from paydesk.sandbox.terminals import scripts
 from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, result_of
 from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.scripts import Script
+from tables import each
 
 
-@pytest.mark.parametrize(
-    ("text", "script"),
+@each(
+    "text, script",
     [
         ("approve", Script("approve")),
         ("approve:0.05s", Script("approve", "", 0.05)),
@@ -37,8 +38,8 @@ def test_parses_every_script(text: str, script: Script) -> None:
     assert scripts.parse(str(script)) == script
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("", "hold"),
         ("aprove", "decline:<detail>"),

@@ -9,13 +9,12 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-
 import paydesk
 from paydesk.api import OPERATIONS
 from paydesk.core.errors import NOT_FOUND
 from paydesk.http import reference
 from paydesk.web import assets, html, language
+from tables import each
 
 SOURCES = Path(paydesk.__file__).parent
 VENDOR = SOURCES / "web" / "static" / "vendor"
@@ -57,7 +56,7 @@ class _Markup(HTMLParser):
                 self.faults.append(f"another host: {value}")
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(SOURCES)))
+@each("template", TEMPLATES, ids=lambda path: str(path.relative_to(SOURCES)))
 def test_templates_have_nothing_that_the_policy_blocks(template: Path) -> None:
     """No inline script or style, no expression that htmx would evaluate, no other host."""
     markup = _Markup()
@@ -65,7 +64,7 @@ def test_templates_have_nothing_that_the_policy_blocks(template: Path) -> None:
     assert markup.faults == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "<script>x</script>",
@@ -87,7 +86,7 @@ def test_the_check_of_templates_finds_each_fault(text: str) -> None:
     assert len(markup.faults) == 1
 
 
-@pytest.mark.parametrize("sheet", SHEETS, ids=lambda path: path.name)
+@each("sheet", SHEETS, ids=lambda path: path.name)
 def test_style_sheets_load_nothing(sheet: Path) -> None:
     """No font, image or sheet of another address; a pattern of the page itself is none."""
     assert not re.search(r"url\((?!\"#)|@import|@font-face", sheet.read_text())

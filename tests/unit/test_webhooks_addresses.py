@@ -11,11 +11,12 @@ import pytest
 
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, allowed
 from paydesk.webhooks.urls import address_fault, faults, with_parameters
+from tables import each
 
 PORTS = (443, 8443)
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     [
         "0.0.0.0",  # noqa: S104 - refused, not bound
@@ -132,8 +133,8 @@ def test_socket_is_refused_for_an_address_in_the_url() -> None:
         resolver.open_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443)))
 
 
-@pytest.mark.parametrize(
-    ("url", "fault"),
+@each(
+    "url, fault",
     [
         ("http://shop.example/", "must be https"),
         ("ftp://shop.example/", "must be https"),

@@ -17,6 +17,7 @@ from paydesk.webhooks import forwarding, signature
 from paydesk.webhooks.diagnosis import Verdict, verify
 from paydesk.webhooks.forwarding import Notice
 from paydesk.webhooks.mistakes import NamedSecret, Recorded
+from tables import each
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "QUJD" * 8
@@ -117,8 +118,8 @@ REQUEST_ID = recorded().headers["x-request-id"]
 LOWER = ORDER.lower()
 
 
-@pytest.mark.parametrize(
-    ("header", "reason"),
+@each(
+    "header, reason",
     [
         (signed(SECRET.encode(), ORDER, REQUEST_ID, str(NOW)), "signed in upper case"),
         (signed(SECRET.encode(), "", REQUEST_ID, str(NOW)), "without data.id"),

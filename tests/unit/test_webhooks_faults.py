@@ -8,6 +8,7 @@ import pytest
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import faults
 from paydesk.webhooks.faults import KINDS, Fault, FaultKind
+from tables import each
 
 SECRET = Secret("whsec_" + "A" * 44)
 
@@ -25,8 +26,8 @@ def test_without_a_seed_every_nth_is_affected() -> None:
     assert affected(1000, None, 2000) == [1000, 2000]
 
 
-@pytest.mark.parametrize("seed", [0, 7, -1, 2**53 - 1])
-@pytest.mark.parametrize("every", [1, 2, 3, 10])
+@each("seed", [0, 7, -1, 2**53 - 1])
+@each("every", [1, 2, 3, 10])
 def test_a_seed_chooses_one_of_every_n(every: int, seed: int) -> None:
     """Exactly one of each `every`, and the same ones each time."""
     found = affected(every, seed, 300)

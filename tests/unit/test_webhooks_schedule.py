@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from paydesk.settings import Settings
 from paydesk.webhooks.schedule import next_attempt_ms, retry_after_seconds
+from tables import each
 
 PAUSES = Settings().webhook_retry_seconds
 NOW_MS = 1_000_000
 MOMENT = 784_111_777.0  # 1994-11-06T08:49:37Z
 
 
-@pytest.mark.parametrize(
-    ("attempts", "chance", "retry_after_s", "pause_ms"),
+@each(
+    "attempts, chance, retry_after_s, pause_ms",
     [
         (1, 0.5, None, 15_000),
         (1, 0.0, None, 13_500),
@@ -37,8 +36,8 @@ def test_next_attempt(attempts: int, chance: float, retry_after_s: int | None, p
     assert due == (None if pause_ms is None else NOW_MS + pause_ms)
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
+@each(
+    "header, seconds",
     [
         (None, None),
         ("", None),

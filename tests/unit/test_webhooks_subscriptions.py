@@ -6,6 +6,7 @@ import pytest
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.webhooks.subscriptions import refuse_invalid
+from tables import each
 
 
 async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/", actions: tuple[str, ...] = ()) -> str:
@@ -16,8 +17,8 @@ async def _details(*, topic: str = "orders", url: str = "https://93.184.216.34/"
     return ""
 
 
-@pytest.mark.parametrize(
-    ("request_fields", "detail"),
+@each(
+    "request_fields, detail",
     [
         ({}, ""),
         ({"actions": ("order.created", "order.refund_failed")}, ""),
