@@ -16,7 +16,7 @@ Failed = (Exception, pytest.fail.Exception)
 LABEL_CHARACTERS_MAX = 200
 
 
-def each(names: str, rows: Iterable[Any], ids: Iterable[str] | Callable[[Any], str] = repr) -> Callable[[Test], Test]:
+def each(names: str, rows: Iterable[Any], ids: Iterable[str] | Callable[[Any], Any] = repr) -> Callable[[Test], Test]:
     """Call the test once a row, all in one case, where `pytest.mark.parametrize` makes a case of each row.
 
     For rows that share a promise, and leave nothing behind that the next row would see.
@@ -24,8 +24,8 @@ def each(names: str, rows: Iterable[Any], ids: Iterable[str] | Callable[[Any], s
     parameters = [name.strip() for name in names.split(",")]
     values = [dict(zip(parameters, row if len(parameters) > 1 else (row,), strict=True)) for row in rows]
     assert values, "a table without rows tests nothing"
-    labels = [", ".join(map(ids, row.values()))[:LABEL_CHARACTERS_MAX] for row in values] if callable(ids) else ids
-    table = list(zip(labels, values, strict=True))
+    labels = [", ".join(map(str, map(ids, row.values()))) for row in values] if callable(ids) else ids
+    table = [(label[:LABEL_CHARACTERS_MAX], row) for label, row in zip(labels, values, strict=True)]
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)

@@ -26,6 +26,7 @@ from conftest import skip_unless_ci
 from paydesk.http import server
 from paydesk.storage.database import Database
 from service import Service, order_body, running
+from tables import each
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -264,8 +265,8 @@ async def test_causes_have_one_sentence_for_each_fault(service: Service, client:
         assert cause["description"] in printed.everything
 
 
-@pytest.mark.parametrize(
-    ("token", "message", "expected"),
+@each(
+    "token, message, expected",
     [
         ("", "authorization value not present", "the header Authorization has no token; send Bearer, a space and an"),
         ("APP_USR-guess", "invalid access token", "the token is unknown; send an access token"),

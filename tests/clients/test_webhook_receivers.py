@@ -23,6 +23,7 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import outbox, signature
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC
 from receiver_process import ReceiverProcess, receiver
+from tables import each
 
 NAMES = ("receiver_starlette.py", "receiver_flask.py", "receiver_express.mjs")
 SECRET = Secret("whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0cyBvZiByZWNlaXZlcnM=")
@@ -156,7 +157,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("attempt", REFUSED)
+@each("attempt", REFUSED)
 def test_refused_with_401_and_without_effect(running: ReceiverProcess, attempt: str) -> None:
     """Whatever is wrong with the signature; the genuine notification is accepted afterwards."""
     order_id = scene.order_id()

@@ -20,6 +20,7 @@ from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
 from paydesk_process import credentials, request
 from receiver_process import ReceiverProcess, receiver
+from tables import each
 
 SECONDS_MAX = 30
 
@@ -102,7 +103,7 @@ def test_a_forged_body_has_no_effect(scene: Scene, paid: str) -> None:
     assert "refunded" not in [status for _, status, _ in scene.process.changes]
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"secret": Secret("whsec_" + "YW5vdGhlciBzZWNyZXQsIHVua25vd24gdG8gdGhlbQ==")},

@@ -13,6 +13,7 @@ from paydesk.settings import Settings, SettingsError, load
 from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Service, order_body, running
+from tables import each
 
 NUMBER = "4509953566233704"
 REFERENCES: list[tuple[str, dict[str, Any]]] = [
@@ -40,7 +41,7 @@ async def _create(service: Service, fields: dict[str, Any], **options: Any) -> A
     return await service.request("POST", "/v1/orders", body, **options)
 
 
-@pytest.mark.parametrize(("place", "fields"), REFERENCES, ids=[place for place, _ in REFERENCES])
+@each("place, fields", REFERENCES, ids=[place for place, _ in REFERENCES])
 async def test_a_card_number_in_a_reference_is_property_value(
     checking: Service, place: str, fields: dict[str, Any]
 ) -> None:

@@ -12,6 +12,7 @@ from command_line import command as command_here
 from paydesk.conformance.rules import RULES
 from paydesk.conformance.runner import CASES
 from paydesk_process import command
+from tables import each
 
 CONFORMANCE = ("terminals", "conformance")
 FREE = ("--listen", "127.0.0.1:0")
@@ -39,8 +40,8 @@ def test_lists_the_cases(tmp_path: Path) -> None:
     assert {one["name"] for one in listed} == {*CASES, *RULES}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@each(
+    "options, message",
     [
         (("--only", "dance"), "There is no case dance"),
         (("--listen", "8390"), "8390 is no address with a port"),

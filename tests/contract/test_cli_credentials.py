@@ -12,6 +12,7 @@ import pytest
 
 from command_line import command
 from paydesk_process import Dev
+from tables import each
 
 AWAY = "http://127.0.0.1:9"
 SAMPLE: dict[str, Any] = {
@@ -94,9 +95,7 @@ def test_every_command_takes_any_file(arguments: tuple[str, ...], tmp_path: Path
         assert ended.returncode == 0 or ended.stderr.strip(), (place, wrong)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "null", "7", '"x"', "[]", "[" * 100_000, '{"seller": {"user_id": ' + "9" * 5000 + "}}", "\0"]
-)
+@each("text", ["", "{", "null", "7", '"x"', "[]", "[" * 100_000, '{"seller": {"user_id": ' + "9" * 5000 + "}}", "\0"])
 def test_file_that_is_no_object_exits_2(text: str, tmp_path: Path) -> None:
     """The message names the file and what to do."""
     write(tmp_path, text)
@@ -120,8 +119,8 @@ def test_unreadable_file_exits_2(tmp_path: Path) -> None:
     assert (ended.returncode, "cannot be read" in ended.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("missing", "arguments", "message"),
+@each(
+    "missing, arguments, message",
     [
         ("operator", ("apps", "list"), "has no operator's token"),
         ("test", ("pay", "24.90"), "have no test token"),

@@ -14,6 +14,7 @@ import dev_thread
 from command_line import command
 from paydesk.webhooks.faults import KINDS, Fault
 from paydesk_process import credentials
+from tables import each
 
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
@@ -48,7 +49,7 @@ def demo(folder: Path) -> str:
     return str(next(one["id"] for one in listed if (one["client_id"], one["url"]) == wanted))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_each_kind_is_a_command(folder: Path, kind: str) -> None:
     """For the subscription of the demo inbox, with the defaults of the API; its help has an example."""
     delay = {"delay_seconds": 10} if kind in ("late", "out_of_order") else {}

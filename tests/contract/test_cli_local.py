@@ -9,9 +9,10 @@ import pytest
 
 from command_line import command
 from paydesk import __version__
+from tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [(), ("dev",), ("serve",), ("pay",), ("apps", "create"), ("terminals", "create"), ("keys", "add"), ("doctor",)],
     ids=" ".join,
@@ -24,8 +25,8 @@ def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
     assert not arguments or f"paydesk {' '.join(arguments)}" in printed.stdout.partition("Examples")[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (("nonsense",), "No such command"),
         (("apps", "create"), "Missing option"),
@@ -43,8 +44,8 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...], message: str, tmp_path:
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize(
-    ("variables", "message"),
+@each(
+    "variables, message",
     [
         ({"PAYDESK_LISTEM": "1"}, "did you mean listen?"),
         ({"PAYDESK_GRANT_SECONDS": "soon"}, "PAYDESK_GRANT_SECONDS"),

@@ -27,6 +27,7 @@ from paydesk.core.ids import ORDER_ID, UUID
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 from paydesk_process import PAYDESK, credentials, dev, environment
+from tables import each
 
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 NO_SERVICE = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
@@ -454,8 +455,8 @@ def test_response_of_another_server_is_no_traceback(tmp_path: Path) -> None:
     assert ended.stderr == "The response is not from Paydesk. Check the address of the service.\n"
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
+@each(
+    "status, body",
     [
         (302, ""),
         (200, "{}"),
@@ -517,7 +518,7 @@ def test_amounts_of_every_form_are_accepted() -> None:
     assert (checked.amount("1,50"), checked.amount("24,9")) == ("1.50", "24.9")
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         *(("orders", verb) for verb in ("get", "watch", "cancel", "refund")),
@@ -590,7 +591,7 @@ def test_invalid_token_is_explained(folder: Path, tmp_path: Path) -> None:
     assert "refresh the token at POST /oauth/token" in refused.stderr
 
 
-@pytest.mark.parametrize("verb", ["create", "watch", "cancel", "refund", "simulate"])
+@each("verb", ["create", "watch", "cancel", "refund", "simulate"])
 def test_help_has_examples(verb: str, tmp_path: Path) -> None:
     """And the options --json and --credentials."""
     printed = run(tmp_path, verb, "--help").stdout

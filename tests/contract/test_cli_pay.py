@@ -18,6 +18,7 @@ from paydesk.commands import progress
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.terminals.scripts import AVAILABLE
 from paydesk_process import credentials, request
+from tables import each
 
 HANG_SECONDS = 20.0
 """Less than the service's limit for an answer, after which a waiting command would go on."""
@@ -168,8 +169,8 @@ def test_payment_by_a_script(folder: Path) -> None:
     paid(folder, "--script", "approve:0.1s*2,decline:high_risk")
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "message"),
+@each(
+    "options, code, message",
     [
         (("--decline", "nothing_like_it"), 2, f"valid details: {', '.join(FAILED_DETAILS)}"),
         (("--script", "dance"), 2, f"valid scripts: {AVAILABLE}"),

@@ -6,19 +6,17 @@ import asyncio
 import socket
 from pathlib import Path
 
-import pytest
-
 from command_line import command
 from operator_calls import operator
 from paydesk.api import OPERATIONS
 from paydesk.commands.client import DEVELOPMENT
-from paydesk.operation import Operation
 from service import Service
+from tables import each
 
 UNKNOWN = "939a366f-6de0-484b-84f9-77b876e9a9ee"
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         ("terminals", "create", "--virtual"),
@@ -62,12 +60,8 @@ def test_an_address_without_a_service_is_to_be_checked(tmp_path: Path) -> None:
     assert "paydesk dev" not in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [one for one in OPERATIONS if one.surface in ("operator", "virtual")],
-    ids=lambda one: f"{one.method} {one.path}",
-)
-def test_the_commands_know_the_operations_of_development(operation: Operation) -> None:
+def test_the_commands_know_the_operations_of_development() -> None:
     """All of them, and no other."""
-    known = DEVELOPMENT.fullmatch(f"{operation.method} {operation.path}")
-    assert (known is not None) == operation.development
+    operations = {f"{one.method} {one.path}": one for one in OPERATIONS if one.surface in ("operator", "virtual")}
+    known = {called for called in operations if DEVELOPMENT.fullmatch(called)}
+    assert known == {called for called, one in operations.items() if one.development} != set()

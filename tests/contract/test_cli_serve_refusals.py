@@ -26,6 +26,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction, UnsafeDatabase
 from paydesk_process import dev
 from postgres_server import PostgresServer
+from tables import each
 
 NOW_MS = 1_800_000_000_000
 OPENS_A_DATABASE = """
@@ -49,8 +50,8 @@ def test_good_settings() -> None:
     check_settings(Settings(**GOOD))
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
+@each(
+    "changes, said",
     [
         ({"public_url": None}, "PAYDESK_PUBLIC_URL"),
         ({"public_url": "http://pay.example.com"}, "sent unencrypted"),
@@ -103,7 +104,7 @@ async def test_a_database_of_a_newer_version(database: Database) -> None:
         await check_database(database, NOW_MS)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8377", "127.8.9.10", "localhost", "LocalHost:80", "[::1]:8377"])
+@each("host", ["127.0.0.1:8377", "127.8.9.10", "localhost", "LocalHost:80", "[::1]:8377"])
 def test_http_on_loopback(host: str) -> None:
     """A loopback URL needs no TLS."""
     check_settings(Settings(public_url=f"http://{host}"))

@@ -13,6 +13,7 @@ import pytest
 import dev_thread
 from command_line import command
 from paydesk_process import credentials, request
+from tables import each
 
 URL = "http://127.0.0.1:9/hook"
 """Nothing listens there."""
@@ -86,8 +87,8 @@ def test_a_secret_is_rotated_in_three_steps(folder: Path, made: Any) -> None:
     assert (again.returncode, "only valid secret" in again.stderr) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+@each(
+    "arguments, code, message",
     [
         (("change", "ID"), 2, "Nothing to change"),
         (("change", "ID", "--all-actions", "--action", "order.failed"), 2, "either --action or --all-actions"),

@@ -18,6 +18,7 @@ import dev_thread
 from command_line import command
 from paydesk.commands.terminals import question
 from paydesk_process import credentials, environment, request
+from tables import each
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +179,8 @@ def test_stores_and_points_of_sale_are_changed_and_deleted(folder: Path, seller:
     assert answer("stores", "delete", store_id, folder=folder) == {"store_id": store_id, "deleted": True}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (("terminals", "pair", "nonsense", "--seller", "1", "--yes"), "'nonsense' is not a pairing code"),
         (("terminals", "pair", "", "--seller", "1", "--yes"), "'' is not a pairing code"),
@@ -198,7 +199,7 @@ def test_wrong_usage_exits_2(tmp_path: Path, arguments: tuple[str, ...], message
     assert (ended.returncode, ended.stdout, message in ended.stderr) == (2, "", True), ended.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [f"terminals {verb}" for verb in ("pair", "change", "revoke", "delete")]
     + [f"{noun} {verb}" for noun in ("stores", "pos") for verb in ("create", "change", "delete")],

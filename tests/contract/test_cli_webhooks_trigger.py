@@ -12,6 +12,7 @@ from command_line import command
 from forwarded import Got, hook
 from free_port import free_port
 from paydesk.orders import samples
+from tables import each
 from webhook_validators import in_python
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -26,7 +27,7 @@ def trigger(
     return command("webhooks", "trigger", *arguments, *signed, folder=folder, **variables)
 
 
-@pytest.mark.parametrize("action", samples.actions())
+@each("action", samples.actions())
 def test_sends_a_valid_notification_of_every_action(tmp_path: Path, action: str) -> None:
     """The official validators accept it, and it has the headers of the service."""
     with hook() as receiving:
@@ -94,8 +95,8 @@ def test_no_receiver_exits_3(tmp_path: Path) -> None:
     assert f"No answer from {url}" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    "arguments, message",
     [
         (("order.paid", "--to", "http://localhost/x"), "The actions are order.created, order.at_terminal"),
         (("order.failed",), "an action, and --to URL"),

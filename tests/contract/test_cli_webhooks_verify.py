@@ -7,13 +7,12 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
-
 from command_line import command
 from paydesk.core.secrets import Secret
 from paydesk.orders import samples
 from paydesk.webhooks import forwarding
 from paydesk.webhooks.forwarding import Notice
+from tables import each
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -43,9 +42,9 @@ def text_of(url: str, headers: dict[str, str], body: str, *, line: str = "\n", p
     return line.join([*(prefix + text for text in head), prefix.strip(), ""]) + body
 
 
-@pytest.mark.parametrize("line", ["\n", "\r\n"])
-@pytest.mark.parametrize("prefix", ["", "> "])
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@each("line", ["\n", "\r\n"])
+@each("prefix", ["", "> "])
+@each("end", ["", "\n", "\r\n"])
 def test_a_pasted_request_is_valid(tmp_path: Path, line: str, prefix: str, end: str) -> None:
     """With either line end, as curl prints it, and with the newline that pasting adds."""
     code, out, err = verify(tmp_path, stdin=text_of(*delivery(), line=line, prefix=prefix) + end)
@@ -75,8 +74,8 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert "The query is not known" in out
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-@pytest.mark.parametrize("query", ["url", "query", "path", None])
+@each("as_json", [True, False])
+@each("query", ["url", "query", "path", None])
 def test_files_of_headers_and_body_are_read(tmp_path: Path, as_json: bool, query: str | None) -> None:  # noqa: FBT001
     """With the query in any form, or without it."""
     url, headers, body = delivery()
@@ -144,8 +143,8 @@ def test_secrets_of_the_credentials_file_are_tried(tmp_path: Path) -> None:
     assert verify(tmp_path, stdin=text, secret=other)[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("stdin", "message"),
+@each(
+    "stdin, message",
     [
         ("", "has no headers"),
         ("\n\n\n", "has no headers"),

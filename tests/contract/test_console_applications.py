@@ -13,6 +13,7 @@ from operator_calls import audited
 from page_scene import Page
 from paydesk.operators.applications import VALID_SECRETS_MAX
 from service import Service
+from tables import each
 from webhooks_scene import subscribe
 
 HERE = "/console/applications"
@@ -118,8 +119,8 @@ async def test_fields_of_a_new_application_are_sent(owner: Console) -> None:
     assert "https://shop.example/a and 1 more" in main_of(await owner.open(HERE))
 
 
-@pytest.mark.parametrize(
-    ("fields", "name", "sentence"),
+@each(
+    "fields, name, sentence",
     [
         ({"name": ""}, "name", "The name is needed."),
         ({"name": "x" * 101}, "name", "The name has 101 characters; at most 100 are possible."),

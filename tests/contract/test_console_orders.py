@@ -20,6 +20,7 @@ from plain_rows import run
 from refund_scene import paid, refund
 from resolving_scene import unknown
 from service import Service, running
+from tables import each
 
 SET_STATE = "UPDATE orders SET status = $2, status_detail = $3, payment_status_detail = $4 WHERE order_id = $1"
 ATTACK, PRODUCT = '"><script>alert(1)</script>{{7919*6841}}', str(7919 * 6841)
@@ -222,7 +223,7 @@ async def test_list_of_orders_continues(database: Database, monkeypatch: pytest.
         assert "/console/orders?status=created" in links(page)
 
 
-@pytest.mark.parametrize("query", ["last_digits=635", "status=open", "since=x", "after=x", "seller=x"])
+@each("query", ["last_digits=635", "status=open", "since=x", "after=x", "seller=x"])
 async def test_invalid_filters_are_explained(service: Service, query: str) -> None:
     """The page has the status of the error, and keeps the fields."""
     page = await (await console(service, "operator")).open(f"/console/orders?{query}", 400)

@@ -16,6 +16,7 @@ from paydesk.storage.database import Database
 from recorded_scene import record
 from reset_scene import Resettable, resettable
 from service import Service, order_body, running
+from tables import each
 
 HERE = "/console/requests"
 UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -218,8 +219,8 @@ async def test_a_role_that_reads_cannot_send(service: Service, role: str) -> Non
     assert await desk.operator.refused("POST", f"requests/{entry_id}/send", {}) == (403, "forbidden")  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("path", "changed", "words"),
+@each(
+    "path, changed, words",
     [
         ("/device/v1/hello", {}, "only requests below /v1/ and /terminals/"),
         ("/oauth/token", {}, "only requests below /v1/ and /terminals/"),

@@ -13,6 +13,7 @@ from console_scene import ROLES, Console, alert_of, console, links, main_of, not
 from operator_calls import audited
 from page_scene import Page
 from service import Service
+from tables import each
 
 HERE = "/console/sellers"
 ANA = {"name": "Ana Prado", "email": "ana@shop.example", "country": "BRA", "currency": "BRL"}
@@ -100,8 +101,8 @@ async def test_given_password_is_not_shown(service: Service, owner: Console) -> 
     assert PASSWORD not in str(await audited(service))
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
+@each(
+    "fields, sentence",
     [
         ({"email": "ana"}, "The e-mail address must be an e-mail address"),
         ({"name": "x" * 101}, "The name has 101 characters; at most 100 are possible."),

@@ -21,6 +21,7 @@ from paydesk.operators.console_key import ConsoleKey
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
+from tables import each
 
 EMAIL = "eva@shop.example"
 
@@ -97,8 +98,8 @@ async def test_unknown_email_and_wrong_password_look_the_same(service: Service) 
     assert (await sign_in_page(eva, f" {EMAIL.title()} ")).status == 303
 
 
-@pytest.mark.parametrize(
-    ("sent", "opened"),
+@each(
+    "sent, opened",
     [
         ("/console/orders?status=created", "/console/orders?status=created"),
         ("/console", "/console"),

@@ -12,6 +12,7 @@ from paydesk.core.errors import Refusal
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.storage.database import Database
+from tables import each
 
 MOVES = "SELECT move FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"
 VERDICTS = "SELECT verdict FROM results WHERE seller_id = $1 ORDER BY created_ms, result_id"
@@ -209,7 +210,7 @@ async def test_an_approval_after_a_cancel_request_starts_an_inquiry(desk: Desk) 
     assert (await desk.now(order)).state == status.CHECK_ON_TERMINAL
 
 
-@pytest.mark.parametrize("detail", status.FAILED_DETAILS)
+@each("detail", status.FAILED_DETAILS)
 async def test_a_decline_fails_the_order(desk: Desk, detail: str) -> None:
     """Every failed detail is the payment's and has an origin."""
     order = await desk.granted()

@@ -20,6 +20,7 @@ from paydesk.oauth.clients.authentication import Application
 from paydesk.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
+from tables import each
 from waiting import until
 
 
@@ -191,7 +192,7 @@ async def test_an_invalid_cursor_returns_property_value(service: Service) -> Non
         assert reply.details[0].startswith("'after' - must be the `next` of an earlier answer"), bad
 
 
-@pytest.mark.parametrize("wait", ["-1", "56", "1.5", "", "x", "٣"])
+@each("wait", ["-1", "56", "1.5", "", "x", "٣"])
 async def test_an_invalid_wait_returns_property_value(service: Service, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
     reply = await service.request("GET", f"/v1/events?wait={wait}")

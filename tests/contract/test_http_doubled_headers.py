@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from paydesk.api import OPERATIONS
 from paydesk.http.surfaces import IGNORED_BY_TOKENS, READ_ONCE
 from raw_http import exchange, head
 from service import Reply, Service, order_body
+from tables import each
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
 NAMES = sorted(READ_ONCE)
@@ -22,7 +21,7 @@ async def send(service: Service, method: str, path: str, *fields: str, body: byt
     return await exchange(service, head(method, path, *length, *fields) + body)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 async def test_a_repeated_header_returns_400(service: Service, name: str) -> None:
     """400 `bad_request` that names the header, whether the two are equal or not, and in whatever case."""
     for values in (("a", "a"), ("a", "b"), ("", "")):
@@ -55,7 +54,7 @@ async def test_other_headers_may_be_repeated(service: Service) -> None:
     assert (reply.status, reply.code) == (404, "order_not_found")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 async def test_the_token_endpoints_return_invalid_request(service: Service, name: str) -> None:
     """The two headers that official clients send and these endpoints ignore may be repeated."""
     presented = json.dumps(service.scene.presented(service.access_token)).encode()

@@ -16,6 +16,7 @@ from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
 from service import Reply, Service, order_body, running
+from tables import each
 from waiting import until
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -164,7 +165,7 @@ async def test_an_endless_head_on_a_reused_connection(service: Service) -> None:
         assert _is(await connection.answer(), 431, "headers_too_large")
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         ["Content-Length: 2", "Content-Length: 2"],
@@ -199,7 +200,7 @@ async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
         assert await connection.is_closed()
 
 
-@pytest.mark.parametrize(
+@each(
     "request_bytes",
     [
         b"hello\r\n\r\n",

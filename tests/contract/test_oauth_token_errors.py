@@ -12,6 +12,7 @@ from oauth_scene import CHALLENGE, REDIRECT_URI, SECOND_MS, VERIFIER, Scene, mak
 from paydesk.oauth.errors import OAUTH_ERRORS
 from paydesk.oauth.operations import TOKEN
 from paydesk.storage.database import Database
+from tables import each
 
 Body = dict[str, Any]
 Spoil = Callable[[Scene, Body], Awaitable[Body]]
@@ -178,9 +179,11 @@ OF_A_REFRESH: list[Row] = [
 ]
 
 
-def numbered(rows: list[Row]) -> list[Any]:
-    """Return the rows with unique ids."""
-    return [pytest.param(*row, id=f"{row[0]}-{row[3]}-{index}") for index, row in enumerate(rows)]
+def refused(rows: list[Row]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Call the test for each row of the two tables, named by its reason and its place."""
+    table = OF_ALL + rows
+    names = [f"{row[0]}-{row[3]}-{index}" for index, row in enumerate(table)]
+    return each("spoil, code, reason", [row[1:] for row in table], ids=names)
 
 
 async def a_body(scene: Scene, flow: str) -> Body:
@@ -191,15 +194,17 @@ async def a_body(scene: Scene, flow: str) -> Body:
     return scene.refresh((await scene.answer(scene.exchange(code)))["refresh_token"])
 
 
-@pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_AN_EXCHANGE))
-async def test_an_exchange_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
+@refused(OF_AN_EXCHANGE)
+async def test_an_exchange_is_refused(database: Database, spoil: Spoil, code: str, reason: str) -> None:
     """One fault, its public code and its logged reason."""
+    scene = await make_scene(database)
     await check(scene, await spoil(scene, await a_body(scene, "exchange")), code, reason)
 
 
-@pytest.mark.parametrize(("_row", "spoil", "code", "reason"), numbered(OF_ALL + OF_A_REFRESH))
-async def test_a_refresh_is_refused(scene: Scene, _row: float, spoil: Spoil, code: str, reason: str) -> None:
+@refused(OF_A_REFRESH)
+async def test_a_refresh_is_refused(database: Database, spoil: Spoil, code: str, reason: str) -> None:
     """One fault, its public code and its logged reason."""
+    scene = await make_scene(database)
     await check(scene, await spoil(scene, await a_body(scene, "refresh")), code, reason)
 
 
@@ -259,18 +264,20 @@ IN_ORDER_OF_A_REFRESH: list[tuple[Spoil, str]] = [
 ]
 
 
-@pytest.mark.parametrize("first", range(len(IN_ORDER_OF_AN_EXCHANGE)))
-async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(scene: Scene, first: int) -> None:
+@each("first", range(len(IN_ORDER_OF_AN_EXCHANGE)))
+async def test_of_all_faults_of_an_exchange_the_earliest_row_answers(database: Database, first: int) -> None:
     """A request with every fault from a row on is refused for that row."""
+    scene = await make_scene(database)
     body = await a_body(scene, "exchange")
     for spoil, _ in reversed(IN_ORDER_OF_AN_EXCHANGE[first:]):
         body = await spoil(scene, body)
     assert (await scene.refusal(body))[1] == IN_ORDER_OF_AN_EXCHANGE[first][1]
 
 
-@pytest.mark.parametrize("first", range(len(IN_ORDER_OF_A_REFRESH)))
-async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(scene: Scene, first: int) -> None:
+@each("first", range(len(IN_ORDER_OF_A_REFRESH)))
+async def test_of_all_faults_of_a_refresh_the_earliest_row_answers(database: Database, first: int) -> None:
     """A request with every fault from a row on is refused for that row."""
+    scene = await make_scene(database)
     body = await a_body(scene, "refresh")
     for spoil, _ in reversed(IN_ORDER_OF_A_REFRESH[first:]):
         body = await spoil(scene, body)

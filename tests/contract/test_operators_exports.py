@@ -19,7 +19,8 @@ from paydesk.storage.database import Database
 from plain_rows import run
 from refund_scene import paid, refund
 from resolving_scene import typed
-from service import running
+from service import Service, running
+from tables import each
 
 
 async def exported(desk: Operator, query: str = "", path: str = "") -> tuple[list[dict[str, str]], str | None]:
@@ -101,12 +102,10 @@ async def test_more_orders_follow_a_link(database: Database) -> None:
         assert sorted(row["id"] for row in found) == sorted(made)
 
 
-@pytest.mark.parametrize("query", ["limit=10001", "limit=0", "status=open", "after=x", "since=x"])
-async def test_invalid_parameters_return_400(database: Database, query: str) -> None:
+@each("query", ["limit=10001", "limit=0", "status=open", "after=x", "since=x"])
+async def test_invalid_parameters_return_400(service: Service, query: str) -> None:
     """As for the list."""
-    async with running(database, workers=False) as service:
-        desk = await operator(service)
-        assert await desk.refused("GET", f"exports/orders?{query}") == (400, "property_value")
+    assert await (await operator(service)).refused("GET", f"exports/orders?{query}") == (400, "property_value")
 
 
 def test_cells_follow_rfc_4180() -> None:

@@ -24,10 +24,18 @@ from paydesk.storage.database import Database, T, Work
 from paydesk.webhooks import fault_store
 from paydesk.webhooks.faults import KINDS, Fault
 from service import Reply, Service, Terminal, running
+from tables import each
 from virtual_scene import create, ended, playing
 from waiting import until, until_found
 
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
+
+
+@pytest.fixture
+async def development(database: Database) -> AsyncIterator[Service]:
+    """A service for development."""
+    async with running(database, development=True) as service:
+        yield service
 
 
 async def subscribed(owner: Operator, url: str = "http://127.0.0.1:9/hooks", **fields: Any) -> str:
@@ -51,22 +59,21 @@ async def shown(owner: Operator, subscription_id: str) -> Any:
 
 
 @pytest.mark.on_postgres
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_fault_is_set_shown_and_cleared(database: Database, kind: str) -> None:
+@each("kind", KINDS)
+async def test_a_fault_is_set_shown_and_cleared(development: Service, kind: str) -> None:
     """Fields that were not sent have their defaults; a delay is shown if the kind has one."""
-    async with running(database, development=True) as service:
-        owner = await operator(service)
-        subscription_id = await subscribed(owner)
-        assert await shown(owner, subscription_id) is None
-        delay = {"delay_seconds": 10} if kind in ("late", "out_of_order") else {}
-        assert await set_fault(owner, subscription_id, kind) == {"kind": kind, "every": 1, **delay}
-        replaced = await set_fault(owner, subscription_id.upper(), kind, every=1000, seed=-7, delay_seconds=600)
-        assert replaced == {"kind": kind, "every": 1000, **({"delay_seconds": 600} if delay else {}), "seed": -7}
-        assert await shown(owner, subscription_id) == replaced
-        cleared = await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")
-        assert (cleared.status, cleared.raw) == (204, b"")
-        assert (await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")).status == 204
-        assert await shown(owner, subscription_id) is None
+    owner = await operator(development)
+    subscription_id = await subscribed(owner)
+    assert await shown(owner, subscription_id) is None
+    delay = {"delay_seconds": 10} if kind in ("late", "out_of_order") else {}
+    assert await set_fault(owner, subscription_id, kind) == {"kind": kind, "every": 1, **delay}
+    replaced = await set_fault(owner, subscription_id.upper(), kind, every=1000, seed=-7, delay_seconds=600)
+    assert replaced == {"kind": kind, "every": 1000, **({"delay_seconds": 600} if delay else {}), "seed": -7}
+    assert await shown(owner, subscription_id) == replaced
+    cleared = await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")
+    assert (cleared.status, cleared.raw) == (204, b"")
+    assert (await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")).status == 204
+    assert await shown(owner, subscription_id) is None
 
 
 async def test_changes_of_faults_are_audited(database: Database) -> None:
@@ -88,8 +95,8 @@ async def test_changes_of_faults_are_audited(database: Database) -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
+@each(
+    "body, code",
     [
         ({}, "minimum_properties"),
         ({"every": 3}, "required_properties"),
@@ -111,15 +118,14 @@ async def test_changes_of_faults_are_audited(database: Database) -> None:
         ([], "property_type"),
     ],
 )
-async def test_an_invalid_fault_is_refused_and_changes_nothing(database: Database, body: Any, code: str) -> None:
+async def test_an_invalid_fault_is_refused_and_changes_nothing(development: Service, body: Any, code: str) -> None:
     """Wrong types, values out of bounds, unknown fields."""
-    async with running(database, development=True) as service:
-        owner = await operator(service)
-        subscription_id = await subscribed(owner)
-        before = await set_fault(owner, subscription_id, "drop", every=5)
-        reply = await owner.ask("PUT", f"subscriptions/{subscription_id}/fault", body)
-        assert (reply.status, reply.code) == (400, code), reply.body
-        assert await shown(owner, subscription_id) == before
+    owner = await operator(development)
+    subscription_id = await subscribed(owner)
+    before = await set_fault(owner, subscription_id, "drop", every=5)
+    reply = await owner.ask("PUT", f"subscriptions/{subscription_id}/fault", body)
+    assert (reply.status, reply.code) == (400, code), reply.body
+    assert await shown(owner, subscription_id) == before
 
 
 async def test_who_may_not_set_a_fault_and_where_there_is_none(database: Database) -> None:

@@ -14,6 +14,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Row, Transaction
 from refund_scene import paid, refund
 from service import Service, running
+from tables import each
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 
@@ -68,7 +69,7 @@ async def test_figures_of_a_day(database: Database) -> None:
         assert (await desk.did("GET", f"figures?live=false&day={day_before}"))["orders"] == 0
 
 
-@pytest.mark.parametrize(
+@each(
     "query",
     ["day=today", "day=2026-13-01", "day=2026-01-31T00:00:00Z", "day=0001-01-01", "day=1969-12-31", "day=", "live=1"],
 )

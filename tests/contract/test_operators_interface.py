@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, running
+from tables import each
 
 APPLICATION = {"name": "Shop", "redirect_uris": ["https://shop.example/callback"]}
 SELLER = {"email": "ana@shop.example", "name": "Ana", "country": "ARG", "currency": "ARS"}
@@ -83,8 +82,8 @@ async def test_changes_are_audited_without_secrets(database: Database) -> None:
         assert seller.body["password"] not in kept
 
 
-@pytest.mark.parametrize(
-    ("noun", "body", "detail"),
+@each(
+    "noun, body, detail",
     [
         ("applications", {**APPLICATION, "redirect_uris": []}, "'$.redirect_uris'"),
         ("applications", {**APPLICATION, "redirect_uris": ["http://shop.example/"]}, "'$.redirect_uris[0]'"),
@@ -100,13 +99,12 @@ async def test_changes_are_audited_without_secrets(database: Database) -> None:
     ],
 )
 async def test_invalid_body_returns_400_with_path(
-    database: Database, noun: str, body: dict[str, Any], detail: str
+    service: Service, noun: str, body: dict[str, Any], detail: str
 ) -> None:
     """The detail names the path of the invalid field."""
-    async with running(database) as service:
-        reply = await service.request("POST", f"/operator/v1/{noun}", body, token=await operator(service))
-        assert reply.status == 400
-        assert reply.details[0].startswith(detail), reply.details
+    reply = await service.request("POST", f"/operator/v1/{noun}", body, token=await operator(service))
+    assert reply.status == 400
+    assert reply.details[0].startswith(detail), reply.details
 
 
 async def test_pages_contain_every_row_once(database: Database) -> None:

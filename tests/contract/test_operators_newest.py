@@ -19,6 +19,7 @@ from paydesk.storage.database import Database, Row, Transaction
 from paydesk.webhooks import schedule
 from plain_rows import DELIVERY, EVENT, INQUIRY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from service import Service, running
+from tables import each
 
 
 async def deliver(database: Database, sellers: list[int], count: int) -> list[tuple[int, int, str, str]]:
@@ -156,7 +157,7 @@ async def test_events_are_listed_newest_first(database: Database, clock: Movable
         assert await ids(desk, "events?", 2) == made[::-1]
 
 
-@pytest.mark.parametrize("after", ["1", "1.2", "x.1.2", "1.x.y", "99999999999999999999.1.y", "1.2.%00", ""])
+@each("after", ["1", "1.2", "x.1.2", "1.x.y", "99999999999999999999.1.y", "1.2.%00", ""])
 async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after: str) -> None:
     """A cursor is the `next` of a page."""
     desk = await operator(service, "support")

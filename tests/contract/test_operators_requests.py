@@ -13,6 +13,7 @@ from paydesk.storage.database import Database
 from refund_scene import paid
 from reset_scene import resettable
 from service import Service, running
+from tables import each
 from waiting import until_found
 
 UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -191,8 +192,8 @@ async def test_filters_and_pages(database: Database) -> None:
         assert [*found, *page["data"]] == await listed(desk)
 
 
-@pytest.mark.parametrize(
-    ("query", "detail"),
+@each(
+    "query, detail",
     [
         ("status=abc", "'status' - must be a status such as 404, or one of 2xx, 4xx, 5xx, failed"),
         ("status=20", "'status' - must be"),
@@ -208,13 +209,11 @@ async def test_filters_and_pages(database: Database) -> None:
         ("after=%00", "'after'"),
     ],
 )
-async def test_malformed_filters_are_refused(database: Database, query: str, detail: str) -> None:
+async def test_malformed_filters_are_refused(service: Service, query: str, detail: str) -> None:
     """The error names the parameter."""
-    async with running(database, workers=False) as service:
-        desk = await operator(service)
-        reply = await desk.ask("GET", f"requests?{query}")
-        assert (reply.status, reply.code) == (400, "property_value")
-        assert detail in reply.details[0]
+    reply = await (await operator(service)).ask("GET", f"requests?{query}")
+    assert (reply.status, reply.code) == (400, "property_value")
+    assert detail in reply.details[0]
 
 
 @pytest.mark.on_postgres

@@ -13,7 +13,8 @@ from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from plain_rows import run
 from refund_scene import paid, refund
-from service import running
+from service import Service, running
+from tables import each
 
 REQUEST = """
 INSERT INTO recorded_requests (entry_id, request_id, method, path, operation, status, duration_us, replayed, error,
@@ -187,18 +188,13 @@ async def test_there_are_at_most_20_results(database: Database) -> None:
         assert len(await found(desk, "A-1")) == 20
 
 
-@pytest.mark.parametrize("query", ["", "?q=", "?q=%20", f"?q={'x' * 201}", "?q=a%00b", "?q=a%0Ab"])
-async def test_a_text_that_nothing_can_have_returns_400(database: Database, query: str) -> None:
+@each("query", ["", "?q=", "?q=%20", f"?q={'x' * 201}", "?q=a%00b", "?q=a%0Ab"])
+async def test_a_text_that_nothing_can_have_returns_400(service: Service, query: str) -> None:
     """An empty one, a long one, control characters."""
-    async with running(database, workers=False) as service:
-        desk = await operator(service, "support")
-        assert await desk.refused("GET", f"search{query}") == (400, "property_value")
+    assert await (await operator(service, "support")).refused("GET", f"search{query}") == (400, "property_value")
 
 
-@pytest.mark.parametrize(
-    "text", ["'", "%", "_", "!", "\\", "ORD", "ORD' OR 1=1", "😀", "x" * 200, "-1", "9" * 19, "\ud800"]
-)
-async def test_any_other_text_has_a_response(database: Database, text: str) -> None:
+@each("text", ["'", "%", "_", "!", "\\", "ORD", "ORD' OR 1=1", "😀", "x" * 200, "-1", "9" * 19, "\ud800"])
+async def test_any_other_text_has_a_response(service: Service, text: str) -> None:
     """Also one with characters of SQL."""
-    async with running(database, workers=False) as service:
-        assert isinstance(await found(await operator(service), text), list)
+    assert isinstance(await found(await operator(service), text), list)

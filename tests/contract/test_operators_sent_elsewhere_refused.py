@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,11 +16,19 @@ from operator_calls import audited, operator
 from paydesk.storage.database import Database
 from sent_elsewhere_scene import URL, Desk, desk
 from service import running
+from tables import each
 
 UNKNOWN = f"{uuid.UUID(int=1)}.{uuid.UUID(int=2)}"
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+async def one(database: Database) -> AsyncIterator[Desk]:
+    """A desk that nothing is sent from."""
+    async with desk(database) as made:
+        yield made
+
+
+@each(
     "url",
     [
         "",
@@ -38,28 +47,26 @@ UNKNOWN = f"{uuid.UUID(int=1)}.{uuid.UUID(int=2)}"
         f"http://127.0.0.1:9/{'x' * 3000}",
     ],
 )
-async def test_a_bad_url_is_refused_as_that_of_a_subscription(database: Database, url: str) -> None:
+async def test_a_bad_url_is_refused_as_that_of_a_subscription(one: Desk, url: str) -> None:
     """With the same details; nothing is sent, and nothing audited."""
-    async with desk(database) as one:
-        owner = await operator(one.service)
-        before = await one.state()
-        with connections() as made:
-            refused = await one.ask(url)
-        body = {"client_id": one.service.scene.application.application_id, "url": url}
-        expected = await owner.ask("POST", "subscriptions", body)
-        assert (refused.status, refused.code, refused.details) == (400, "property_value", expected.details)
-        assert refused.details[0].startswith("'$.url' - must ")
-        assert [address for address in made if not one.service.base_url.endswith(f":{address[1]}")] == []
-        assert await audited(one.service) == []
-        assert await one.state() == before
+    owner = await operator(one.service)
+    before = await one.state()
+    with connections() as made:
+        refused = await one.ask(url)
+    body = {"client_id": one.service.scene.application.application_id, "url": url}
+    expected = await owner.ask("POST", "subscriptions", body)
+    assert (refused.status, refused.code, refused.details) == (400, "property_value", expected.details)
+    assert refused.details[0].startswith("'$.url' - must ")
+    assert [address for address in made if not one.service.base_url.endswith(f":{address[1]}")] == []
+    assert await audited(one.service) == []
+    assert await one.state() == before
 
 
-@pytest.mark.parametrize("body", [{}, {"url": None}, {"url": 1}, {"url": URL, "secret": "x"}, []])
-async def test_the_body_has_only_a_url(database: Database, body: Any) -> None:
+@each("body", [{}, {"url": None}, {"url": 1}, {"url": URL, "secret": "x"}, []])
+async def test_the_body_has_only_a_url(one: Desk, body: Any) -> None:
     """Anything else is refused."""
-    async with desk(database) as one:
-        assert (await one.support.ask("POST", f"deliveries/{one.delivery_id}/send-to", body)).status == 400
-        assert await audited(one.service) == []
+    assert (await one.support.ask("POST", f"deliveries/{one.delivery_id}/send-to", body)).status == 400
+    assert await audited(one.service) == []
 
 
 async def test_an_address_that_is_not_public_is_reported(database: Database) -> None:

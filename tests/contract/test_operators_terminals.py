@@ -15,6 +15,7 @@ from accounts import other_seller
 from operator_calls import Operator, audited, operator
 from pairing_scene import pair
 from service import Service, Terminal, approved
+from tables import each
 
 
 @pytest.fixture
@@ -148,8 +149,8 @@ async def test_second_terminal_in_pdv_is_refused(service: Service, owner: Operat
     await owner.did("PATCH", f"terminals/{other.id}", to_pdv)
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
+@each(
+    "change, code",
     [
         ({}, "minimum_properties"),
         ({"tip_percentages": [10, 10]}, "property_value"),

@@ -18,6 +18,7 @@ from paydesk.storage.database import Database
 from retention_scene import sweep
 from sensitive_data import stored
 from service import Reply, Service, Terminal, order_body, running
+from tables import each
 from webhooks_scene import receiver, subscribe, until
 
 EMAIL = "ana.buyer@shop.example"
@@ -125,8 +126,8 @@ async def test_the_email_is_deleted_after_120_days(database: Database) -> None:
     assert EMAIL not in tables["idempotency_keys"], f"its keys are kept {KEYS_KEEP_DAYS} days"
 
 
-@pytest.mark.parametrize(
-    ("method", "config", "effective"),
+@each(
+    "method, config, effective",
     [
         ({"type": "debit_card"}, None, {"default_type": "debit_card"}),
         ({"type": "qr", "id": "pix"}, None, {"default_type": "qr"}),

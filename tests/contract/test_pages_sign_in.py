@@ -20,6 +20,7 @@ from paydesk.oauth.consent.passwords import hash_password, needs_rehash
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
+from tables import each
 
 SESSION, VISIT, BROWSER = "paydesk_session", "paydesk_visit", "paydesk_browser"
 HOUR_SECONDS = 3600
@@ -147,7 +148,7 @@ async def test_a_form_token_is_valid_for_its_purpose_only(service: Service) -> N
     assert await _is_signed_in(seller)
 
 
-@pytest.mark.parametrize(
+@each(
     "wanted",
     [
         "https://evil.example/",

@@ -16,6 +16,7 @@ from paydesk.core.secrets import digest
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import KEYS, Service, Terminal, approved, running
+from tables import each
 
 PAIRED = "NEWLAND_N950__N950-1"
 OTHER_KEYS = Keys(2, {2: b"o" * 32})
@@ -229,8 +230,8 @@ async def test_terminal_of_another_seller_must_be_deleted_there(service: Service
     assert (await owner.did("POST", path_of(codes), {"seller_id": service.seller_id}))["id"] == theirs
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "path"),
+@each(
+    "body, code, path",
     [
         ({}, "minimum_properties", "'$'"),
         ({"model": "N950"}, "required_properties", "'$.serial'"),

@@ -18,6 +18,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from print_scene import PATH, TEXT, action_body, in_base64, jpeg, png, print_on, report, status_of
 from service import KEYS, Reply, Service, order_body, running
+from tables import each
 
 OCCUPIED = (409, "already_queued_order_on_terminal")
 LIFETIME_MS = 900_000
@@ -89,7 +90,7 @@ BROKEN_RULES: tuple[tuple[dict[str, Any], str, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("change", "code", "detail"), BROKEN_RULES)
+@each("change, code, detail", BROKEN_RULES)
 async def test_an_invalid_field_is_refused_with_its_rule(
     service: Service, change: dict[str, Any], code: str, detail: str
 ) -> None:

@@ -10,6 +10,7 @@ from mercadopago.config.config import Config
 
 from accounts import other_seller, with_scope
 from service import Service
+from tables import each
 
 COUNTRIES = (
     ("BRA", "BR", "MLB"),
@@ -40,7 +41,7 @@ async def test_another_seller_gets_its_own(service: Service) -> None:
     assert reply.body["id"] == other.seller_id != service.seller_id
 
 
-@pytest.mark.parametrize(("stored", "country", "site"), COUNTRIES)
+@each("stored, country, site", COUNTRIES)
 async def test_the_country_has_two_letters_and_a_site(service: Service, stored: str, country: str, site: str) -> None:
     """Sellers are stored with three letters."""
     await service.scene.run("UPDATE sellers SET country = $2 WHERE seller_id = $1", service.seller_id, stored)

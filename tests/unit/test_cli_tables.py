@@ -47,7 +47,7 @@ def print_table(
     return out.getvalue(), err.getvalue()
 
 
-@pytest.mark.parametrize("noun", LISTS)
+@each("noun", LISTS)
 def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
     """There its columns are separated by tabs."""
     columns = LISTS[noun].columns

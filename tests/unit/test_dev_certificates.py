@@ -21,6 +21,7 @@ from conftest import skip_unless_ci
 from paydesk.dev import certificates
 from paydesk.dev.certificates import CERTIFICATE_FILE, KEY_FILE, VENDOR_HOSTS, Authority, find_or_create, user_folder
 from paydesk.node import StartRefused
+from tables import each
 
 DAY = dt.timedelta(days=1)
 
@@ -48,13 +49,13 @@ def verdict(authority: Authority, context: ssl.SSLContext, name: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", *VENDOR_HOSTS])
+@each("name", ["localhost", "127.0.0.1", "::1", *VENDOR_HOSTS])
 def test_the_certificate_is_valid_for_each_name(authority: Authority, tmp_path: Path, name: str) -> None:
     """This machine's names and addresses, and the vendor's hosts."""
     assert verdict(authority, authority.server_context(tmp_path), name) == ""
 
 
-@pytest.mark.parametrize("name", ["example.com", "mercadopago.com", "www.mercadopago.com", "192.168.1.1", "127.0.0.2"])
+@each("name", ["example.com", "mercadopago.com", "www.mercadopago.com", "192.168.1.1", "127.0.0.2"])
 def test_the_certificate_is_not_valid_for_other_names(authority: Authority, tmp_path: Path, name: str) -> None:
     """The client sees another name than it asked for."""
     assert "mismatch" in verdict(authority, authority.server_context(tmp_path), name)

@@ -10,6 +10,7 @@ import pytest
 
 from paydesk.core import keys
 from paydesk.core.keys import KeyMissing, Keys, KeysError
+from tables import each
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_the_file_keeps_its_owner_when_root_changes_it(file: Path) -> None:
     assert (file.stat().st_uid, file.stat().st_gid) == (12345, 12346)
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         "",
@@ -111,7 +112,7 @@ def test_a_missing_version_is_logged_once_a_minute() -> None:
 RANDOM = bytes.fromhex("6f1d0c2b9ae47f53d8811e60b7c3a9455e02f6d4133c8b7a90efd2517648ab0f")
 
 
-@pytest.mark.parametrize(
+@each(
     "weak",
     [
         bytes(32),

@@ -61,7 +61,7 @@ def test_every_move_is_announced_by_its_action() -> None:
     assert listed["order.action_required"] == {"check"}
 
 
-@pytest.mark.parametrize(("webhook", "detail"), EVERY_SAMPLE, ids=lambda one: getattr(one, "action", one))
+@each("webhook, detail", EVERY_SAMPLE, ids=lambda one: getattr(one, "action", one))
 def test_every_sample_satisfies_its_schema(document: Any, webhook: Webhook, detail: str | None) -> None:
     """Each detail of each action; under another action's schema it is invalid."""
     body = json.loads(samples.sample(webhook.action, now_ms=SENT_MS, status_detail=detail).body)
@@ -88,7 +88,7 @@ def _closed(schema: Any) -> Any:
     return {**closed, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else closed
 
 
-@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda webhook: webhook.action)
+@each("webhook", WEBHOOKS, ids=lambda webhook: webhook.action)
 def test_example_and_security(document: Any, webhook: Webhook) -> None:
     """The example is a sample, no credential is sent, and any 2xx is a success."""
     described = document["webhooks"][webhook.action]["post"]
@@ -97,8 +97,8 @@ def test_example_and_security(document: Any, webhook: Webhook) -> None:
     assert set(described["responses"]) == {"2XX", "default"}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@each(
+    "field, value",
     [("id", 7), ("user_id", 7), ("type", "mp-connect"), ("api_version", "v2"), ("date_created", "yesterday")],
 )
 def test_an_invalid_notification_does_not_satisfy_the_schema(document: Any, field: str, value: Any) -> None:

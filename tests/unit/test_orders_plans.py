@@ -6,12 +6,11 @@ import re
 from functools import partial
 from typing import Any
 
-import pytest
-
 from paydesk.operators.order_lists import Filters
 from paydesk.orders.status_labels import EXTENDED
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
+from tables import each
 
 BY_ID = ("sqlite_autoindex_orders_1", "order_id")
 CHOICES = {
@@ -38,7 +37,7 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each("name", CHOICES)
 async def test_list_of_orders_has_its_index(sqlite_url: str, name: str) -> None:
     """Both statements search with it, and none goes through the table or through all orders of a seller."""
     filters, (index, column) = CHOICES[name]

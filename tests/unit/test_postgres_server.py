@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from postgres_server import PostgresServer
+from tables import each
 
 SELLERS = """
 INSERT INTO sellers SELECT n, 'ana' || n, 'Ana', 'BRA', 'BRL', '', NULL, 1 FROM generate_series(1, 10000) AS n"""
@@ -38,7 +39,7 @@ async def _is_cut_off(left: asyncpg.Connection) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         "CREATE TABLE further (number int)",

@@ -23,6 +23,7 @@ from paydesk.payments.refund_store import END
 from paydesk.payments.refund_worker import JOB as REFUNDS
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks.store import CLAIM as CLAIM_DELIVERIES
+from tables import each
 
 SOURCES = Path(paydesk.__file__).parent
 ORDER, TERMINAL = conflict_keys.order("ORD1"), conflict_keys.terminal("A__1")
@@ -54,8 +55,8 @@ def test_the_guard_finds_changed_tables() -> None:
 
 
 @pytest.mark.on_postgres
-@pytest.mark.parametrize(
-    ("keys", "sql", "args", "report"),
+@each(
+    "keys, sql, args, report",
     [
         ([ORDER], LOCK, (1, "ORD1"), None),
         ([TERMINAL], LOCK, (1, "ORD1"), "locks orders"),

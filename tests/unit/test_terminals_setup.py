@@ -10,6 +10,7 @@ from paydesk.orders import status
 from paydesk.storage.database import Database
 from paydesk.terminals import handlers, store, stores
 from paydesk.terminals.bearer import DeviceBearers
+from tables import each
 
 DAY_MS = 86_400_000
 
@@ -61,8 +62,8 @@ async def test_list_pages_and_filters(desk: Desk) -> None:
     assert answered(await desk.handle(handlers.list_terminals, query=by_store))["paging"]["total"] == 4
 
 
-@pytest.mark.parametrize("name", ["limit", "offset", "store_id", "pos_id"])
-@pytest.mark.parametrize("text", ["-1", "x", "", "1.5", "²"])
+@each("name", ["limit", "offset", "store_id", "pos_id"])
+@each("text", ["-1", "x", "", "1.5", "²"])
 async def test_list_refuses_an_invalid_number(desk: Desk, name: str, text: str) -> None:
     """Anything but a non-negative integer is `property_value`."""
     assert refused(await desk.handle(handlers.list_terminals, query={name: text})) == "property_value"
@@ -177,7 +178,7 @@ async def test_a_replaced_device_token_is_accepted_for_results_for_7_days(desk: 
         await bearers.caller(token, START_MS + 7 * DAY_MS)
 
 
-@pytest.mark.parametrize("token", [None, "", "PDT-", "PDT-00-1", "TG-00-1", "PDT-" + "0" * 40 + "-1"])
+@each("token", [None, "", "PDT-", "PDT-00-1", "TG-00-1", "PDT-" + "0" * 40 + "-1"])
 async def test_an_unknown_device_token_returns_401(desk: Desk, token: str | None) -> None:
     """A missing, malformed or unknown token is `unauthorized`."""
     with pytest.raises(Refusal) as refusal:

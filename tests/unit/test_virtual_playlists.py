@@ -87,8 +87,8 @@ def test_file_has_playlists_by_name(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ("", "has no script"),
         ("lunch = [", "is not TOML"),

@@ -6,12 +6,11 @@ import re
 from functools import partial
 from typing import Any
 
-import pytest
-
 from paydesk.operators import deliveries, orders
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import backlog, replaying, resend_store
+from tables import each
 
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -38,7 +37,7 @@ SMALL = {"s", "chosen", "owners", "counted"}
 """Sellers, and what a subquery has found."""
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@each("name", STATEMENTS)
 async def test_statement_has_its_index(sqlite_url: str, name: str) -> None:
     """No step goes through a table, or through all that a seller has in it."""
     sql, args = STATEMENTS[name]
