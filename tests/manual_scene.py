@@ -17,6 +17,8 @@ from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.screen import Display, Screen
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
+from skipped_waits import skipped_waits
+from waiting import HANGS_SECONDS
 
 QUICK = Pace(backoff_seconds=(0.02, 0.05, 0.1), authorizing_seconds=0, reboot_seconds=0)
 LEDGER = "SELECT payment_id, amount_minor, outcome FROM simulator_payments ORDER BY created_ms"
@@ -56,24 +58,19 @@ class Counter:
         """Wait for the screen of that name."""
         return await self.until(lambda screen: screen.name == name)
 
-    async def until(self, is_met: Callable[[Screen], bool], seconds_max: float = 8) -> Screen:
+    async def until(self, is_met: Callable[[Screen], bool]) -> Screen:
         """Wait for a screen."""
         try:
-            async with asyncio.timeout(seconds_max):
+            async with asyncio.timeout(HANGS_SECONDS):
                 while not is_met(self.screen):
-                    await self.display.changed(self.display.revision, seconds_max)
+                    await self.display.changed(self.display.revision, HANGS_SECONDS)
         except TimeoutError:
             raise AssertionError(f"the terminal shows {self.screen}") from None
         return self.screen
 
-    async def ended(self, order_id: str, status: str, seconds_max: float = 8) -> dict[str, Any]:
+    async def ended(self, order_id: str, status: str) -> dict[str, Any]:
         """Wait until the order has the status; return its payment."""
-        try:
-            async with asyncio.timeout(seconds_max):
-                while (order := await self.service.get(order_id))["status"] != status:  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
-        except TimeoutError:
-            raise AssertionError(f"the order is {order}") from None
+        order = await self.service.until(order_id, status)
         payment: dict[str, Any] = order["transactions"]["payments"][0]
         return payment
 
@@ -93,7 +90,16 @@ async def counter(
     pace: Pace = QUICK,
     **options: Any,
 ) -> AsyncIterator[Counter]:
-    """Run a service with one virtual terminal, which has said hello."""
+    """Run a service with one virtual terminal, which has said hello; what it only waits for is skipped."""
+    with skipped_waits(database):
+        async with _opened(database, folder, script, tips=tips, pace=pace, **options) as opened:
+            yield opened
+
+
+@contextlib.asynccontextmanager
+async def _opened(
+    database: Database, folder: Path, script: str, *, tips: tuple[int, ...], pace: Pace, **options: Any
+) -> AsyncIterator[Counter]:
     async with running(database, development=True, **options) as service:
         terminal = await service.terminal()
         if tips:

@@ -19,6 +19,7 @@ from paydesk.sandbox.virtual import page_keys
 from paydesk.storage.database import Database
 from paydesk.web.live import Streams
 from service import KEYS, running
+from waiting import HANGS_SECONDS
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 HTMX = {"HX-Request": "true"}
@@ -79,7 +80,7 @@ class PageCounter(Counter):
         body = urllib.parse.urlencode({"key": self.key, **fields}).encode()
         return await self._send("POST", f"{self.path}{path}", body, {**FORM, **(headers or {})})
 
-    async def until_streams(self, count: int, seconds_max: float = 15) -> None:
+    async def until_streams(self, count: int, seconds_max: float = HANGS_SECONDS) -> None:
         """Wait until so many streams are open."""
         async with asyncio.timeout(seconds_max):
             while len(self.streams) != count:  # noqa: ASYNC110 - the service has no event for it
@@ -107,7 +108,7 @@ class Stream:
 
     answer: aiohttp.ClientResponse
 
-    async def message(self, seconds_max: float = 5) -> tuple[str, str]:
+    async def message(self, seconds_max: float = HANGS_SECONDS) -> tuple[str, str]:
         """Return the id and the data of the next message."""
         async with asyncio.timeout(seconds_max):
             while True:
@@ -117,7 +118,7 @@ class Stream:
                     identity = next(value for name, _, value in fields if name == "id")
                     return identity, "\n".join(value for name, _, value in fields if name == "data")
 
-    async def until(self, text: str, seconds_max: float = 5) -> tuple[str, str]:
+    async def until(self, text: str, seconds_max: float = HANGS_SECONDS) -> tuple[str, str]:
         """Return the first message with this text."""
         async with asyncio.timeout(seconds_max):
             while True:

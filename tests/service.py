@@ -38,7 +38,7 @@ from paydesk.terminals import stores
 from paydesk.terminals.schemas import OperatingMode
 from paydesk.workers import run_all
 from shared_objects import KEYS, Chosen, make_shared
-from waiting import until
+from waiting import HANGS_SECONDS, until
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,18 @@ class Service:
         assert reply.status == 200, reply
         order: dict[str, Any] = reply.body
         return order
+
+    async def until(self, order_id: str, *statuses: str) -> dict[str, Any]:
+        """Return the order once it has one of these statuses, or its payment one of these detailed statuses."""
+        deadline, pause = asyncio.get_running_loop().time() + HANGS_SECONDS, 0.005
+        while True:
+            order = await self.get(order_id)
+            (payment,) = order["transactions"]["payments"]
+            if {order["status"], payment["status_detail"]} & {*statuses}:
+                return order
+            assert asyncio.get_running_loop().time() < deadline, order
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.2)
 
     async def cancel(self, order_id: str, **options: Any) -> Reply:
         """Cancel the order."""

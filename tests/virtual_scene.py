@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -71,14 +70,9 @@ async def create(service: Service, *, token: str = "", **body: Any) -> Virtual:
     return Virtual(service, reply.body["id"], reply.body, token)
 
 
-async def ended(service: Service, order_id: str, status: str, seconds_max: float = 10) -> dict[str, Any]:
+async def ended(service: Service, order_id: str, status: str) -> dict[str, Any]:
     """Return the order once it has this status."""
-    async with asyncio.timeout(seconds_max):
-        while True:
-            order = await service.get(order_id)
-            if order["status"] == status:
-                return order
-            await asyncio.sleep(0.02)
+    return await service.until(order_id, status)
 
 
 @contextlib.asynccontextmanager

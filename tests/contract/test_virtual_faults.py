@@ -15,6 +15,8 @@ from manual_scene import QUICK, Counter, counter
 from paydesk.sandbox.terminals.actions import ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.storage.database import Database
+from skipped_waits import time_passes
+from waiting import until_found
 
 STEPS = ("present_card", "pin", "pin_entered", "authorizing", "remove_card")
 
@@ -36,8 +38,7 @@ async def _reach(desk: Counter, step: str) -> str:
         return order_id
     await desk.act("pin", digits="1234")
     if step == "authorizing":
-        while not await desk.ledger():  # noqa: ASYNC110 - the ledger has no event to wait for
-            await asyncio.sleep(0.01)
+        await until_found(desk.ledger)
     if step == "remove_card":
         await desk.shows("remove_card")
         await desk.ended(order_id, "processed")
@@ -52,7 +53,7 @@ async def _finish(desk: Counter, step: str) -> None:
 
 
 async def _is_charged_once(desk: Counter, order_id: str) -> None:
-    payment = await desk.ended(order_id, "processed", 15)
+    payment = await desk.ended(order_id, "processed")
     assert await desk.ledger() == [(payment["id"], 2490, "approved")]
     await is_consistent(desk.service)
 
@@ -70,7 +71,7 @@ async def test_power_cut_at_any_step(desk: Counter, step: str) -> None:
         await desk.act("power_off")
     with pytest.raises(ActionNotPossible):
         await desk.act("reboot")
-    await asyncio.sleep(0.05)
+    await time_passes(1)
     assert len(desk.display.messages) == sent
     screen = await desk.act("power_on")
     assert screen.name in ("idle", "amount", "present_card", "authorizing", "remove_card", "approved")
@@ -105,7 +106,7 @@ async def test_network_cut_at_any_step(desk: Counter, step: str) -> None:
     if step == "pin":
         shown = await desk.act("pin", digits="1234")
         assert shown.name == "authorizing"
-    await asyncio.sleep(0.05)
+    await time_passes(1)
     assert len(desk.display.messages) == sent
     await desk.act("go_online")
     await _is_charged_once(desk, order_id)
@@ -193,6 +194,6 @@ async def test_removed_while_it_restarts(desk: Counter) -> None:
     """It does not start again."""
     await desk.act("reboot")
     await desk.fleet.remove(desk.terminal.id)
-    await asyncio.sleep(0.05)
+    await time_passes(1)
     assert desk.fleet.terminals() == ()
     assert desk.fleet.connected == 0

@@ -41,15 +41,14 @@ STANDARD_UNEXPLAINED = "The body, webhook-id or webhook-timestamp is not the one
 
 
 def signed(
-    secret: Secret = ONE, body: bytes = BODY, *, seconds: int | None = None, data_id: str = "ord1", **changes: str
+    secret: Secret = ONE, body: bytes = BODY, *, seconds: int = NOW, data_id: str = "ord1", **changes: str
 ) -> dict[str, str]:
     """Return the headers of a notification, with `changes` (`_` for `-`); an empty value leaves a header out."""
-    moment = int(time.time()) if seconds is None else seconds
     headers = {
         "x-request-id": "r1",
         "x-retry": "0",
-        "x-signature": x_signature(secret, data_id=data_id, request_id="r1", seconds=moment),
-        **standard_headers([secret], message_id="n1", seconds=moment, body=body.decode()),
+        "x-signature": x_signature(secret, data_id=data_id, request_id="r1", seconds=seconds),
+        **standard_headers([secret], message_id="n1", seconds=seconds, body=body.decode()),
         **{name.replace("_", "-"): value for name, value in changes.items()},
     }
     return {name: value for name, value in headers.items() if value}
@@ -61,16 +60,15 @@ def signed(
 def test_each_signature_names_the_secret_that_made_it() -> None:
     """Of several valid ones."""
     for secret, name in ((ONE, "secret 1"), (OTHER, "primary secret 2")):
-        found = check(SECRETS, signed(secret), "ord1", BODY, time.time())
+        found = check(SECRETS, signed(secret), "ord1", BODY, NOW)
         assert (found.fault, found.x_signature.secret, found.standard.secret) == ("", name, name)
 
 
 def test_second_signature_of_an_overlap_is_valid() -> None:
     """`webhook-signature` has one of each secret, X-Signature that of the primary one."""
-    seconds = int(time.time())
-    both = standard_headers([OTHER, ONE], message_id="n1", seconds=seconds, body=BODY.decode())
-    assert not check(SECRETS[1:], {**signed(ONE), **both}, "ord1", BODY, seconds).fault
-    assert not check(SECRETS[:1], {**signed(OTHER), **both}, "ord1", BODY, seconds).fault
+    both = standard_headers([OTHER, ONE], message_id="n1", seconds=NOW, body=BODY.decode())
+    assert not check(SECRETS[1:], {**signed(ONE), **both}, "ord1", BODY, NOW).fault
+    assert not check(SECRETS[:1], {**signed(OTHER), **both}, "ord1", BODY, NOW).fault
 
 
 @pytest.mark.parametrize(
@@ -89,7 +87,7 @@ def test_second_signature_of_an_overlap_is_valid() -> None:
 )
 def test_each_check_has_its_own_reason(changes: dict[str, Any], x_fault: str, standard_fault: str) -> None:
     """A fault of one signature does not hide that the other is valid."""
-    found = check(SECRETS, signed(**changes), "ord1", BODY, time.time())
+    found = check(SECRETS, signed(**changes), "ord1", BODY, NOW)
     for one, fault in ((found.x_signature, x_fault), (found.standard, standard_fault)):
         assert bool(one.fault) == bool(fault), one
         assert one.fault.startswith(fault)
@@ -98,16 +96,16 @@ def test_each_check_has_its_own_reason(changes: dict[str, Any], x_fault: str, st
 
 def test_changed_body_is_seen_by_standard_webhooks_alone() -> None:
     """X-Signature does not cover the body."""
-    found = check(SECRETS, signed(), "ord1", BODY + b" ", time.time())
+    found = check(SECRETS, signed(), "ord1", BODY + b" ", NOW)
     assert (found.x_signature.fault, bool(found.standard.fault)) == ("", True)
 
 
 @pytest.mark.parametrize(("minutes", "when"), [(-6, "6 minutes old"), (7, "in the future"), (-525_600, "365 days old")])
 def test_old_time_is_distinguished_from_a_wrong_signature(minutes: int, when: str) -> None:
     """A matching signature keeps the name of its secret."""
-    seconds = int(time.time()) + minutes * 60
-    matching = check(SECRETS, signed(seconds=seconds), "ord1", BODY, time.time())
-    wrong = check(SECRETS, signed(Secret("whsec_" + "bm8h" * 8), seconds=seconds), "ord1", BODY, time.time())
+    seconds = NOW + minutes * 60
+    matching = check(SECRETS, signed(seconds=seconds), "ord1", BODY, NOW)
+    wrong = check(SECRETS, signed(Secret("whsec_" + "bm8h" * 8), seconds=seconds), "ord1", BODY, NOW)
     for one in (matching.x_signature, matching.standard):
         assert one.fault.startswith("The signature matches, but its time is ")
         assert when in one.fault
@@ -119,20 +117,20 @@ def test_old_time_is_distinguished_from_a_wrong_signature(minutes: int, when: st
 
 def test_usual_mistake_is_named() -> None:
     """As `paydesk webhooks verify` does."""
-    found = check(SECRETS, signed(data_id="ORD1"), "ord1", BODY, time.time())
+    found = check(SECRETS, signed(data_id="ORD1"), "ord1", BODY, NOW)
     assert found.x_signature.fault == "data.id was signed in upper case: it must be signed as in the query."
 
 
 def test_without_a_subscription_there_is_no_secret() -> None:
     """Which is the reason of both checks."""
-    found = check((), signed(), "ord1", BODY, time.time())
+    found = check((), signed(), "ord1", BODY, NOW)
     assert (found.x_signature.fault, found.standard.fault) == (NO_SECRET, NO_SECRET)
 
 
 @pytest.mark.parametrize("data_id", ["ORD1", "ord2", "", "\0", "\ud800", "x" * 100_000])
 def test_another_data_id_is_not_valid(data_id: str) -> None:
     """In another case too; of any size it is stored."""
-    found = check(SECRETS, signed(), data_id.encode(errors="replace").decode(), BODY, time.time())
+    found = check(SECRETS, signed(), data_id.encode(errors="replace").decode(), BODY, NOW)
     assert found.x_signature.fault
     assert not found.standard.fault
     stored = inbox.entry_of({}, BODY, received_ms=1, checks=msgspec.structs.replace(found, data_id=data_id))
@@ -144,7 +142,7 @@ def test_another_data_id_is_not_valid(data_id: str) -> None:
 
 def shown(headers: Mapping[str, str], body: bytes = BODY) -> ShownNotification:
     """Return the notification as the page shows it."""
-    checks = check(SECRETS, headers, "ord1", body, time.time())
+    checks = check(SECRETS, headers, "ord1", body, NOW)
     return ShownNotification.of(inbox.entry_of(headers, body, received_ms=NOW * 1000, checks=checks))
 
 
@@ -210,7 +208,7 @@ def test_secrets_of_unsigned_notifications_are_masked_in_filters_too() -> None:
     """Action, order and data.id are values of an unknown sender."""
     secret = "whsec_" + "a" * 40
     body = json.dumps({"action": secret, "data": {"id": f"{'4111111111111111 ' * 50}"}}).encode()
-    checks = check(SECRETS, {}, secret, body, time.time())
+    checks = check(SECRETS, {}, secret, body, NOW)
     entry = inbox.entry_of({}, body, received_ms=1, checks=checks)
     stored = f"{entry.action} {entry.order_id} {entry.checks} {entry.body}"
     assert "a" * 10 not in stored
@@ -232,7 +230,7 @@ class Inbox:
         """Send a notification; return the order's id."""
         order_id = order_id or f"ORD{counted.number():026}"
         body = json.dumps({"action": action, "data": {"id": order_id, "status": "processed"}}).encode()
-        headers = signed(self.secret, body, data_id=order_id.lower())
+        headers = signed(self.secret, body, data_id=order_id.lower(), seconds=int(time.time()))
         if not valid:
             headers["x-request-id"] = "another"
         headers["content-type"] = "application/json"

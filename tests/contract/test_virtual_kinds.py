@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.storage.database import Database
 from paydesk.terminals.schemas import Kind
 from service import Service, running
+from skipped_waits import skipped_waits
+from waiting import until_found
 
 FINAL = ("processed", "failed", "canceled")
 
@@ -22,8 +23,9 @@ FINAL = ("processed", "failed", "canceled")
 @pytest.fixture
 async def service(database: Database) -> AsyncIterator[Service]:
     """A running service with its workers, and without the operations of development."""
-    async with running(database) as service:
-        yield service
+    with skipped_waits(database):
+        async with running(database) as service:
+            yield service
 
 
 @pytest.fixture
@@ -40,12 +42,7 @@ async def _played(service: Service, fleet: Fleet, script: str, kind: Kind, **fie
     terminal = await service_terminal(service, tips=(5, 10), kind=kind)
     await fleet.add(terminal.id, terminal.token, script, kind=kind)
     order_id = (await service.create(terminal, **fields)).body["id"]
-    async with asyncio.timeout(15):
-        while True:
-            order = await service.get(order_id)
-            if order["status"] in FINAL:
-                return order
-            await asyncio.sleep(0.02)
+    return await service.until(order_id, *FINAL)
 
 
 async def test_the_service_authorizes_for_the_terminal(service: Service, fleet: Fleet, tmp_path: Path) -> None:
@@ -53,9 +50,8 @@ async def test_the_service_authorizes_for_the_terminal(service: Service, fleet: 
     order = await _played(service, fleet, "approve:0s", "service")
     assert order["status"] == "processed"
     assert await rows(service, "SELECT tip_minor FROM lease_authorizations") == [(0,)]
-    async with asyncio.timeout(5):
-        while await rows(service, "SELECT verdict, answer_status FROM results") != [("finished", 200)]:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    results = await until_found(lambda: rows(service, "SELECT verdict, answer_status FROM results"))
+    assert results == [("finished", 200)]
     (path,) = (tmp_path / "terminals").glob("*.json")
     journal = journals.read(path)
     assert journal is not None
@@ -66,17 +62,18 @@ async def test_the_service_authorizes_for_the_terminal(service: Service, fleet: 
 @pytest.mark.parametrize("kind", ["service", "terminal"])
 async def test_a_decline_or_a_tip(database: Database, tmp_path: Path, kind: Kind) -> None:
     """Of both kinds; one that asks the acquirer itself needs the simulated one of development."""
-    async with running(database, development=True) as service:
-        fleet = Fleet(service.base_url, tmp_path / "fleet")
-        await fleet.start()
-        declined = await _played(service, fleet, "decline:card_disabled:0s", kind)
-        paid = await _played(service, fleet, "approve:tip=10:0s", kind, amount="24.91")
-        await fleet.stop()
-        assert declined["transactions"]["payments"][0]["status_detail"] == "card_disabled"
-        (payment,) = paid["transactions"]["payments"]
-        assert (payment["paid_amount"], payment["tip_amount"]) == ("27.41", "2.50")
-        assert sorted(row[1:3] for row in await ledger(service)) == [(2490, "declined"), (2741, "approved")]
-        await is_consistent(service)
+    with skipped_waits(database):
+        async with running(database, development=True) as service:
+            fleet = Fleet(service.base_url, tmp_path / "fleet")
+            await fleet.start()
+            declined = await _played(service, fleet, "decline:card_disabled:0s", kind)
+            paid = await _played(service, fleet, "approve:tip=10:0s", kind, amount="24.91")
+            await fleet.stop()
+            assert declined["transactions"]["payments"][0]["status_detail"] == "card_disabled"
+            (payment,) = paid["transactions"]["payments"]
+            assert (payment["paid_amount"], payment["tip_amount"]) == ("27.41", "2.50")
+            assert sorted(row[1:3] for row in await ledger(service)) == [(2490, "declined"), (2741, "approved")]
+            await is_consistent(service)
 
 
 @pytest.mark.on_postgres

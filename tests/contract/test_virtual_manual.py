@@ -17,6 +17,8 @@ from paydesk.sandbox.terminals import panel, screens
 from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database
+from skipped_waits import time_passes
+from waiting import until, until_found
 
 ALLOWED = {"X-Allow-Cancelable-Status": "at_terminal"}
 PRINTING: dict[str, Any] = {"point": {"print_on_terminal": "seller_ticket"}}
@@ -440,7 +442,7 @@ async def test_the_pin_is_nowhere(desk: Counter, tmp_path: Path, capfd: pytest.C
     await desk.order()
     await desk.act("insert", card="slow")
     await desk.act("pin", digits="908172")
-    await asyncio.sleep(0.1)
+    await until_found(desk.ledger)
     (path,) = (tmp_path / "terminals").glob("*.json")
     assert "908172" not in path.read_text()
     assert "908172" not in repr(desk.screen) + repr(list(desk.display.messages))
@@ -494,14 +496,14 @@ async def test_a_person_takes_over_too_late(database: Database, tmp_path: Path) 
         lock = handheld.terminal._lock
         await lock.acquire()
         tap = asyncio.create_task(desk.act("tap", card="visa_approved"))
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(lock._waiters))
         cut = asyncio.create_task(desk.act("power_off"))
         await asyncio.sleep(0)
         lock.release()
         assert (await cut).name == "off"
         with pytest.raises(ActionNotPossible):
             await tap
-        await asyncio.sleep(0.3)
+        await time_passes(0.3)
         assert await desk.ledger() == []
         assert (await desk.service.get(order_id))["status"] == "at_terminal"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import structlog
 
 from authorize_scene import rows
+from moved_time import advance
 from page_counter import HTMX, PageCounter, page_counter
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.virtual import page_keys
@@ -20,6 +20,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.web import live
 from service import KEYS
+from waiting import HANGS_SECONDS
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none';"
@@ -328,14 +329,13 @@ async def test_the_stream_sends_the_parts_that_changed(counter: PageCounter) -> 
     async with counter.stream(Last_Event_ID=state) as stream:
         assert stream.answer.headers["content-type"] == "text/event-stream"
         assert stream.answer.headers["cache-control"] == "no-store"
-        with pytest.raises(TimeoutError):
-            await stream.message(0.5)
         counter.display.exchanged("a message", sent=True)
         identity, data = await stream.message()
         assert re.findall(r'hx-target="#(\w+)"', data) == ["messages"]
     async with counter.stream(Last_Event_ID=identity) as stream:
-        with pytest.raises(TimeoutError):
-            await stream.message(0.5)
+        counter.display.exchanged("another message", sent=True)
+        identity, data = await stream.message()
+        assert re.findall(r'hx-target="#(\w+)"', data) == ["messages"]
     await counter.act("power_off")
     async with counter.stream(Last_Event_ID=identity) as stream:
         _, data = await stream.message()
@@ -350,23 +350,21 @@ async def test_a_stream_with_an_unknown_state_sends_everything(counter: PageCoun
             assert len(re.findall(r'hx-target="#(\w+)"', (await stream.message())[1])) == 11
 
 
-async def test_the_stream_sends_at_most_four_messages_a_second(counter: PageCounter) -> None:
+async def test_the_stream_sends_at_most_four_messages_a_second(
+    counter: PageCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Changes in between arrive together."""
+    assert live.SPACING_SECONDS == 1 / 4
+    monkeypatch.setattr(live, "SPACING_SECONDS", 100.0)  # So that only a move of time ends it.
     async with counter.stream() as stream:
         await stream.message()
-
-        async def change() -> None:
-            for number in range(100):
-                counter.display.exchanged(f"number {number}", sent=True)
-                await asyncio.sleep(0.01)
-
-        begun = time.monotonic()
-        changing = asyncio.create_task(change())
-        received = 0
-        while "number 99" not in (await stream.message())[1]:
-            received += 1
-        await changing
-        assert 1 <= received <= 2 + (time.monotonic() - begun) / live.SPACING_SECONDS
+        for number in range(10):
+            counter.display.exchanged(f"number {number}", sent=True)
+            advance(9)
+            await counter.get()
+        advance(10)
+        _, data = await stream.message()
+        assert all(f"number {number}" in data for number in range(10))
 
 
 async def test_a_quiet_stream_sends_comments(counter: PageCounter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,10 +405,13 @@ async def test_the_stream_ends_with_the_terminal(counter: PageCounter) -> None:
     assert (await counter.post("/actions", action="power_off")).status == 404
 
 
-async def test_the_stream_ends_when_the_node_stops(database: Database, tmp_path: Path) -> None:
-    """Within a second, so that it does not delay the end of the service."""
+async def test_the_stream_ends_when_the_node_stops(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By itself, not with the next comment, so that it does not delay the end of the service."""
+    monkeypatch.setattr(live, "COMMENT_SECONDS", 3_600.0)
     async with page_counter(database, tmp_path) as counter, counter.stream() as stream:
         await stream.message()
         database.signals.stop()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(HANGS_SECONDS):
             await stream.answer.read()

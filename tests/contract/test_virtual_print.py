@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from paydesk.invariants import check
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from print_scene import PATH, TEXT, action_body, in_base64, png, print_on, status_of
+from waiting import until_found
 
 SLOW = replace(QUICK, printing_seconds=0.3)
 
@@ -27,11 +27,12 @@ async def desk(database: Database, tmp_path: Path) -> AsyncIterator[Counter]:
 
 async def printed(desk: Counter, action_id: str, number: int) -> None:
     """Wait until the paper with this number has come out and the action has ended as processed."""
-    while desk.display.paper is None or desk.display.paper.number < number:
-        assert await desk.display.changed(desk.display.revision, 5)
-    async with asyncio.timeout(5):
-        while await status_of(desk.service, action_id) != "processed":  # noqa: ASYNC110 - the service gives no sign
-            await asyncio.sleep(0.02)
+    await desk.until(lambda _: desk.display.paper is not None and desk.display.paper.number >= number)
+
+    async def is_processed() -> bool:
+        return await status_of(desk.service, action_id) == "processed"
+
+    await until_found(is_processed)
 
 
 @pytest.mark.on_postgres

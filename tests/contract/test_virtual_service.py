@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
+from skipped_waits import skipped_waits, time_passes
+from waiting import until
 
 
 @pytest.fixture
@@ -27,8 +28,9 @@ def clock() -> MovableClock:
 @pytest.fixture
 async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
     """A running service with its workers."""
-    async with running(database, clock=clock, development=True) as service:
-        yield service
+    with skipped_waits(database):
+        async with running(database, clock=clock, development=True) as service:
+            yield service
 
 
 @pytest.fixture
@@ -53,19 +55,10 @@ async def _create(service: Service, terminal: Terminal, **fields: Any) -> str:
     return order_id
 
 
-async def _until(service: Service, order_id: str, status: str, seconds_max: float = 5) -> dict[str, Any]:
-    async with asyncio.timeout(seconds_max):
-        while True:
-            order = await service.get(order_id)
-            if order["status"] == status:
-                return order
-            await asyncio.sleep(0.02)
-
-
 async def test_approved_order_is_processed(service: Service, fleet: Fleet) -> None:
     """With the payment method, card and amount that the terminal reported."""
     terminal = await _terminal(service, fleet, "approve:0s")
-    order = await _until(service, await _create(service, terminal, amount="24.90"), "processed")
+    order = await service.until(await _create(service, terminal, amount="24.90"), "processed")
     (payment,) = order["transactions"]["payments"]
     assert (payment["status_detail"], payment["paid_amount"]) == ("accredited", "24.90")
     assert payment["card"] == {"first_digits": "423564", "last_digits": "5682", "entry_mode": "contactless"}
@@ -76,20 +69,20 @@ async def test_terminal_is_free_after_each_order(service: Service, fleet: Fleet)
     """The next order can be created once the last one is processed."""
     terminal = await _terminal(service, fleet, "approve:0s")
     for number in range(1, 6):
-        await _until(service, await _create(service, terminal, amount=f"{number}"), "processed")
+        await service.until(await _create(service, terminal, amount=f"{number}"), "processed")
 
 
 async def test_declined_order_fails(service: Service, fleet: Fleet) -> None:
     """With the detail of the script."""
     terminal = await _terminal(service, fleet, "decline:insufficient_amount:0s")
-    order = await _until(service, await _create(service, terminal), "failed")
+    order = await service.until(await _create(service, terminal), "failed")
     assert order["transactions"]["payments"][0]["status_detail"] == "insufficient_amount"
 
 
 async def test_order_canceled_on_the_terminal(service: Service, fleet: Fleet) -> None:
     """The buyer pressed the red key."""
     terminal = await _terminal(service, fleet, "cancel:0s")
-    order = await _until(service, await _create(service, terminal), "canceled")
+    order = await service.until(await _create(service, terminal), "canceled")
     assert order["transactions"]["payments"][0]["status_detail"] == "canceled_on_terminal"
 
 
@@ -97,33 +90,33 @@ async def test_order_at_the_terminal_can_be_canceled(service: Service, fleet: Fl
     """The terminal releases it and processes the next one."""
     terminal = await _terminal(service, fleet, "hold")
     order_id = await _create(service, terminal)
-    await _until(service, order_id, "at_terminal")
+    await service.until(order_id, "at_terminal")
     reply = await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
     assert reply.status == 202
-    order = await _until(service, order_id, "canceled")
+    order = await service.until(order_id, "canceled")
     assert order["transactions"]["payments"][0]["status_detail"] == "canceled_by_api"
     await fleet.set_script(terminal.id, "approve:0s")
-    await _until(service, await _create(service, terminal), "processed")
+    await service.until(await _create(service, terminal), "processed")
 
 
 async def test_order_at_the_terminal_expires(service: Service, fleet: Fleet, clock: MovableClock) -> None:
     """It is canceled, and the terminal processes the next one."""
     terminal = await _terminal(service, fleet, "hold")
     order_id = await _create(service, terminal, expiration_time="PT30S")
-    await _until(service, order_id, "at_terminal")
+    await service.until(order_id, "at_terminal")
     clock.advance(31_000)
     service.database.signals.notify(["clock", "expiry"])
-    order = await _until(service, order_id, "canceled")
+    order = await service.until(order_id, "canceled")
     assert order["status_detail"] == "expired"
     await fleet.set_script(terminal.id, "approve:0s")
-    await _until(service, await _create(service, terminal), "processed")
+    await service.until(await _create(service, terminal), "processed")
 
 
 async def test_unacknowledged_order_stays_created(service: Service, fleet: Fleet) -> None:
     """The terminal polls but never acknowledges."""
     terminal = await _terminal(service, fleet, "ignore")
     order_id = await _create(service, terminal)
-    await asyncio.sleep(0.2)
+    await time_passes(10)
     assert (await service.get(order_id))["status"] == "created"
 
 
@@ -131,7 +124,7 @@ async def test_permit_is_checked_by_a_frozen_clock(service: Service, fleet: Flee
     """The machine's clock is an hour ahead of the service's."""
     terminal = await _terminal(service, fleet, "approve:0s")
     clock.frozen_ms = clock.now_ms() - 3_600_000
-    await _until(service, await _create(service, terminal), "processed")
+    await service.until(await _create(service, terminal), "processed")
 
 
 @pytest.mark.parametrize("point", ["acknowledged", "result"])
@@ -142,14 +135,12 @@ async def test_restarted_terminal_finishes_its_order(
     terminal = await _terminal(service, fleet, "approve:1.5s" if point == "result" else "hold")
     order_id = await _create(service, terminal)
     path = journals.path_of(tmp_path / "terminals", terminal.id)
-    async with asyncio.timeout(5):
-        while not _has_reached(path, point):  # noqa: ASYNC110  # a file has no event to wait for
-            await asyncio.sleep(0.01)
+    await until(lambda: _has_reached(path, point))
     await fleet.stop()
     again = Fleet(service.base_url, tmp_path / "terminals")
     await again.start()
     await again.add(terminal.id, terminal.token, "approve:0s")
-    await _until(service, order_id, "processed")
+    await service.until(order_id, "processed")
     await again.stop()
 
 
@@ -165,13 +156,11 @@ async def test_restart_during_the_authorization_charges_once(
         await fleet.start()
         await fleet.add(terminal.id, terminal.token, "approve:0s")
         order_id = await _create(service, terminal)
-        async with asyncio.timeout(5):
-            while not _has_reached(path, "presented"):  # noqa: ASYNC110  # a file has no event to wait for
-                await asyncio.sleep(0.01)
+        await until(lambda: _has_reached(path, "presented"))
         await fleet.stop()
         again = Fleet(service.base_url, tmp_path / "terminals")
         await again.start()
-        order = await _until(service, order_id, "processed", 15)
+        order = await service.until(order_id, "processed")
         await again.stop()
         (payment,) = order["transactions"]["payments"]
         sql = "SELECT COUNT(*), MAX(reference_id) FROM simulator_payments WHERE seller_id = $1"
@@ -195,9 +184,7 @@ async def test_unknown_outcome_is_in_the_ledger(service: Service, fleet: Fleet, 
     """The terminal reports no outcome, and the order waits for an inquiry."""
     terminal = await _terminal(service, fleet, script)
     order_id = await _create(service, terminal)
-    async with asyncio.timeout(5):
-        while (await service.get(order_id))["status_detail"] in ("created", "at_terminal"):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await service.until(order_id, "check_on_terminal", "processed")
     sql = "SELECT outcome, terminal_id FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
     row = await service.database.read(lambda tx: tx.one(sql, service.seller_id, f"PAY{order_id[3:]}"))
     assert row is not None
@@ -207,7 +194,7 @@ async def test_unknown_outcome_is_in_the_ledger(service: Service, fleet: Fleet, 
 async def test_order_has_the_reference_and_code_of_the_ledger(service: Service, fleet: Fleet) -> None:
     """Reference, authorization code."""
     terminal = await _terminal(service, fleet, "approve:0s")
-    order = await _until(service, await _create(service, terminal), "processed")
+    order = await service.until(await _create(service, terminal), "processed")
     (payment,) = order["transactions"]["payments"]
     sql = "SELECT reference_id, authorization_code FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
     row = await service.database.read(lambda tx: tx.one(sql, service.seller_id, payment["id"]))
