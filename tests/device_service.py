@@ -6,7 +6,6 @@ Its answers follow the terminal protocol, independently of the service's code.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,9 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from paydesk.core import runtime
 from paydesk.core.clock import rfc3339
+from waiting import HANGS_SECONDS
 
 Fault = int | dict[str, Any] | str
 """A status (nothing is processed), a 409 with this body, `hang` (neither processed nor answered), `lost` (processed,
@@ -83,13 +84,13 @@ class DeviceService:
 
     async def until_received(self, name: str, times: int = 1) -> JsonObject:
         """Wait for the given number of calls and return the last body."""
-        async with asyncio.timeout(5), self._changed:
+        async with asyncio.timeout(HANGS_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.received(name)) >= times)
         return self.received(name)[times - 1]
 
     async def until_state(self, lease: Lease, state: str) -> None:
         """Wait until the lease is in this state."""
-        async with asyncio.timeout(5), self._changed:
+        async with asyncio.timeout(HANGS_SECONDS), self._changed:
             await self._changed.wait_for(lambda: lease.state == state)
 
     @asynccontextmanager
@@ -215,7 +216,7 @@ class DeviceService:
         return web.json_response({"outcome": "unknown"} if digits in SILENT else answer)
 
     def _now(self, later_seconds: float = 0) -> str:
-        return rfc3339(int((time.time() - self.behind_seconds + later_seconds) * 1000))
+        return rfc3339(int(runtime.wall_ns() // 1_000_000 + (later_seconds - self.behind_seconds) * 1000))
 
     async def _cancel_result(self, request: web.Request) -> web.Response:
         body = await request.json()

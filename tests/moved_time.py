@@ -26,6 +26,11 @@ def advance(seconds: float) -> None:
         call()
 
 
+def moved_seconds() -> float:
+    """Return what tests have moved time by so far."""
+    return _ahead_ns / 1_000_000_000
+
+
 def _monotonic_ns() -> int:
     return time.monotonic_ns() + _ahead_ns
 

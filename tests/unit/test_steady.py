@@ -49,16 +49,6 @@ LEFT: dict[str, int] = {
     "unit/test_project_make.py": 1,
     "unit/test_webhooks_diagnosis.py": 1,
     "unit/test_webhooks_feed.py": 2,
-    "workers/test_request_recording.py": 1,
-    "workers/test_virtual_flaky.py": 2,
-    "workers/test_virtual_fleet.py": 1,
-    "workers/test_virtual_terminal.py": 1,
-    "workers/test_webhooks_connections.py": 1,
-    "workers/test_webhooks_delivery.py": 3,
-    "workers/test_webhooks_disturbed.py": 2,
-    "workers/test_webhooks_recovery.py": 1,
-    "workers/test_webhooks_rotation.py": 1,
-    "workers/test_workers_supervision.py": 3,
 }
 """The places in each file. A new one is a defect: wait for an event, see CONTRIBUTING.md."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from faulty_database import FaultyDatabase
+from moved_time import advance
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.worker import WorkerContext
@@ -23,6 +24,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database, Unavailable
 from recording_database import RecordingDatabase
 from shared_objects import KEYS
+from waiting import until_found
 
 SCOPE = {"type": "http", "method": "GET", "path": "/v1/orders", "query_string": b"", "headers": []}
 
@@ -102,13 +104,11 @@ async def test_the_worker_writes_soon_and_ends_at_once(
     working = asyncio.create_task(request_recording.run(context, stop))
     await asyncio.sleep(0)
     note(context)
-    async with asyncio.timeout(10):
-        while not await count(database):  # noqa: ASYNC110 - nothing signals a written request
-            await asyncio.sleep(0.005)
+    await until_found(lambda: count(database))
     note(context, 2)
     stop.set()
     context.database.signals.stop()
-    await asyncio.wait_for(working, 5)
+    await working
     assert await count(database) == 3
     context.database.signals.stopping = False
 
@@ -117,10 +117,12 @@ async def test_without_a_recorder_the_worker_waits_for_the_end(database: Databas
     """As in commands that run workers without requests."""
     stop = asyncio.Event()
     working = asyncio.create_task(request_recording.run(replace(context_of(database), recorder=None), stop))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
+    advance(3_600)
+    assert await count(database) == 0
     assert not working.done()
     stop.set()
-    await asyncio.wait_for(working, 5)
+    await working
 
 
 async def test_old_requests_are_deleted(database: Database) -> None:

@@ -15,6 +15,8 @@ from paydesk.sandbox.terminals.client import Reply
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
 from paydesk.sandbox.terminals.pace import Pace
+from skipped_waits import skipped_waits
+from waiting import HANGS_SECONDS, until
 
 QUICK = Pace(poll_seconds=1, backoff_seconds=(0.01, 0.02))
 CALLS = ("ack", "card_requested", "card_presented", "authorizing", "acquirer", "result")
@@ -31,8 +33,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def service() -> AsyncIterator[DeviceService]:
     """The service that the terminals connect to."""
     service = DeviceService()
-    async with service.serve() as service.base_url:
-        yield service
+    with skipped_waits():
+        async with service.serve() as service.base_url:
+            yield service
 
 
 class Wire:
@@ -68,8 +71,7 @@ async def _once(request: str, answer: str = "") -> tuple[Wire, Counter[str], byt
         received = None
     else:
         received = reply.raw
-    await asyncio.sleep(0.1)
-    await network.close()
+    await until(lambda: not network._under_way)
     return wire, counts, received
 
 
@@ -107,7 +109,7 @@ async def test_reordered_request_arrives_after_a_later_one() -> None:
         await network.exchange(lambda: wire.send("first"))
     network.probability = 0
     await network.exchange(lambda: wire.send("second"))
-    await asyncio.sleep(0.1)
+    await until(lambda: not network._under_way)
     assert (wire.arrived, counts) == (["second", "first"], {"reordered": 1})
 
 
@@ -133,7 +135,7 @@ def test_same_seed_draws_the_same_faults() -> None:
 async def _paid(service: DeviceService, lease_id: str) -> Lease:
     """Offer the order until it is paid, as the service does as long as it is not acknowledged."""
     lease = service.offer(lease_id)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS_SECONDS):
         while lease.state != "processed":
             await asyncio.sleep(0.05)
             if not lease.results:
@@ -161,9 +163,7 @@ async def test_script_can_become_flaky_and_steady_again(service: DeviceService) 
     await fleet.start()
     await fleet.add("T__1", "PDT-1", "approve:0s")
     await fleet.set_script("T__1", "flaky:0.9:approve:0s")
-    async with asyncio.timeout(5):
-        while not fleet.counts:  # noqa: ASYNC110 - the network gives no sign
-            await asyncio.sleep(0.01)
+    await until(lambda: bool(fleet.counts))
     await fleet.set_script("T__1", "approve:0s")
     await _paid(service, "L1")
     before = sum(fleet.counts[fault] for fault in REQUEST_FAULTS)
@@ -204,9 +204,7 @@ async def test_terminal_restarted_at_any_step_ends_its_order(
     await fleet.reboot("T__1")
     if lease.state == "created":
         service.offer("L1")
-    async with asyncio.timeout(5):
-        while lease.state in ("created", "at_terminal"):  # noqa: ASYNC110 - any of its ends
-            await asyncio.sleep(0.01)
+    await until(lambda: lease.state not in ("created", "at_terminal"))
     await service.until_state(service.offer("L2"), "processed")
     await fleet.stop()
     assert len(service.charges) == (2 if lease.state == "processed" else 1)

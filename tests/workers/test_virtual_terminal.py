@@ -9,14 +9,19 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
 
 from device_service import DeviceService, Fault, Lease
+from free_port import free_port
+from moved_time import moved_seconds
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals.client import DeviceClient
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
+from skipped_waits import skipped_waits
+from waiting import until
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))
 
@@ -40,10 +45,11 @@ class Bench:
         return self.terminal
 
     async def stop(self) -> None:
-        """Stop it within a second."""
+        """Stop it, which waits for nothing: there is no time to skip."""
+        before = moved_seconds()
         if self.terminal is not None:
-            async with asyncio.timeout(1):
-                await self.terminal.stop()
+            await self.terminal.stop()
+        assert moved_seconds() - before < 1
 
     def entries(self) -> list[Entry]:
         """Return the entries in the journal on the disk."""
@@ -53,9 +59,7 @@ class Bench:
 
     async def until_empty(self) -> None:
         """Wait until the journal is empty."""
-        async with asyncio.timeout(5):
-            while self.entries():  # noqa: ASYNC110  # a file has no event to wait for
-                await asyncio.sleep(0.005)
+        await until(lambda: not self.entries())
 
 
 @pytest.fixture
@@ -67,10 +71,11 @@ async def service() -> DeviceService:
 @pytest.fixture
 async def bench(service: DeviceService, tmp_path: Path) -> AsyncIterator[Bench]:
     """A terminal of the service, stopped at the end."""
-    async with service.serve() as base_url, aiohttp.ClientSession() as http:
-        bench = Bench(service, base_url, tmp_path, http)
-        yield bench
-        await bench.stop()
+    with skipped_waits():
+        async with service.serve() as base_url, aiohttp.ClientSession() as http:
+            bench = Bench(service, base_url, tmp_path, http)
+            yield bench
+            await bench.stop()
 
 
 def _only(lease: Lease) -> dict[str, Any]:
@@ -484,14 +489,14 @@ async def test_refused_token_stops_the_terminal_after_its_results(bench: Bench, 
     assert service.received("next") == []
 
 
-async def test_terminal_connects_once_the_service_is_reachable(
-    service: DeviceService, tmp_path: Path, unused_tcp_port: int
-) -> None:
+async def test_terminal_connects_once_the_service_is_reachable(service: DeviceService, tmp_path: Path) -> None:
     """A terminal that starts before the service retries its hello."""
+    port = free_port()
     async with aiohttp.ClientSession() as http:
-        bench = Bench(service, f"http://127.0.0.1:{unused_tcp_port}", tmp_path, http)
-        terminal = await bench.start()
-        await asyncio.sleep(0.03)
-        async with service.serve(unused_tcp_port), asyncio.timeout(2):
+        bench = Bench(service, f"http://127.0.0.1:{port}", tmp_path, http)
+        with structlog.testing.capture_logs() as logged:
+            terminal = await bench.start()
+            await until(lambda: "service_unavailable" in [line["event"] for line in logged])
+        async with service.serve(port):
             await terminal.settled.wait()
             await bench.stop()

@@ -11,8 +11,11 @@ import pytest
 from yarl import URL
 
 import webhooks_scene as scene
+from moved_time import advance
+from paydesk.core import runtime
 from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
+from paydesk.webhooks import sending
 from paydesk.webhooks.addresses import CheckedResolver
 from paydesk.webhooks.sending import Sender
 
@@ -103,7 +106,7 @@ async def test_a_kept_connection_serves_no_other_host() -> None:
 
 async def test_a_name_that_moves_to_a_private_address_gets_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """DNS rebinding: a kept connection stays with the address that was checked, and the next one is checked again."""
-    monkeypatch.setattr("paydesk.webhooks.sending.KEEP_ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr("aiohttp.connector.monotonic", runtime.monotonic)
     names = Names("127.0.0.1")
     async with serving(closes_at=0) as (server, url):
         resolver = CheckedResolver(loopback_allowed=True, lookup=names.lookup)
@@ -112,7 +115,7 @@ async def test_a_name_that_moves_to_a_private_address_gets_nothing_there(monkeyp
             assert (await sender.send(target, {}, b"body")).delivered
             names.address = "169.254.169.254"
             assert (await sender.send(target, {}, b"body")).delivered
-            await asyncio.sleep(0.3)
+            advance(sending.KEEP_ALIVE_SECONDS + 1)
             moved = await sender.send(target, {}, b"body")
     assert moved.refused is not None
     assert str(moved.refused.address) == "169.254.169.254"

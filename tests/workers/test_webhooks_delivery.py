@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +15,7 @@ from mercadopago.webhook import WebhookSignatureValidator
 from standardwebhooks import Webhook
 
 import webhooks_scene as scene
+from moved_time import advance
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
@@ -50,7 +50,7 @@ async def test_official_clients_accept_the_signatures(database: Database, clock:
     assert dict(got.url.query) == {"shop": "7", "data.id": order.lower(), "type": "order"}
     assert got.headers["User-Agent"].startswith("Paydesk/")
     assert got.headers["Content-Type"] == "application/json"
-    assert scene.validity(secret, got, time.time()) == (True, True)
+    assert scene.validity(secret, got, clock.now_ms() / 1000) == (True, True)
 
 
 async def test_every_attempt_sends_the_same_bytes(database: Database, clock: MovableClock) -> None:
@@ -267,21 +267,26 @@ async def test_no_answer_in_time_is_a_failure(database: Database, clock: Movable
     async def trickle(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
-        await asyncio.sleep(30)
+        began.set()
+        await asyncio.Event().wait()
         return response
 
+    began = asyncio.Event()
     async with (
         scene.receiver(trickle) as receiver,
-        scene.worker(database, clock, webhook_timeout_seconds=1) as worker,
+        scene.worker(database, clock, webhook_timeout_seconds=20) as worker,
     ):
         await scene.subscribe(database, receiver.url)
         order = scene.order_id()
         await scene.announce(database, clock.now_ms(), order)
-        await scene.step(worker)
+        delivering = asyncio.create_task(scene.step(worker))
+        await began.wait()
+        advance(20)
+        await delivering
         (delivery,) = await scene.deliveries(database, order)
         (attempt,) = await scene.attempts(database, delivery.delivery_id)
     assert delivery.status == "pending"
-    assert attempt.error == "no complete answer within 1 s"
+    assert attempt.error == "no complete answer within 20 s"
 
 
 @pytest.mark.parametrize("url", ["https://10.1.2.3/hooks", "https://[fd00::1]/hooks", "https://rebound.example/hooks"])
@@ -443,7 +448,7 @@ async def test_stop_releases_claims(database: Database, clock: MovableClock, mon
     monkeypatch.setattr("paydesk.jobs.STOP_SECONDS_MAX", 0.05)
 
     async def hang(_: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
         return web.Response()
 
     async with scene.receiver(hang) as receiver, scene.worker(database, clock) as worker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 import structlog
@@ -14,6 +13,7 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import Worker, WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Unavailable
+from waiting import until
 
 
 @pytest.fixture
@@ -36,16 +36,17 @@ async def test_restarts_what_failed(context: WorkerContext) -> None:
 
 async def test_others_go_on(context: WorkerContext) -> None:
     """A worker that fails does not take the others with it."""
-    stop = asyncio.Event()
+    stop, failures = asyncio.Event(), list[str]()
 
     async def fail(_: WorkerContext, __: asyncio.Event) -> None:
+        failures.append("a defect")
         raise ValueError("a defect")
 
     async def work(_: WorkerContext, stop: asyncio.Event) -> None:
-        await asyncio.sleep(0.05)
+        await until(lambda: len(failures) == 2)
         stop.set()
 
-    await asyncio.wait_for(workers.run_all(context, stop, (Worker("bad", fail), Worker("good", work))), 5)
+    await workers.run_all(context, stop, (Worker("bad", fail), Worker("good", work)))
 
 
 async def test_stops_the_stubborn(context: WorkerContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,27 +54,26 @@ async def test_stops_the_stubborn(context: WorkerContext, monkeypatch: pytest.Mo
     monkeypatch.setattr(workers, "STOP_SECONDS_MAX", 0.1)
     stop, ended = asyncio.Event(), asyncio.Event()
 
-    async def run(_: WorkerContext, __: asyncio.Event) -> None:
+    async def run(_: WorkerContext, stop: asyncio.Event) -> None:
+        stop.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    asyncio.get_running_loop().call_later(0.05, stop.set)
     await workers.run_all(context, stop, (Worker("stubborn", run),))
     assert ended.is_set()
 
 
 @pytest.mark.on_postgres
-async def test_stops_all_at_once(context: WorkerContext) -> None:
-    """All workers of the table end soon after the stop."""
-    stop = asyncio.Event()
+async def test_stops_all_at_once(context: WorkerContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All workers of the table end by themselves after the stop: none has to be canceled."""
+    monkeypatch.setattr(workers, "STOP_SECONDS_MAX", None)
+    stop, signals = asyncio.Event(), context.database.signals
     running = asyncio.create_task(workers.run_all(context, stop))
-    await asyncio.sleep(0.1)
-    started = time.monotonic()
+    await until(lambda: {"clock", "money", "deliveries", "resends"} <= {*signals.waited_on()})
     stop.set()
     await running
-    assert time.monotonic() - started < workers.STOP_SECONDS_MAX
 
 
 async def test_a_rival_is_no_failure(context: WorkerContext) -> None:
