@@ -20,7 +20,7 @@ from paydesk.orders.order import Order
 from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 
-ROUNDS = short_and_long(16, 48)
+ROUNDS = short_and_long(8, 48)
 FAILED = status.FAILED["processing_error"]
 
 

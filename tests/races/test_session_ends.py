@@ -20,8 +20,9 @@ from page_scene import Browser, authorization, session_of
 from paydesk.invariants import check
 from paydesk.storage.database import Database
 from service import Service
+from waiting import until
 
-ROUNDS, AT_ONCE = 8, 4
+ROUNDS, AT_ONCE = 6, 4
 STANDING = "SELECT count(*) FROM authorizations WHERE seller_id = $1 AND withdrawn_ms IS NULL"
 OPEN = "SELECT count(*) FROM seller_sessions WHERE seller_id = $1 AND ended_ms IS NULL"
 
@@ -40,57 +41,55 @@ async def signed_in(service: Service) -> Browser:
     return Browser(service, cookies={"paydesk_session": await session_of(service)})
 
 
-async def agree(seller: Browser) -> int:
-    """Agree repeatedly, a few at once, until the session has ended; return the number of consents."""
-    # The answer to a form that came too late takes the cookie away, and the others are still to be sent with it.
-    cookies = dict(seller.cookies)
+class Agreeing:
+    """Consents of a seller, a few at once, again and again until the session has ended; `given`: how many so far."""
 
-    async def some() -> int:
-        given = 0
+    def __init__(self, seller: Browser) -> None:
+        self.given = 0
+        self._service = seller.service
+        # The answer to a form that came too late takes the cookie away, and the others are still to be sent with it.
+        self._cookies = dict(seller.cookies)
+        self.ended = asyncio.gather(*(self._agree() for _ in range(AT_ONCE)))
+
+    async def _agree(self) -> None:
         while True:
-            browser = Browser(seller.service, cookies=dict(cookies))
-            asked = (await browser.get(authorization(seller.service))).forms[-1]
+            browser = Browser(self._service, cookies=dict(self._cookies))
+            asked = (await browser.get(authorization(self._service))).forms[-1]
             if asked.action != "/authorization":
-                return given
+                return
             answer = await browser.submit(asked, decision="agree")
             if answer.status != 303:
                 assert answer.forms[0].action == "/sign-in"
-                return given
-            given += 1
-
-    return sum(await asyncio.gather(*(some() for _ in range(AT_ONCE))))
+                return
+            self.given += 1
 
 
 async def test_no_consent_is_given_after_all_sessions_ended(nodes: Nodes) -> None:
     """On any node, consents given before the response count, and there are none after it."""
     here, there = nodes
-    given = 0
     for number in range(ROUNDS):
         seller, elsewhere = await signed_in(here), await signed_in(there)
         form = (await seller.get("/applications")).form("/sign-out")
-        agreeing = asyncio.create_task(agree(elsewhere))
-        await asyncio.sleep(0.05 + number / 500)
+        agreeing = Agreeing(elsewhere)
+        await until(lambda: agreeing.given >= number)  # noqa: B023 - called in this round
         assert (await seller.submit(form, everywhere="yes")).status == 303
         standing = await here.scene.value(STANDING, here.seller_id)
         assert (await elsewhere.get("/applications")).form("/sign-in")
-        given += await agreeing
+        await agreeing.ended
         assert await here.scene.value(STANDING, here.seller_id) == standing
-    assert given, "none was given before the end: nothing was tried"
 
 
 async def test_no_authorization_is_left_when_everything_is_withdrawn(nodes: Nodes) -> None:
     """Neither an existing nor a concurrent one, and each withdrawal was notified."""
     here, there = nodes
     owner = await operator(here)
-    given = 0
     for number in range(ROUNDS):
-        agreeing = asyncio.create_task(agree(await signed_in(there)))
-        await asyncio.sleep(number / 50)
+        agreeing = Agreeing(await signed_in(there))
+        await until(lambda: agreeing.given >= number)  # noqa: B023 - called in this round
         ended = await owner.did("POST", f"sellers/{here.seller_id}/password", {"withdraw_all": True})
-        given += await agreeing
+        await agreeing.ended
         assert ended["authorizations"] == 0
         assert await here.scene.value(STANDING, here.seller_id) == 0
-    assert given, "none was given before the end: nothing was tried"
     assert await check.check(here.database, here.clock.now_ms()) == []
 
 

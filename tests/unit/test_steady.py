@@ -37,8 +37,6 @@ LEFT: dict[str, int] = {
     "races/test_lost_answers.py": 1,
     "races/test_nodes_notify.py": 2,
     "races/test_print_races.py": 1,
-    "races/test_promises_refunds.py": 2,
-    "races/test_promises_unknown.py": 1,
     "races/test_reset_races.py": 3,
     "races/test_security_events_races.py": 1,
     "races/test_storage_batches.py": 1,
