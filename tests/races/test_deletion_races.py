@@ -89,6 +89,8 @@ async def test_seller_cannot_agree_while_the_application_is_being_deleted(servic
     form, application_id = await seller.consent(), service.scene.application.application_id
     await service.scene.run("DELETE FROM authorizations")
     submitted = seller.submit(form, decision="agree")
-    agreed = await while_it_is_committed(service, lambda tx: applications.delete(tx, application_id), submitted)
+    agreed = await while_it_is_committed(
+        service.database, lambda tx: applications.delete(tx, application_id), submitted
+    )
     assert (agreed.status, agreed.code) == (409, "application_changed"), agreed.text
     assert await service.scene.value("SELECT COUNT(*) FROM authorizations") == 0

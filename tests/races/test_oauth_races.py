@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
+from test_operators_races import while_it_is_committed
 
 from oauth_scene import SECOND_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
@@ -14,13 +14,11 @@ from paydesk.core.secrets import digest
 from paydesk.oauth import store, tokens
 from paydesk.oauth.bearer import Bearers
 from paydesk.operation import Answer
-from paydesk.storage.database import Database, Transaction, Work
+from paydesk.storage.database import Database, Transaction
 
 pytestmark = pytest.mark.usefixtures("batching")
 
 MANY = 64
-
-SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 
 
 @pytest.fixture
@@ -42,29 +40,6 @@ async def revoke(scene: Scene, refresh_token: str) -> None:
     await scene.database.write(work)
 
 
-async def while_it_is_committed(scene: Scene, work: Work[Any], refresh: dict[str, Any]) -> Answer | Refusal:
-    """What a refresh answers that began before `work` was committed and had to wait for it.
-
-    On SQLite the two are one after the other anyway.
-    """
-
-    async def slow(tx: Transaction) -> None:
-        await work(tx)
-        if scene.database.name == "postgres":
-            await tx.one("SELECT pg_sleep(0.5)")
-
-    async def asleep() -> bool:
-        return bool(await scene.value(SLEEPERS))
-
-    committing = asyncio.create_task(scene.database.write(slow))
-    await asyncio.sleep(0)
-    while scene.database.name == "postgres" and not await asleep():
-        assert not committing.done()
-    outcome = await scene.call(refresh)
-    await committing
-    return outcome
-
-
 async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Scene) -> None:
     """The UPDATE that claims the successor checks again when it gets the lock of the family."""
     refresh_token = (await scene.tokens())["refresh_token"]
@@ -72,9 +47,9 @@ async def test_a_refresh_that_waits_for_a_revocation_has_no_successor(scene: Sce
     assert token is not None
     family = token.family
     outcome = await while_it_is_committed(
-        scene,
+        scene.database,
         lambda tx: store.revoke_family(tx, family.seller_id, family.family_id, scene.clock.now_ms(), "by the test"),
-        scene.refresh(refresh_token),
+        scene.call(scene.refresh(refresh_token)),
     )
     assert isinstance(outcome, Refusal)
     assert outcome.reason == "refresh token revoked: by the test"
@@ -88,7 +63,9 @@ async def test_a_refresh_that_waits_for_another_nodes_refusal_is_refused(scene: 
     assert token is not None
     family = token.family
     outcome = await while_it_is_committed(
-        scene, lambda tx: store.expire_family(tx, family, 1, scene.clock.now_ms()), scene.refresh(refresh_token)
+        scene.database,
+        lambda tx: store.expire_family(tx, family, 1, scene.clock.now_ms()),
+        scene.call(scene.refresh(refresh_token)),
     )
     assert isinstance(outcome, Refusal)
     assert outcome.reason == "refresh token expired"

@@ -67,7 +67,7 @@ async def test_link_is_used_once_also_at_the_same_instant(service: Service) -> N
         assert await links.use(tx, token, now_ms) is not None
 
     later = service.database.write(lambda tx: links.use(tx, token, now_ms))
-    assert await while_it_is_committed(service, use, later) is None
+    assert await while_it_is_committed(service.database, use, later) is None
 
 
 async def _begin(service: Service, operator_id: str, password_hash: str) -> bool:
@@ -96,7 +96,7 @@ async def test_no_session_of_the_old_password_is_left(service: Service) -> None:
         await store.set_password(tx, person.operator_id, NEW_HASH)
         await sessions.end_all(tx, person.operator_id, 1)
 
-    assert not await while_it_is_committed(service, change, _begin(service, person.operator_id, old))
+    assert not await while_it_is_committed(service.database, change, _begin(service, person.operator_id, old))
     assert await service.scene.value(OPEN, person.operator_id) == 0
     assert await _begin(service, person.operator_id, NEW_HASH)
 
@@ -110,7 +110,7 @@ async def test_no_session_of_a_revoked_operator_is_left(service: Service) -> Non
         await store.revoke(tx, person.operator_id, now_ms)
         await sessions.end_all(tx, person.operator_id, now_ms)
 
-    assert not await while_it_is_committed(service, revoke, _begin(service, person.operator_id, ""))
+    assert not await while_it_is_committed(service.database, revoke, _begin(service, person.operator_id, ""))
     assert await service.scene.value(OPEN, person.operator_id) == 0
 
 

@@ -12,32 +12,46 @@ from operator_calls import Operator, operator
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
 from paydesk.operators.applications import VALID_SECRETS_MAX
-from paydesk.storage.database import Transaction, Work
+from paydesk.storage.database import Database, Transaction, Work
 from service import Service
+from waiting import until, until_found
 
 T = TypeVar("T")
 
 APPLICATION = {"name": "Shop", "redirect_uris": ["https://shop.example/callback"]}
 SELLER = {"name": "Ana", "country": "ARG", "currency": "ARS", "password": "long enough for this"}
-SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+LOCKED_OUT = """SELECT count(*) FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event <> 'advisory'"""
 
 
-async def while_it_is_committed(service: Service, work: Work[Any], request: Awaitable[T]) -> T:
-    """Return the response to a request that arrives while `work` is about to commit; on SQLite it waits anyway."""
-    is_postgres = service.database.name == "postgres"
+async def while_it_is_committed(database: Database, work: Work[Any], request: Awaitable[T], *, waiting: int = 1) -> T:
+    """Return the response to a request that arrives while `work` is about to commit; on SQLite it waits anyway.
 
-    async def slow(tx: Transaction) -> None:
+    On PostgreSQL the commit follows once `waiting` units of work wait for its locks, or the request is answered.
+    """
+    is_postgres, has_locks, may_commit = database.name == "postgres", False, False
+
+    async def held(tx: Transaction) -> None:
+        nonlocal has_locks
         await work(tx)
-        if is_postgres:
-            await tx.one("SELECT pg_sleep(2)")
+        has_locks = True
+        while is_postgres and not may_commit:
+            await tx.one("SELECT pg_sleep(0.005)")
 
-    committing = asyncio.create_task(service.database.write(slow))
+    committing = asyncio.create_task(database.write(held))
     await asyncio.sleep(0)
-    while is_postgres and not await service.scene.value(SLEEPERS):
-        assert not committing.done()
-    outcome = await request
+    await until(lambda: not is_postgres or has_locks or committing.done())
+    asked = asyncio.ensure_future(request)
+
+    async def is_locked_out() -> bool:
+        row = await database.read(lambda tx: tx.one(LOCKED_OUT))
+        return asked.done() or (row is not None and row[0] >= waiting)
+
+    if is_postgres:
+        await until_found(is_locked_out)
+    may_commit = True
     await committing
-    return outcome
+    return await asked
 
 
 async def together(*requests: Awaitable[T]) -> list[T]:
@@ -71,7 +85,7 @@ async def test_change_does_not_undo_a_concurrent_one(service: Service, owner: Op
         )
 
     request = owner.did("PATCH", f"applications/{number}", {"scopes": "read"})
-    changed = await while_it_is_committed(service, rename, request)
+    changed = await while_it_is_committed(service.database, rename, request)
     assert (changed["name"], changed["scopes"]) == ("Renamed", "read")
 
 
@@ -86,7 +100,7 @@ async def test_too_many_concurrent_secrets_are_refused(service: Service, owner: 
         await applications.lock(tx, number)
         await applications.add_secret(tx, number, now_ms)
 
-    refused = await while_it_is_committed(service, add, owner.refused("POST", f"{path}/secrets"))
+    refused = await while_it_is_committed(service.database, add, owner.refused("POST", f"{path}/secrets"))
     assert refused == (409, "too_many_secrets")
     assert len((await owner.did("GET", path))["secrets"]) == VALID_SECRETS_MAX
 
@@ -108,10 +122,10 @@ async def test_email_that_another_transaction_is_about_to_take_is_refused(
         if rival == "changed"
         else owner.refused("POST", "sellers", {**SELLER, **change})
     )
-    assert await while_it_is_committed(service, move, request) == (409, "email_taken")
+    assert await while_it_is_committed(service.database, move, request) == (409, "email_taken")
 
     async def leave(tx: Transaction) -> None:
         assert await sellers.change(tx, ana["user_id"], email="left@a.example", name="Ana")
 
-    moved = await while_it_is_committed(service, leave, owner.did("PATCH", path, change))
+    moved = await while_it_is_committed(service.database, leave, owner.did("PATCH", path, change))
     assert moved["email"] == "wanted@a.example"

@@ -65,7 +65,8 @@ async def test_code_that_another_transaction_approves_is_used(service: Service, 
             owner.refused("DELETE", path),
         ]
     )
-    assert await while_it_is_committed(service, approve, requests) == [(404, "pairing_not_found")] * 2
+    replies = await while_it_is_committed(service.database, approve, requests)
+    assert replies == [(404, "pairing_not_found")] * 2
 
 
 async def test_terminal_is_paired_with_one_seller(service: Service, owner: Operator) -> None:
@@ -97,7 +98,7 @@ async def test_token_about_to_be_revoked_begins_no_session(service: Service) -> 
         assert await store.lock(tx, service.seller_id, terminal_id)
         await store.mint_token(tx, service.seller_id, terminal_id, service.clock.now_ms())
 
-    reply = await while_it_is_committed(service, revoke, device.post("/hello", hello))
+    reply = await while_it_is_committed(service.database, revoke, device.post("/hello", hello))
     assert (reply.status, reply.code) == (401, "unauthorized")
     assert await service.scene.value("SELECT session FROM terminals") == 1
 
@@ -118,7 +119,11 @@ async def test_terminal_with_an_order_about_to_be_created_is_not_deleted(service
             owner.refused("PATCH", path, {"operating_mode": "STANDALONE"}),
         ]
     )
-    assert await while_it_is_committed(service, create, requests) == [(409, "in_use"), (409, "terminal_busy")]
+    replies = await while_it_is_committed(service.database, create, requests, waiting=2)
+    assert replies == [
+        (409, "in_use"),
+        (409, "terminal_busy"),
+    ]
 
 
 async def test_operator_sets_a_mode_in_the_order_of_locks(database: Database) -> None:
@@ -161,7 +166,7 @@ async def test_terminal_about_to_change_its_seller_is_not_moved(service: Service
         )
 
     request = owner.ask("PATCH", f"terminals/{terminal.id}", {"pos_id": pos["pos_id"]})
-    reply = await while_it_is_committed(service, sell, request)
+    reply = await while_it_is_committed(service.database, sell, request)
     assert reply.status == 404, reply.body
 
 
@@ -173,7 +178,7 @@ async def test_terminal_about_to_be_deleted_takes_no_order(service: Service) -> 
         assert await store.lock(tx, service.seller_id, terminal.id)
         await registry.delete(tx, service.seller_id, terminal.id, service.clock.now_ms())
 
-    reply = await while_it_is_committed(service, delete, service.create(terminal))
+    reply = await while_it_is_committed(service.database, delete, service.create(terminal))
     unknown = await service.create(terminal)
     assert (reply.status, reply.code) == (unknown.status, unknown.code)
     assert reply.status in (403, 404)
@@ -205,7 +210,8 @@ async def test_pos_about_to_get_a_terminal_is_not_deleted(service: Service, owne
         assert made is not None
 
     request = owner.refused("DELETE", f"pos/{pos['pos_id']}")
-    assert await while_it_is_committed(service, create, request) == (409, "in_use")
+    replies = await while_it_is_committed(service.database, create, request)
+    assert replies == (409, "in_use")
 
 
 async def test_pos_about_to_be_deleted_gets_no_terminal(service: Service, owner: Operator) -> None:
@@ -224,7 +230,8 @@ async def test_pos_about_to_be_deleted_gets_no_terminal(service: Service, owner:
             owner.refused("PATCH", f"terminals/{terminal.id}", there),
         ]
     )
-    assert await while_it_is_committed(service, delete, requests) == [(404, "pos_not_found")] * 2
+    replies = await while_it_is_committed(service.database, delete, requests, waiting=2)
+    assert replies == [(404, "pos_not_found")] * 2
 
 
 async def test_store_and_its_new_pos_exclude_each_other(service: Service, owner: Operator) -> None:
@@ -237,7 +244,11 @@ async def test_store_and_its_new_pos_exclude_each_other(service: Service, owner:
     async def create(tx: Transaction) -> None:
         assert await stores.create_pos(tx, seller_id, first, "T1", "T1", now_ms)
 
-    assert await while_it_is_committed(service, create, owner.refused("DELETE", f"stores/{first}")) == (409, "in_use")
+    replies = await while_it_is_committed(service.database, create, owner.refused("DELETE", f"stores/{first}"))
+    assert replies == (
+        409,
+        "in_use",
+    )
 
     async def delete(tx: Transaction) -> None:
         assert await stores.lock_store(tx, seller_id, second)
@@ -245,7 +256,8 @@ async def test_store_and_its_new_pos_exclude_each_other(service: Service, owner:
 
     body = {"seller_id": seller_id, "store_id": second, "external_pos_id": "T2"}
     request = owner.refused("POST", "pos", body)
-    assert await while_it_is_committed(service, delete, request) == (404, "store_not_found")
+    replies = await while_it_is_committed(service.database, delete, request)
+    assert replies == (404, "store_not_found")
 
 
 async def test_external_id_that_another_transaction_is_about_to_take_is_refused(
@@ -268,7 +280,10 @@ async def test_external_id_that_another_transaction_is_about_to_take_is_refused(
             owner.refused("POST", "pos", {**body, **wanted}),
         ]
     )
-    assert await while_it_is_committed(service, rename, requests) == [(409, "external_pos_id_taken")] * 2
+    assert (
+        await while_it_is_committed(service.database, rename, requests, waiting=2)
+        == [(409, "external_pos_id_taken")] * 2
+    )
 
 
 async def test_many_pairings_at_once_are_bounded(database: Database) -> None:

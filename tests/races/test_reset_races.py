@@ -113,6 +113,6 @@ async def test_reset_waits_for_a_transaction_under_way(one: Resettable) -> None:
     async def work(tx: Transaction) -> None:
         await tx.run("INSERT INTO payment_references (seller_id, live, reference_id, order_id) VALUES (1, 0, 'r', 'o')")
 
-    reply = await while_it_is_committed(one.service, work, one.reset())
+    reply = await while_it_is_committed(one.service.database, work, one.reset())
     assert reply.status == 204
     assert (await one.counts("payment_references"))["payment_references"] == 0
