@@ -42,6 +42,9 @@ from postgres_server import PostgresServer
 from unread_clocks import watch_clocks
 
 if TYPE_CHECKING:
+    from device_scene import Desk
+    from oauth_scene import Scene
+    from operator_calls import Operator
     from service import Service
 
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
@@ -272,3 +275,37 @@ async def service(database: Database) -> AsyncIterator[Service]:
 
     async with running(database) as service:
         yield service
+
+
+@pytest.fixture
+async def owner(service: Service) -> Operator:
+    """An operator of the service, of role `owner`."""
+    from operator_calls import operator
+
+    return await operator(service)
+
+
+@pytest.fixture
+async def scene(database: Database) -> Scene:
+    """One application that acts for one seller."""
+    from oauth_scene import make_scene
+
+    return await make_scene(database)
+
+
+@pytest.fixture
+async def desk(database: Database) -> Desk:
+    """A desk with a terminal."""
+    from device_scene import open_desk
+
+    return await open_desk(database)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a running `paydesk dev`, shared by the tests of a module."""
+    import dev_thread
+
+    path = tmp_path_factory.mktemp("dev")
+    with dev_thread.dev(path):
+        yield path

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 from paydesk.commands import operators
 from paydesk.commands.failure import WrongUsage
@@ -20,14 +18,6 @@ from paydesk.storage.database import Row
 from paydesk_process import credentials, request
 
 URI = "https://shop.example/callback"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 def answer(*arguments: str, folder: Path, **variables: str) -> Any:
@@ -371,21 +361,3 @@ def test_wrong_usage_exits_2(tmp_path: Path) -> None:
         ended = command(*arguments, folder=tmp_path, **variables)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments
         assert message in ended.stderr
-
-
-HELP = (
-    *(f"apps {verb}" for verb in ("create", "list", "show", "change", "suspend", "resume", "delete")),
-    *(f"apps secrets {verb}" for verb in ("add", "list", "remove")),
-    *(f"sellers {verb}" for verb in ("create", "list", "show", "change", "password", "suspend", "resume", "delete")),
-    *(f"operators {verb}" for verb in ("create", "list", "show", "change", "revoke", "delete")),
-    *(f"orders {verb}" for verb in ("list", "search", "get")),
-)
-
-
-def test_help_has_examples(tmp_path: Path) -> None:
-    """Every command has an example and --json in its help."""
-    for line in HELP:
-        printed = command(*line.split(), "--help", folder=tmp_path)
-        assert printed.returncode == 0, line
-        assert f"paydesk {line}" in printed.stdout.partition("Examples")[2], line
-        assert "--json" in printed.stdout, line

@@ -57,12 +57,6 @@ def test_wrong_usage_exits_2(options: tuple[str, ...], message: str, tmp_path: P
     assert message in ended.stderr
 
 
-def test_help_has_examples(tmp_path: Path) -> None:
-    """As every command."""
-    printed = command_here(*CONFORMANCE, "--help", folder=tmp_path)
-    assert "paydesk terminals conformance --virtual" in printed.stdout.partition("Examples")[2]
-
-
 def test_prints_what_held_and_exits_0(tmp_path: Path) -> None:
     """Tab-separated where it is not a terminal; the progress is on standard error, the log in its file."""
     options = (*FREE, "--virtual", "--only", "payment", "--log", "kit.log")

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 @pytest.fixture(scope="module")

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-import dev_thread
 from command_line import command
 from paydesk.webhooks.faults import KINDS, Fault
 from paydesk_process import credentials
 from tables import each
 
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 def fault(*arguments: str, folder: Path) -> Any:

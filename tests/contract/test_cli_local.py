@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import command
 from paydesk import __version__
+from paydesk.cli import tree
 from tables import each
 
+WITHOUT_JSON = {"dev", "serve", "openapi"}
 
-@each(
-    "arguments",
-    [(), ("dev",), ("serve",), ("pay",), ("apps", "create"), ("terminals", "create"), ("keys", "add"), ("doctor",)],
-    ids=" ".join,
-)
-def test_help_has_examples(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """Every command has an example in its help."""
-    printed = command(*arguments, "--help", folder=tmp_path)
+
+def commands(group: Any, line: str = "") -> Iterator[str]:
+    """Yield all commands of `paydesk`."""
+    for name, one in group.commands.items():
+        yield from commands(one, f"{line}{name} ") if hasattr(one, "commands") else (f"{line}{name}",)
+
+
+@each("line", commands(tree()))
+def test_help_of_every_command_has_examples(line: str, tmp_path: Path) -> None:
+    """And the option --json, and --credentials where a token of a seller is used."""
+    printed = command(*line.split(), "--help", folder=tmp_path)
     assert printed.returncode == 0
     assert "Usage: paydesk" in printed.stdout
-    assert not arguments or f"paydesk {' '.join(arguments)}" in printed.stdout.partition("Examples")[2]
+    assert f"paydesk {line}" in printed.stdout.partition("Examples")[2]
+    assert ("--json" in printed.stdout) == (line not in WITHOUT_JSON)
+    assert "--credentials" in printed.stdout or not re.fullmatch("orders (create|watch|cancel|refund|simulate)", line)
+
+
+def test_help_names_the_program(tmp_path: Path) -> None:
+    """Without a command."""
+    printed = command("--help", folder=tmp_path)
+    assert (printed.returncode, "Usage: paydesk" in printed.stdout) == (0, True)
 
 
 @each(

@@ -20,7 +20,6 @@ from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 from paydesk.commands import checked
 from paydesk.core.ids import ORDER_ID, UUID
@@ -55,14 +54,6 @@ TAKE_AMOUNTS = (
     ("orders", "refund", UNKNOWN_ORDER),
     ("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9/", "--amount"),
 )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`."""
-    path = tmp_path_factory.mktemp("orders")
-    with dev_thread.dev(path):
-        yield path
 
 
 def run(folder: Path, *arguments: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -589,15 +580,6 @@ def test_invalid_token_is_explained(folder: Path, tmp_path: Path) -> None:
     refused = run(folder, "create", "5", "--credentials", str(file), code=1)
     assert f"The tokens in {file} are not valid at {credentials(folder)['base_url']}" in refused.stderr
     assert "refresh the token at POST /oauth/token" in refused.stderr
-
-
-@each("verb", ["create", "watch", "cancel", "refund", "simulate"])
-def test_help_has_examples(verb: str, tmp_path: Path) -> None:
-    """And the options --json and --credentials."""
-    printed = run(tmp_path, verb, "--help").stdout
-    assert f"paydesk orders {verb}" in printed.partition("Examples")[2]
-    assert "--json" in printed
-    assert "--credentials" in printed
 
 
 @contextmanager

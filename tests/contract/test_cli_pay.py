@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ from tables import each
 
 HANG_SECONDS = 20.0
 """Less than the service's limit for an answer, after which a waiting command would go on."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`."""
-    path = tmp_path_factory.mktemp("pay")
-    with dev_thread.dev(path):
-        yield path
 
 
 def subscribe(folder: Path, url: str) -> None:

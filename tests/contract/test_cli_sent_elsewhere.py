@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
@@ -60,14 +59,6 @@ def receiver(status: int, body: str) -> Iterator[Receiver]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 @pytest.fixture(scope="module")

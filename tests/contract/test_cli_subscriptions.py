@@ -10,21 +10,12 @@ from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 from paydesk_process import credentials, request
 from tables import each
 
 URL = "http://127.0.0.1:9/hook"
 """Nothing listens there."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 @pytest.fixture

@@ -8,25 +8,15 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dev_thread
 from command_line import command
 from paydesk.commands.terminals import question
 from paydesk_process import credentials, environment, request
 from tables import each
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of a running `paydesk dev`, shared by the tests of this module."""
-    path = tmp_path_factory.mktemp("dev")
-    with dev_thread.dev(path):
-        yield path
 
 
 @pytest.fixture(scope="module")
@@ -197,18 +187,6 @@ def test_wrong_usage_exits_2(tmp_path: Path, arguments: tuple[str, ...], message
     variables = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
     ended = command(*arguments, folder=tmp_path, **variables)
     assert (ended.returncode, ended.stdout, message in ended.stderr) == (2, "", True), ended.stderr
-
-
-@each(
-    "line",
-    [f"terminals {verb}" for verb in ("pair", "change", "revoke", "delete")]
-    + [f"{noun} {verb}" for noun in ("stores", "pos") for verb in ("create", "change", "delete")],
-)
-def test_help_has_examples(tmp_path: Path, line: str) -> None:
-    """Every command has an example and --json in its help."""
-    printed = command(*line.split(), "--help", folder=tmp_path)
-    assert f"paydesk {line}" in printed.stdout.partition("Examples")[2]
-    assert "--json" in printed.stdout
 
 
 def test_too_many_wrong_codes_name_the_seconds_to_wait(folder: Path) -> None:

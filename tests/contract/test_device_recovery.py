@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from device_scene import APPROVED, UNKNOWN, Desk, answered, new_boot, open_desk, refused
+from device_scene import APPROVED, UNKNOWN, Desk, answered, new_boot, refused
 from jobs_scene import SAID, FakeAcquirer, context_of, inquire, inquiry, process_reversals, reversals_of
 from paydesk.orders import status
 from paydesk.orders import store as orders
@@ -13,7 +13,6 @@ from paydesk.orders.expiry import UNKNOWN_OUTCOME
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import PLAIN
 from paydesk.payments.acquirer import Acquirers, NotFound
-from paydesk.storage.database import Database
 
 FAILED = status.FAILED["processing_error"]
 ENDED_BY = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"
@@ -22,12 +21,6 @@ INSERT INTO lease_authorizations
        (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
 VALUES ($1, $2, $3, 1, 0, '{}', '{}', 1)"""
 SET_SERVICE = "UPDATE terminals SET kind = 'service' WHERE seller_id = $1"
-
-
-@pytest.fixture
-async def desk(database: Database) -> Desk:
-    """Return a desk whose terminal has sent a hello."""
-    return await open_desk(database)
 
 
 async def restart(desk: Desk, order: Order, step: str = "authorizing", *, sent: bool | None = False) -> str:

@@ -7,21 +7,14 @@ from typing import Any
 
 import pytest
 
-from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, new_boot, open_desk, refused
+from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, new_boot, refused
 from paydesk.core.errors import Refusal
 from paydesk.orders import status
 from paydesk.orders.order import Order
-from paydesk.storage.database import Database
 from tables import each
 
 MOVES = "SELECT move FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"
 VERDICTS = "SELECT verdict FROM results WHERE seller_id = $1 ORDER BY created_ms, result_id"
-
-
-@pytest.fixture
-async def desk(database: Database) -> Desk:
-    """Return a desk with a terminal."""
-    return await open_desk(database)
 
 
 def recorded(outcome: Any) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from cost import TRIES_MAX, milliseconds
-from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
+from device_scene import APPROVED, Desk, answered, new_boot, refused
 from paydesk.device.reports import NAMES_MAX
-from paydesk.storage.database import Database
 
 BODY_BYTES = 64 * 1024
 MILLISECONDS_MAX = 100
@@ -27,12 +26,6 @@ CANARIES = {
     "emv": {"57": "4111111111111111D25121010000000000F"},
     "pan": "4111111111111111",
 }
-
-
-@pytest.fixture
-async def desk(database: Database) -> Desk:
-    """Return a desk with a terminal."""
-    return await open_desk(database)
 
 
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

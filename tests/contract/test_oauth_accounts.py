@@ -9,13 +9,7 @@ from paydesk.oauth import authorizations
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
-from paydesk.storage.database import Database, Transaction
-
-
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
+from paydesk.storage.database import Transaction
 
 
 async def test_an_application_is_found_as_created(scene: Scene) -> None:

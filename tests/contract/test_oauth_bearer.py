@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of, make_scene
+from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
 from paydesk.oauth import authorizations, store
@@ -15,15 +15,9 @@ from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Caller
-from paydesk.storage.database import Database, Transaction, Work
+from paydesk.storage.database import Transaction, Work
 
 CACHE_SECONDS = 5
-
-
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
 
 
 @pytest.fixture

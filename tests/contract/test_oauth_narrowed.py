@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oauth_scene import ALL_SCOPES, SECOND_MS, frozen_clock
-from operator_calls import Operator, operator
+from operator_calls import Operator
 from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
@@ -32,12 +32,6 @@ async def service(database: Database, clock: MovableClock) -> AsyncIterator[Serv
     async with running(database, clock=clock, settings=settings, workers=False) as service:
         service.scene.clock = clock
         yield service
-
-
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator who may change applications."""
-    return await operator(service)
 
 
 async def narrow(owner: Operator, scopes: str) -> None:

@@ -24,12 +24,6 @@ both = pytest.mark.parametrize("handler", [handlers.revoke, handlers.introspect]
 either_kind = pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
 
 
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
-
-
 async def works(scene: Scene, access_token: str) -> bool:
     """Whether the token opens a door."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from oauth_scene import CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, frozen_clock, make_scene
+from oauth_scene import CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, frozen_clock
 from operator_calls import audited, operator
 from page_scene import Browser, authorization, browser
 from paydesk.core.secrets import digest
@@ -41,12 +41,6 @@ MATRIX = [
     (False, False, False, True),
     (False, False, True, True),
 ]
-
-
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
 
 
 async def set_test_tokens(scene: Scene, *, value: bool) -> None:

@@ -17,12 +17,6 @@ from paydesk.storage.database import Database
 from paydesk.storage.postgres_transaction import PostgresTransaction
 
 
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
-
-
 async def test_an_exchange_answers_every_field(scene: Scene) -> None:
     """The first tokens, with the fields in the order of the interface."""
     body = await scene.tokens()

@@ -6,8 +6,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
-
 from oauth_scene import CHALLENGE, REDIRECT_URI, SECOND_MS, VERIFIER, Scene, make_scene
 from paydesk.oauth.errors import OAUTH_ERRORS
 from paydesk.oauth.operations import TOKEN
@@ -17,12 +15,6 @@ from tables import each
 Body = dict[str, Any]
 Spoil = Callable[[Scene, Body], Awaitable[Body]]
 """Makes one fault: in the body, or in what the database says."""
-
-
-@pytest.fixture
-async def scene(database: Database) -> Scene:
-    """One application that acts for one seller."""
-    return await make_scene(database)
 
 
 def given(**parameters: Any) -> Spoil:

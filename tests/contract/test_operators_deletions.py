@@ -25,12 +25,6 @@ NOT_DELETED = {
 """What operators make without a DELETE of its own, each with the reason."""
 
 
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator with the role owner."""
-    return await operator(service)
-
-
 async def rows_of(service: Service, seller_id: int) -> dict[str, int]:
     """Return how many rows of the seller each table has, if it has any."""
     tables = {

@@ -29,12 +29,6 @@ async def service(database: Database) -> AsyncIterator[Service]:
         yield service
 
 
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator."""
-    return await operator(service)
-
-
 async def subscribed(owner: Operator, **fields: Any) -> dict[str, Any]:
     """Subscribe an application, by default that of the service; return the document without the secret."""
     body = {"client_id": owner.service.scene.application.application_id, "url": URL, **fields}

@@ -18,12 +18,6 @@ from service import Service, Terminal, approved
 from tables import each
 
 
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator."""
-    return await operator(service)
-
-
 async def found(owner: Operator, terminal_id: str) -> dict[str, Any]:
     """Return the terminal as the list has it."""
     listed = (await owner.did("GET", "terminals"))["data"]

@@ -34,12 +34,6 @@ def path_of(codes: dict[str, Any]) -> str:
     return f"pairings/{codes['user_code']}"
 
 
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator."""
-    return await operator(service)
-
-
 async def test_terminal_is_paired_with_a_code(service: Service, owner: Operator) -> None:
     """The operator sees what asks to be paired. The token is returned until its first use."""
     codes = await ask_to_pair(service, PAIRED)

@@ -11,7 +11,7 @@ import pytest
 
 import webhooks_scene as scene
 from hostile_urls import HOSTILE, PRIVATE, PUBLIC, UNPARSED, connections, name_server, rows_of
-from operator_calls import Operator, audited, operator
+from operator_calls import Operator, audited
 from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from paydesk.webhooks import urls
@@ -32,12 +32,6 @@ async def service(database: Database) -> AsyncIterator[Service]:
     """A service in production, whose workers the tests run themselves."""
     async with running(database, workers=False) as service:
         yield service
-
-
-@pytest.fixture
-async def owner(service: Service) -> Operator:
-    """An operator of a service in production."""
-    return await operator(service)
 
 
 def urls_of(trick: str) -> tuple[str, ...]:

@@ -5,24 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-import dev_thread
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
 PROGRAM_SECONDS_MAX = 60
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
-    folder = tmp_path_factory.mktemp("clone")
-    with dev_thread.dev(folder):
-        yield folder
 
 
 def _output(folder: Path, language: str, *command: str) -> str:

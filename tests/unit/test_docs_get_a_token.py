@@ -7,13 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dev_thread
 import node_clients
 from conftest import skip_unless_ci
 from paydesk.oauth.errors import OAUTH_ERRORS
@@ -31,14 +29,6 @@ def programs(heading: str, language: str) -> list[str]:
     found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert found, heading
     return found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
-    folder = tmp_path_factory.mktemp("clone")
-    with dev_thread.dev(folder):
-        yield folder
 
 
 @pytest.fixture

@@ -8,12 +8,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import dev_thread
 from paydesk.api import OPERATIONS
 from paydesk.http.retired import DESCRIBED
 from paydesk.orders import status
@@ -23,14 +21,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM_SECONDS_MAX = 90
 DELIVERY_SECONDS_MAX = 30
 _NUMBER = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
-    folder = tmp_path_factory.mktemp("clone")
-    with dev_thread.dev(folder):
-        yield folder
 
 
 def page(name: str) -> str:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-
-import dev_thread
 
 ROOT = Path(__file__).parents[2]
 PROGRAM_SECONDS_MAX = 60
@@ -23,14 +18,6 @@ def _blocks(heading: str, language: str) -> str:
     blocks: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert blocks, heading
     return "\n".join(blocks)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder in which `paydesk dev` runs, like a clone after `make run`."""
-    folder = tmp_path_factory.mktemp("clone")
-    with dev_thread.dev(folder):
-        yield folder
 
 
 def _run(folder: Path, *command: str, code: str) -> str:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from device_scene import START_MS, Desk, answered, open_desk, refused
+from device_scene import START_MS, Desk, answered, refused
 from paydesk.core.errors import Refusal
 from paydesk.orders import status
-from paydesk.storage.database import Database
 from paydesk.terminals import handlers, store, stores
 from paydesk.terminals.bearer import DeviceBearers
 from tables import each
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-async def desk(database: Database) -> Desk:
-    """Return a seller's desk with a terminal in mode PDV."""
-    return await open_desk(database)
 
 
 async def modes(desk: Desk) -> dict[str, str]:
