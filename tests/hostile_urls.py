@@ -185,29 +185,14 @@ HOSTILE: dict[str, tuple[str, ...]] = {
 }
 """By trick."""
 
-UNPARSED: tuple[str, ...] = (
-    "https:127.0.0.1/",
-    "https:///127.0.0.1/",
-    "file:///etc/passwd",
-    "unix:///run/docker.sock",
-    "data:text/plain,x",
-    "shop.example",
-    "",
-    "https://",
-    "https:////127.0.0.1/",
-    "https://[::1/",
-    "https://[127.0.0.1]/",
-    "https://shop.example:65536/",
-    "https://shop.example:-1/",
-    "https://shop.example:4a3/",
-    "https://shop.example\\@127.0.0.1/",
-    "https://127.0.0.1\t/",
-    "https://shop.example\r\nX-Injected: 1/",
-    " https://127.0.0.1/",
-    "https://shop.example/#@127.0.0.1/",
-    "https://shop.example/?data.id=ORD1",
-    f"https://shop.example/{'x' * 500}",
-)
+UNPARSED: tuple[str, ...] = ("https:127.0.0.1/", "https:///127.0.0.1/", "file:///etc/passwd",
+                             "unix:///run/docker.sock", "data:text/plain,x", "shop.example", "", "https://",
+                             "https:////127.0.0.1/", "https://[::1/", "https://[127.0.0.1]/",
+                             "https://shop.example:65536/", "https://shop.example:-1/", "https://shop.example:4a3/",
+                             "https://shop.example\\@127.0.0.1/", "https://127.0.0.1\t/",
+                             "https://shop.example\r\nX-Injected: 1/", " https://127.0.0.1/",
+                             "https://shop.example/#@127.0.0.1/", "https://shop.example/?data.id=ORD1",
+                             f"https://shop.example/{'x' * 500}")  # fmt: skip
 """Refused at registration and at changes alone: they have no host, are no URLs, or lead to the host that they name."""
 
 

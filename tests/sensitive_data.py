@@ -19,16 +19,8 @@ from paydesk.http.error_responses import takes_body
 from paydesk.storage.database import Database
 from service import Reply
 
-HEADERS = (
-    "User-Agent",
-    "Referer",
-    "X-Forwarded-For",
-    "Accept-Language",
-    "X-Test-Token",
-    "X-Card",
-    "X-Cvv",
-    "X-Request-Id",
-)
+HEADERS = ("User-Agent", "Referer", "X-Forwarded-For", "Accept-Language", "X-Test-Token", "X-Card", "X-Cvv",
+           "X-Request-Id")  # fmt: skip
 SPELLINGS = 10
 NUMBER, REST, WORD = 16, 13, 16
 """The lengths of a card number, of what follows it on a magnetic stripe, and of a word."""

@@ -353,15 +353,5 @@ async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = AL
     return await scene.database.write(work)
 
 
-__all__ = [
-    "KEYS",
-    "REDIRECT_URI",
-    "Device",
-    "Reply",
-    "Service",
-    "Terminal",
-    "access_token",
-    "approved",
-    "order_body",
-    "running",
-]
+__all__ = ["KEYS", "REDIRECT_URI", "Device", "Reply", "Service", "Terminal", "access_token", "approved", "order_body",
+           "running"]  # fmt: skip

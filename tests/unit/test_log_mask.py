@@ -23,27 +23,8 @@ from tables import each
 
 RUN_CHARACTERS = 12
 HEX, LETTERS = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-BESIDE = [
-    "",
-    "x",
-    "é",
-    "7",
-    '"',
-    "'",
-    "_",
-    "-",
-    "=",
-    ".",
-    "/",
-    "%2F",
-    "%20",
-    "\\",
-    "\n",
-    "Bearer ",
-    "code=",
-    "日",
-    "\0",
-]
+BESIDE = ["", "x", "é", "7", '"', "'", "_", "-", "=", ".", "/", "%2F", "%20", "\\", "\n", "Bearer ", "code=", "日",
+          "\0"]  # fmt: skip
 
 
 def _of(alphabet: str, size: int) -> st.SearchStrategy[str]:

@@ -41,20 +41,14 @@ async def _is_cut_off(left: asyncpg.Connection) -> bool:
 
 @each(
     "changed",
-    [
-        "CREATE TABLE further (number int)",
-        "ALTER TABLE orders ADD COLUMN further int",
-        "ALTER TABLE orders SET UNLOGGED",
-        "ALTER TABLE orders ALTER COLUMN live DROP NOT NULL",
-        "DROP INDEX orders_searched",
-        "CREATE SEQUENCE further",
-        "CREATE FUNCTION further() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "DELETE FROM schema_migrations WHERE version = 1",
-        "ANALYZE schema_migrations",
-        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$",
-        "VACUUM orders",
-    ],
-)
+    ["CREATE TABLE further (number int)", "ALTER TABLE orders ADD COLUMN further int",
+     "ALTER TABLE orders SET UNLOGGED", "ALTER TABLE orders ALTER COLUMN live DROP NOT NULL",
+     "DROP INDEX orders_searched", "CREATE SEQUENCE further",
+     "CREATE FUNCTION further() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+     "DELETE FROM schema_migrations WHERE version = 1", "ANALYZE schema_migrations",
+     "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$",
+     "VACUUM orders"],
+)  # fmt: skip
 async def test_it_is_dropped_once_it_differs(
     postgres_server: PostgresServer, migrated_postgres: str, changed: str
 ) -> None:

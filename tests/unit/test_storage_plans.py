@@ -42,40 +42,13 @@ HEAVY = "as the server likes"
 WITHOUT_INDEX = "SELECT order_id FROM orders WHERE seller_id = $1 AND reference_id = $2"
 """The plans of this one must be seen to be wrong."""
 
-GROWING = {
-    "orders",
-    "order_events",
-    "leases",
-    "results",
-    "payment_references",
-    "inquiries",
-    "refunds",
-    "idempotency_keys",
-    "deliveries",
-    "attempts",
-    "codes",
-    "token_families",
-    "refresh_tokens",
-    "access_tokens",
-    "device_tokens",
-    "terminal_sessions",
-    "application_events",
-    "seller_sessions",
-    "consent_requests",
-}
-SMALL_INDEXES = {
-    "orders_live_on_terminal",
-    "orders_expiring",
-    "orders_permitted",
-    "orders_cancellation_requested",
-    "refunds_due",
-    "refunds_open",
-    "order_events_unnumbered",
-    "deliveries_due",
-    "deliveries_open",
-    "deliveries_resend",
-    "deliveries_replay",
-}
+GROWING = {"orders", "order_events", "leases", "results", "payment_references", "inquiries", "refunds",
+           "idempotency_keys", "deliveries", "attempts", "codes", "token_families", "refresh_tokens", "access_tokens",
+           "device_tokens", "terminal_sessions", "application_events", "seller_sessions",
+           "consent_requests"}  # fmt: skip
+SMALL_INDEXES = {"orders_live_on_terminal", "orders_expiring", "orders_permitted", "orders_cancellation_requested",
+                 "refunds_due", "refunds_open", "order_events_unnumbered", "deliveries_due", "deliveries_open",
+                 "deliveries_resend", "deliveries_replay"}  # fmt: skip
 """Partial ones, of what is not at its end: they don't grow with the history."""
 
 # Beside the orders, in the form of `bulk`: as many tokens and sessions as tills and terminals leave behind.
