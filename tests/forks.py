@@ -6,6 +6,7 @@ asks whether a child has ended. It ends, and its children with it, when the test
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,9 +30,23 @@ class Forks:
         self._parent: subprocess.Popen[str] | None = None
         self._one_at_a_time = threading.Lock()
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Fork:
-        """A new process with these arguments and variables; what it writes is added to the log."""
-        return Fork(self, self.ask({"arguments": list(arguments), "environment": dict(environment), "log": str(log)}))
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        *,
+        errors: Path | None = None,
+        folder: Path | None = None,
+    ) -> Fork:
+        """A new process with these arguments and variables, in `folder`.
+
+        What it writes is added to the log; to `errors`, if given, what it writes to standard error.
+        """
+        asked = {"arguments": list(arguments), "environment": dict(environment)}
+        return Fork(
+            self, self.ask({**asked, "log": str(log), "errors": str(errors or log), "folder": str(folder or ".")})
+        )
 
     def ask(self, question: dict[str, Any]) -> Any:
         """One line to the parent, and its answer."""
@@ -80,9 +94,18 @@ class Fork:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Send it SIGTERM, unless it has ended."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send it SIGKILL, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
 
 def _serve(module: str) -> None:
     main = importlib.import_module(module).main
+    gc.freeze()
     children: set[int] = set()
     for line in sys.stdin:
         asked = json.loads(line)
@@ -106,20 +129,14 @@ def _status(pid: int) -> int | None:
 
 
 def _run(main: Any, asked: dict[str, Any]) -> NoReturn:
-    """The child: standard streams, variables and arguments of its own, then `main` to its end."""
-    with open(os.devnull, "rb") as nothing, open(asked["log"], "ab") as log:  # noqa: PTH123 - descriptors are wanted
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
+    """The child: standard streams, variables and arguments of its own, then `main`, to the end of the interpreter."""
+    for descriptor, path in enumerate((os.devnull, asked["log"], asked["errors"])):
+        with open(path, "ab" if descriptor else "rb") as stream:  # noqa: PTH123 - descriptors are wanted
+            os.dup2(stream.fileno(), descriptor)
+    os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    status = 1
-    try:
-        status = main(asked["arguments"]) or 0
-    except BaseException:  # noqa: BLE001 - as the interpreter does
-        traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(status)
+    sys.exit(main(asked["arguments"]))
 
 
 if __name__ == "__main__":

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from forks import Fork, Forks
+from waiting import HANGS_SECONDS, wait_until
+
 PAYDESK = str(Path(sys.executable).with_name("paydesk"))
-READY_SECONDS_MAX = 30.0
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -25,71 +30,83 @@ def environment(**changes: str) -> dict[str, str]:
     return {**inherited, "NO_COLOR": "1", "COLUMNS": "120", **changes}
 
 
+@cache
+def _forks() -> Forks:
+    forks = Forks("paydesk_forked")
+    atexit.register(forks.end)
+    return forks
+
+
+def start(
+    arguments: Sequence[str], variables: Mapping[str, str], folder: Path, out: Path, errors: Path | None = None
+) -> Fork | subprocess.Popen[bytes]:
+    """Start `paydesk …` in `folder`, which adds its output to the files.
+
+    It is forked from a process that has imported Paydesk, unless the variables are for Python itself.
+    """
+    for file in (out, errors or out):
+        file.touch()
+    if not any(name.startswith("PYTHON") for name in variables):
+        return _forks().start(arguments, environment(**variables), out, errors=errors, folder=folder)
+    with out.open("ab") as written, (errors or out).open("ab") as said:
+        return subprocess.Popen(
+            [PAYDESK, *arguments],
+            cwd=folder,
+            env=environment(**variables),
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=said,
+        )
+
+
 def command(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `paydesk …` in `folder` until it ends."""
-    return subprocess.run(
-        [PAYDESK, *arguments],
-        cwd=folder,
-        env=environment(**variables),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as written:
+        out, errors = Path(written, "out"), Path(written, "errors")
+        code = start(arguments, variables, folder, out, errors).wait(HANGS_SECONDS)
+        return subprocess.CompletedProcess(["paydesk", *arguments], code, out.read_text(), errors.read_text())
 
 
 class Dev:
-    """A running `paydesk dev`; `lines` is its standard output, `errors` its standard error."""
+    """A running `paydesk dev`; `lines` is its standard output so far, `errors` its standard error."""
 
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
-        self.folder, self.lines, self.errors = folder, list[str](), list[str]()
-        self.process = subprocess.Popen(
-            [PAYDESK, "dev", *options],
-            cwd=folder,
-            env=environment(**variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._ready = threading.Event()
-        self._readers = [
-            threading.Thread(target=self._read, args=(self.process.stdout, self.lines)),
-            threading.Thread(target=self._read, args=(self.process.stderr, self.errors)),
-        ]
-        for reader in self._readers:
-            reader.start()
+        self.folder = folder
+        name = uuid.uuid4().hex
+        self._out, self._errors = folder / f"{name}.out", folder / f"{name}.err"
+        self.process = start(("dev", *options), variables, folder, self._out, self._errors)
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines of its standard output."""
+        return self._out.read_text().splitlines(keepends=True)
+
+    @property
+    def errors(self) -> list[str]:
+        """Return the lines of its standard error."""
+        return self._errors.read_text().splitlines(keepends=True)
 
     def wait_until_ready(self) -> str:
         """Return its address."""
-        assert self._ready.wait(READY_SECONDS_MAX), "".join(self.errors)
-        assert self.lines, "".join(self.errors)
+        wait_until(lambda: self._is_ready() or self.process.poll() is not None, lambda: self.errors)
+        assert self._is_ready(), "".join(self.errors)
         return self.lines[0].removeprefix("paydesk ready ").strip()
 
     def end(self) -> float:
         """Send SIGTERM; return how many seconds it took to end."""
         started = time.monotonic()
         self.process.terminate()
-        self.process.wait(20)
-        self.close()
+        self.process.wait(HANGS_SECONDS)
         return time.monotonic() - started
 
     def close(self) -> None:
-        """Kill the process if it runs, and close its streams."""
+        """Kill the process if it runs."""
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(20)
-        for reader in self._readers:
-            reader.join(20)
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
+            self.process.wait(HANGS_SECONDS)
 
-    def _read(self, stream: Any, lines: list[str]) -> None:
-        for line in stream:
-            lines.append(line)
-            if line.startswith("paydesk ready "):
-                self._ready.set()
-        self._ready.set()
+    def _is_ready(self) -> bool:
+        return "paydesk ready " in self._out.read_text()
 
 
 @contextlib.contextmanager

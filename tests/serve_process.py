@@ -15,44 +15,49 @@ from pathlib import Path
 from typing import Any, Self
 
 from command_line import command
+from forks import Fork
 from free_port import free_port
-from paydesk_process import PAYDESK, environment
+from paydesk_process import start
+from waiting import HANGS_SECONDS, wait_until
 
-START_SECONDS_MAX = 60.0
 PAUSE_SECONDS = 0.01
 """Between the requests of one client, which leaves the processes the time to start."""
 
 
 class ServeProcess:
-    """`paydesk serve` with its log; its ports and keys are prepared before it starts."""
+    """`paydesk serve` with its log, on free ports; its keys are prepared before it starts.
 
-    def __init__(self, database_url: str, folder: Path, *options: str, **variables: str) -> None:
+    With `shared`, its ports are chosen before it starts, so that several processes can share them.
+    """
+
+    def __init__(self, database_url: str, folder: Path, *options: str, shared: bool = False, **variables: str) -> None:
         self.folder, self.options = folder, options
-        clients, operators = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self.clients, self.operators = f"http://{clients}", f"http://{operators}"
         self.variables = {
             "PAYDESK_DATABASE_URL": database_url,
-            "PAYDESK_PUBLIC_URL": self.clients,
-            "PAYDESK_LISTEN": clients,
-            "PAYDESK_OPERATOR_LISTEN": operators,
+            "PAYDESK_PUBLIC_URL": "http://127.0.0.1:1",
+            "PAYDESK_LISTEN": f"127.0.0.1:{free_port() if shared else 0}",
+            "PAYDESK_OPERATOR_LISTEN": f"127.0.0.1:{free_port() if shared else 0}",
             "PAYDESK_LOG_FORMAT": "json",
             **variables,
         }
         self.log = folder / "serve.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Fork | subprocess.Popen[bytes] | None = None
         if not (folder / "paydesk.keys.json").exists():
             assert command("keys", "add", folder=folder).returncode == 0
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
+    @property
+    def clients(self) -> str:
+        """Return the address for clients, once it listens."""
+        return f"http://{self.lines('listening')[-1]['clients']}"
+
+    @property
+    def operators(self) -> str:
+        """Return the address for operators, once it listens."""
+        return f"http://{self.lines('listening')[-1]['operators']}"
+
+    def start(self, *options: str) -> Fork | subprocess.Popen[bytes]:
         """Start another process without waiting."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [PAYDESK, "serve", *self.options, *options],
-                cwd=self.folder,
-                env=environment(**self.variables),
-                stdout=log,
-                stderr=log,
-            )
+        self.process = start(("serve", *self.options, *options), self.variables, self.folder, self.log)
         return self.process
 
     def lines(self, event: str = "") -> list[dict[str, Any]]:
@@ -65,21 +70,20 @@ class ServeProcess:
 
     def wait_for(self, event: str, count: int) -> list[dict[str, Any]]:
         """Wait until the log has `count` lines of the event."""
-        until = time.monotonic() + START_SECONDS_MAX
-        while True:
-            has_ended = self.process is not None and self.process.poll() is not None
-            if len(found := self.lines(event)) >= count:
-                return found
-            assert not has_ended, self.log.read_text()[-3000:]
-            assert time.monotonic() < until, self.log.read_text()[-3000:]
-            time.sleep(0.02)
 
-    def end(self, process: subprocess.Popen[bytes]) -> float:
-        """Send SIGTERM; return how many seconds it took to exit with 0."""
-        started = time.monotonic()
+        def are_there() -> bool:
+            has_ended = self.process is not None and self.process.poll() is not None
+            found = len(self.lines(event)) >= count
+            assert found or not has_ended, self.log.read_text()[-3000:]
+            return found
+
+        wait_until(are_there, lambda: self.log.read_text()[-3000:])
+        return self.lines(event)
+
+    def end(self, process: Fork | subprocess.Popen[bytes]) -> None:
+        """Send SIGTERM; it exits with 0."""
         process.terminate()
-        assert process.wait(30) == 0, self.log.read_text()[-3000:]
-        return time.monotonic() - started
+        assert process.wait(HANGS_SECONDS) == 0, self.log.read_text()[-3000:]
 
     def close(self) -> None:
         """Kill all its processes."""

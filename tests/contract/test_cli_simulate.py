@@ -22,28 +22,22 @@ from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
-from paydesk_process import PAYDESK, command, credentials, environment, request
+from paydesk_process import PAYDESK, command, credentials, environment, request, start
 from serve_process import ServeProcess
 from service import access_token
+from waiting import wait_until
 
 SECONDS_MAX = 30.0
 
 
 class Simulation:
-    """A running `paydesk terminals simulate`; `lines` are those of its standard error."""
+    """A running `paydesk terminals simulate`."""
 
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
-        self.lines: list[str] = []
-        self._errors = folder / f"simulate-{uuid.uuid4().hex}.err"
-        with self._errors.open("w") as errors:
-            self._process = subprocess.Popen(
-                [PAYDESK, "terminals", "simulate", "--json", *options],
-                cwd=folder,
-                env=environment(**variables),
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+        name = f"simulate-{uuid.uuid4().hex}"
+        self._out, self._errors = folder / f"{name}.out", folder / f"{name}.err"
+        arguments = ("terminals", "simulate", "--json", *options)
+        self._process = start(arguments, variables, folder, self._out, self._errors)
 
     def said(self) -> str:
         """Return its standard error so far."""
@@ -51,25 +45,27 @@ class Simulation:
 
     def wait_for(self, text: str) -> None:
         """Wait until it has printed the text."""
-        until = time.monotonic() + SECONDS_MAX
-        while text not in self.said():
-            assert self._process.poll() is None, self.said()
-            assert time.monotonic() < until, self.said()
-            time.sleep(0.05)
+
+        def is_there() -> bool:
+            has_ended = self._process.poll() is not None
+            found = text in self.said()
+            assert found or not has_ended, self.said()
+            return found
+
+        wait_until(is_there, self.said)
 
     def end(self) -> dict[str, int]:
         """Send SIGINT, as Ctrl-C does; return the totals."""
         self._process.send_signal(signal.SIGINT)
-        output, _ = self._process.communicate(timeout=SECONDS_MAX)
-        assert self._process.returncode == 0, self.said()
-        totals: dict[str, int] = json.loads(output)
+        assert self._process.wait(SECONDS_MAX) == 0, self.said()
+        totals: dict[str, int] = json.loads(self._out.read_text())
         return totals
 
     def close(self) -> None:
         """Kill it if it runs."""
         if self._process.poll() is None:
             self._process.kill()
-        self._process.communicate()
+            self._process.wait(SECONDS_MAX)
 
 
 @contextlib.contextmanager
@@ -211,15 +207,15 @@ def test_interrupted_pairing_removes_what_was_paired(tmp_path: Path) -> None:
 def test_terminals_of_kind_service_pay_under_serve(tmp_path: Path) -> None:
     """The service has no simulated acquirer for terminals: it asks its own."""
     url = f"sqlite:{tmp_path}/paydesk.db"
-    serving = ServeProcess(url, tmp_path, PAYDESK_PUBLIC_URL="http://127.0.0.1:1")
+    serving = ServeProcess(url, tmp_path)
     token = asyncio.run(_seeded(url))
     made = command("operators", "create", "--name", "ana", "--json", folder=tmp_path, **serving.variables)
     operator_token = json.loads(made.stdout)["token"]
-    shop = Shop(serving.clients, serving.operators, operator_token, token)
-    variables = {"PAYDESK_BASE_URL": serving.operators, "PAYDESK_OPERATOR_TOKEN": operator_token}
     serving.start()
     try:
         serving.wait_for("listening", 1)
+        shop = Shop(serving.clients, serving.operators, operator_token, token)
+        variables = {"PAYDESK_BASE_URL": serving.operators, "PAYDESK_OPERATOR_TOKEN": operator_token}
         refused = command("terminals", "simulate", folder=tmp_path, **variables)
         assert refused.returncode == 1
         assert "--device-url" in refused.stderr

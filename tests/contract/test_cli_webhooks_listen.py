@@ -21,7 +21,7 @@ import dev_thread
 from command_line import command as run_here
 from forwarded import Got, hook, wait_until
 from free_port import free_port
-from paydesk_process import PAYDESK, command, credentials, dev, environment, request
+from paydesk_process import PAYDESK, command, credentials, dev, environment, request, start
 from webhook_validators import in_python
 
 VALID = {"mercadopago for Python": "", "standardwebhooks for Python": ""}
@@ -36,14 +36,7 @@ class Listener:
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
         name = uuid.uuid4().hex
         self._out, self._errors = folder / f"{name}.out", folder / f"{name}.err"
-        with self._out.open("w") as out, self._errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [PAYDESK, "webhooks", "listen", *options],
-                cwd=folder,
-                env=environment(**variables),
-                stdout=out,
-                stderr=errors,
-            )
+        self.process = start(("webhooks", "listen", *options), variables, folder, self._out, self._errors)
 
     @property
     def out(self) -> str:

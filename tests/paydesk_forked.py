@@ -1,0 +1,26 @@
+"""`paydesk …` as a process that is forked from one that has imported it, as `forks` does: a fifth of a start's work.
+
+It is a process of its own with its arguments, variables, folder, output, signals and exit code. That a fresh
+interpreter can import what it needs is shown by the starts of `make run`, `paydesk serve` and shells.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from paydesk import cli
+
+for module in (
+    *("aiohttp", "argon2", "uvloop", "paydesk.dev.certificates", "paydesk.dev.service", "paydesk.serve"),
+    *("paydesk.sandbox.terminals.simulation", "paydesk.supervisor", "paydesk.webhooks.forwarding"),
+):
+    import_module(module)
+cli.tree()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the command; its exit code is that of the process."""
+    sys.argv = ["paydesk", *arguments]
+    cli.main()
