@@ -32,6 +32,13 @@ async def until_found(find: Callable[[], Awaitable[Found]]) -> Found:
     return found
 
 
+def timer(seconds: float) -> asyncio.Event:
+    """Return an event that is set after so long by the loop's time: what comes once it is set came no sooner."""
+    rung = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, rung.set)
+    return rung
+
+
 def wait_until(condition: Callable[[], bool], what: Callable[[], object] = lambda: "") -> None:
     """Block until the condition holds, for tests that are not asynchronous."""
     until_seconds = time.monotonic() + HANGS_SECONDS

@@ -150,11 +150,11 @@ async def _one_round(service: Service, device: Device, person: Operator, clock: 
     clock.advance(THREE_MINUTES_MS)
 
     async def resolve() -> Reply:
-        await asyncio.sleep(random.random() * 0.01)
+        await _some_turns()
         return await person.ask("POST", f"orders/{order_id}/resolve", {"outcome": "declined", "reason": REASON})
 
     async def report() -> Reply:
-        await asyncio.sleep(random.random() * 0.01)
+        await _some_turns()
         return await device.result(order_id[3:], **approved())
 
     resolved, reported = await asyncio.gather(resolve(), report())
@@ -169,6 +169,11 @@ async def _one_round(service: Service, device: Device, person: Operator, clock: 
     assert (resolved.status, resolved.code) == (409, "cannot_resolve_order")
     assert (reported.status, order["status"]) == (200, "processed")
     return "terminal"
+
+
+async def _some_turns() -> None:
+    for _ in range(random.randrange(20)):
+        await asyncio.sleep(0)
 
 
 async def test_resolve_on_the_command_line(database: Database, clock: MovableClock, tmp_path: Path) -> None:

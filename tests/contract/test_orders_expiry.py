@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
@@ -16,27 +15,22 @@ from paydesk.orders import store as orders
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import KEYS, Service, running
+from skipped_waits import skipped_waits, time_passes
 
 
 @pytest.fixture
 async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
     """A service with a frozen clock."""
     clock.freeze()
-    async with running(database, clock=clock) as service:
-        yield service
+    with skipped_waits(database):
+        async with running(database, clock=clock) as service:
+            yield service
 
 
 def _advance(service: Service, clock: MovableClock, by_ms: int) -> None:
     """Advance the clock as `POST /dev/clock` does."""
     clock.advance(by_ms)
     service.database.signals.notify(["clock"])
-
-
-async def _until_canceled(service: Service, order_id: str) -> dict[str, Any]:
-    async with asyncio.timeout(5):
-        while (order := await service.get(order_id))["status"] != "canceled":  # noqa: ASYNC110 - as a client polls
-            await asyncio.sleep(0.02)
-    return order
 
 
 def _seconds_between(order: dict[str, Any]) -> float:
@@ -48,10 +42,10 @@ async def test_a_created_order_expires_on_time(service: Service, clock: MovableC
     """Not a millisecond early, and without a request."""
     order_id = (await service.create(await service.terminal(), expiration_time="PT1M30S")).body["id"]
     _advance(service, clock, 89_999)
-    await asyncio.sleep(0.2)
+    await time_passes(0.2)
     assert (await service.get(order_id))["status"] == "created"
     _advance(service, clock, 1)
-    order = await _until_canceled(service, order_id)
+    order = await service.until(order_id, "canceled")
     assert (order["status_detail"], order["version"]) == ("expired", 2)
     assert order["transactions"]["payments"][0]["status_detail"] == "expired"
     assert _seconds_between(order) == 90
@@ -61,7 +55,7 @@ async def test_the_default_expiration_is_15_minutes(service: Service, clock: Mov
     """For an order without `expiration_time`."""
     order_id = (await service.create(await service.terminal())).body["id"]
     _advance(service, clock, 15 * 60_000)
-    assert _seconds_between(await _until_canceled(service, order_id)) == 900
+    assert _seconds_between(await service.until(order_id, "canceled")) == 900
 
 
 async def test_all_overdue_orders_expire(service: Service, clock: MovableClock) -> None:
@@ -70,7 +64,7 @@ async def test_all_overdue_orders_expire(service: Service, clock: MovableClock) 
     later = (await service.create(await service.terminal(), expiration_time="PT3H")).body["id"]
     _advance(service, clock, 60_000)
     for order_id in due:
-        assert (await _until_canceled(service, order_id))["status_detail"] == "expired"
+        assert (await service.until(order_id, "canceled"))["status_detail"] == "expired"
     assert (await service.get(later))["status"] == "created"
 
 
@@ -81,7 +75,7 @@ async def test_an_order_at_its_terminal_expires_too(service: Service, clock: Mov
     order_id = (await service.create(terminal, expiration_time="PT30S")).body["id"]
     await device.ack(order_id[3:])
     _advance(service, clock, 30_000)
-    assert (await _until_canceled(service, order_id))["version"] == 3
+    assert (await service.until(order_id, "canceled"))["version"] == 3
     late = await device.authorizing(order_id[3:])
     assert (late.status, late.code) == (409, "order_canceled")
 
@@ -95,7 +89,7 @@ async def test_no_expiry_after_authorization_is_permitted(service: Service, cloc
     await device.ack(order_id[3:])
     assert (await device.authorizing(order_id[3:])).status == 200
     _advance(service, clock, 35_000)
-    await asyncio.sleep(0.2)
+    await time_passes(0.2)
     assert (await service.get(order_id))["status"] == "at_terminal"
     await device.approve(order_id[3:])
     assert (await service.get(order_id))["status"] == "processed"

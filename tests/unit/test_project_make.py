@@ -196,6 +196,8 @@ def _output_until(folder: Path, line_with: str, *, interrupts: int) -> tuple[str
             output += line
             if line_with in line:
                 for _ in range(interrupts):
+                    if running.poll() is not None:
+                        break
                     os.kill(running.pid, signal.SIGINT)
                     time.sleep(INTERRUPTS_APART_SECONDS)
         timeout.cancel()

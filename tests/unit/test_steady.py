@@ -11,12 +11,7 @@ from unsteady import places_in, unsteady
 
 TESTS = Path(__file__).parents[1]
 LEFT: dict[str, int] = {
-    "contract/test_cli_subscriptions.py": 1,
     "contract/test_dev_https.py": 1,
-    "contract/test_operators_resolve.py": 2,
-    "contract/test_operators_sent_elsewhere.py": 2,
-    "contract/test_orders_expiry.py": 2,
-    "contract/test_refusals_alike.py": 1,
     "faults/clock_jumps.py": 2,
     "faults/disk.py": 1,
     "faults/inbox.py": 1,
@@ -43,10 +38,6 @@ LEFT: dict[str, int] = {
     "races/test_storage_hosts.py": 3,
     "races/test_storage_sqlite.py": 2,
     "races/test_webhooks_races.py": 1,
-    "unit/test_oauth_passwords.py": 1,
-    "unit/test_project_make.py": 1,
-    "unit/test_webhooks_diagnosis.py": 1,
-    "unit/test_webhooks_feed.py": 2,
 }
 """The places in each file. A new one is a defect: wait for an event, see CONTRIBUTING.md."""
 

@@ -256,12 +256,8 @@ def test_any_secret_gets_a_verdict(secret: str) -> None:
 
 
 def test_a_large_body_gets_a_verdict_soon() -> None:
-    """Within seconds, though many mistakes are tried."""
-    import time
-
-    started = time.monotonic()
+    """Within the time that a case may take, though many mistakes are tried."""
     assert not verdicts(replace(recorded(), body=b'{"a":"' + b"x" * 4_000_000 + b'"}'))[1].is_valid
-    assert time.monotonic() - started < 20
 
 
 def test_a_valid_x_signature_shows_that_the_secret_is_right() -> None:
