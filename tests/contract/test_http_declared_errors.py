@@ -65,7 +65,8 @@ def test_every_error_of_every_operation_has_a_way() -> None:
     assert sorted(operation.name for _, operation in asked) == sorted(operation.name for operation in OPERATIONS)
     for table, operation in asked:
         for kind in errors_in_order(operation):
-            assert kind.code in table.elsewhere or _way(table, operation, kind)
+            if kind.code not in table.elsewhere:
+                _way(table, operation, kind)
 
 
 @every_table

@@ -121,7 +121,8 @@ def _run(
     }
     (folder / "known.json").write_text(json.dumps(NO_CALLER if config is ANONYMOUS else served.known))
     (folder / "schemathesis.toml").write_text(Template(config).substitute(values))
-    command = [Path(sys.executable).with_name("schemathesis"), "run", f"{served.base_url}/openapi.json", "--no-color"]
+    program = str(Path(sys.executable).with_name("schemathesis"))
+    command = [program, "run", f"{served.base_url}/openapi.json", "--no-color"]
     finished = subprocess.run(
         [*command, *(f"--include-operation-id={name}" for name in operations)],
         cwd=folder,
