@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 from kept_logging import kept_logging
+from operator_calls import operator
 from paydesk import logs
+from paydesk.api import OPERATIONS
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from paydesk.storage.database import Database
 from service import Service, running
@@ -16,6 +19,8 @@ BY_TERMINAL = "An order here is processed by its terminal"
 BY_OPERATORS = "Stores and points of sale are created by the operators"
 TERMINALS_ONLY = "This service takes payments on card terminals only"
 DOCS = "GET /docs lists all operations."
+DEVELOPMENT = [one for one in OPERATIONS if one.development and one.surface in ("operator", "virtual")]
+NOT_SERVED = {(404, "not_found"), (405, "method_not_allowed")}
 
 
 async def message(service: Service, method: str, path: str) -> str:
@@ -106,9 +111,14 @@ async def test_operators_have_a_separate_listener(database: Database) -> None:
 
 
 async def test_development_operations_are_not_named_in_production(database: Database) -> None:
-    """They do not exist there."""
+    """They do not exist there, whoever asks."""
     async with running(database, workers=False) as service:
         assert await message(service, "GET", "/demo/inbox/") == f"{NOT_FOUND.message} {DOCS}"
+        owner = await operator(service)
+        for one in DEVELOPMENT:
+            path, body = re.sub("{.*?}", "1", one.path), None if one.method == "GET" else {"x": 1}
+            refused = await service.request(one.method, path, body, token=owner.token)
+            assert (refused.status, refused.code) in NOT_SERVED, one.name
     async with running(database, workers=False, development=True) as service:
         assert "/demo/inbox?" in await message(service, "GET", "/demo/inbox/")
 

@@ -152,15 +152,6 @@ async def test_who_may_not_set_a_fault_and_where_there_is_none(database: Databas
         await set_fault(owner, consents, "drop")
 
 
-async def test_there_are_no_faults_in_production(service: Service) -> None:
-    """The paths do not exist there, also with a valid token."""
-    owner = await operator(service)
-    client_id = service.scene.application.application_id
-    made = await owner.did("POST", "subscriptions", {"client_id": client_id, "url": "https://8.8.8.8/hooks"})
-    for method, body in (("PUT", {"kind": "drop"}), ("DELETE", None)):
-        assert await owner.refused(method, f"subscriptions/{made['id']}/fault", body) == (404, "not_found")
-
-
 async def test_concurrent_changes_leave_one_fault(database: Database) -> None:
     """The audit trail is a chain that ends with what is shown."""
     async with running(database, development=True) as service:

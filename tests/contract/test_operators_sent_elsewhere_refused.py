@@ -15,7 +15,6 @@ from hostile_urls import PRIVATE, connections, rows_of
 from operator_calls import audited, operator
 from paydesk.storage.database import Database
 from sent_elsewhere_scene import URL, Desk, desk
-from service import running
 from tables import each
 
 UNKNOWN = f"{uuid.UUID(int=1)}.{uuid.UUID(int=2)}"
@@ -140,16 +139,3 @@ async def test_unknown_deliveries(database: Database) -> None:
         assert await one.support.refused("POST", "deliveries/x/send-to", body) == (400, "invalid_path_param")
         assert receiver.got == []
         assert (await one.support.did("POST", f"deliveries/{one.delivery_id.upper()}/send-to", body))["answer"]
-
-
-async def test_in_production_there_is_no_such_operation(database: Database) -> None:
-    """The path is unknown; nothing is sent."""
-    async with scene.receiver() as receiver, running(database, workers=False) as service:
-        application_id = service.scene.application.application_id
-        await scene.subscribe(database, "https://8.8.8.8/hooks", application_id=application_id)
-        await service.create(await service.terminal())
-        owner = await operator(service)
-        (delivery,) = (await owner.did("GET", "deliveries"))["data"]
-        path = f"deliveries/{delivery['id']}/send-to"
-        assert await owner.refused("POST", path, {"url": receiver.url}) == (404, "not_found")
-        assert receiver.got == []
