@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import structlog
+from argon2 import PasswordHasher
 
 from console_scene import console, links
 from oauth_scene import frozen_clock
@@ -17,6 +18,7 @@ from page_scene import Browser
 from paydesk.console.session_rows import SESSIONS_MAX
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import digest
+from paydesk.oauth.consent.passwords import needs_rehash
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
@@ -64,6 +66,18 @@ async def test_sign_in_begins_a_new_session(service: Service) -> None:
     assert await signed_in(second)
     rows = await service.database.read(lambda tx: tx.all("SELECT digest FROM operator_sessions"))
     assert {bytes(row[0]) for row in rows} == {digest(first), digest(second.cookies[name])}
+
+
+@pytest.mark.on_postgres
+async def test_an_outdated_hash_is_replaced_at_sign_in(service: Service) -> None:
+    """By one of the same password, which still signs in."""
+    old = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
+    await service.scene.run("UPDATE operators SET password = $2 WHERE email = $1", EMAIL, old)
+    for _ in range(2):
+        assert (await sign_in_page(Browser(service), EMAIL)).location == "/console"
+    stored = await service.scene.value("SELECT password FROM operators WHERE email = $1", EMAIL)
+    assert stored != old
+    assert not needs_rehash(stored)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
