@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Unpack
 
+from moved_time import advance
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.settings import Settings
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 from service import Service, running
 from shared_objects import Chosen
-from waiting import until
+from waiting import HANGS_SECONDS, until
 
 
 @asynccontextmanager
@@ -50,3 +53,17 @@ async def two_nodes(
                 yield first, replace(first, base_url=second.base_url, database=other)
         finally:
             await other.close()
+
+
+async def time_passes(nodes: tuple[Service, Service], condition: Callable[[], Awaitable[bool]]) -> None:
+    """Move time by a second, again and again, until the condition holds.
+
+    Before each move both databases answer, so that no statement takes long by the moved time.
+    """
+    until_seconds = time.monotonic() + HANGS_SECONDS
+    while not await condition():
+        assert time.monotonic() < until_seconds
+        for node in nodes:
+            await node.database.read(lambda tx: tx.one("SELECT 1"))
+        advance(1)
+        await asyncio.sleep(0.02)

@@ -24,10 +24,13 @@ from authorize_scene import (
     watched,
 )
 from conftest import short_and_long
+from event_loops import turns
+from moved_time import advance
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.core.worker import WorkerContext
 from paydesk.device import authorizations
+from paydesk.http import server
 from paydesk.orders import expiry, status
 from paydesk.orders import store as orders
 from paydesk.orders.change import Change
@@ -40,9 +43,8 @@ from paydesk.sandbox.simulator.acquirer import Simulator
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import KEYS, Device, Reply, Service, running
+from waiting import until
 
-DISCONNECTED_SECONDS = 0.2
-"""Until the service has noticed that a client has disconnected."""
 CANCELABLE = {"X-Allow-Cancelable-Status": "at_terminal"}
 ROUNDS = short_and_long(10, 60)
 
@@ -96,8 +98,7 @@ async def begun(shop: Shop) -> tuple[str, asyncio.Task[Reply]]:
     lease_id = await at_terminal(shop.device)
     shop.acquirer.entered.clear()
     request = asyncio.create_task(authorize(shop.device, lease_id))
-    async with asyncio.timeout(10):
-        await shop.acquirer.entered.wait()
+    await shop.acquirer.entered.wait()
     return lease_id, request
 
 
@@ -106,7 +107,9 @@ async def test_concurrent_requests_join_one_call(shop: Shop) -> None:
     lease_id = await at_terminal(shop.device)
     shop.acquirer.may_charge.clear()
     requests = [asyncio.create_task(authorize(shop.device, lease_id)) for _ in range(20)]
-    await asyncio.sleep(0.3)
+    await until(lambda: shop.service.gauges.requests_running == len(requests))
+    # All have been decided that were read before this one.
+    assert (await shop.service.request("GET", "/terminals/v1/list")).status == 200
     shop.acquirer.may_charge.set()
     replies = await asyncio.gather(*requests)
     assert len(shop.acquirer.charges) == 1
@@ -136,13 +139,13 @@ async def test_concurrent_requests_on_two_nodes_charge_once(database: Database, 
 async def test_authorization_and_cancel_exclude_each_other(shop: Shop, rounds: int) -> None:
     """The order is paid and charged, or canceled and never charged."""
     moments, service = random.Random(7), shop.service
-    for _ in range(rounds):
+    for number in range(rounds):
         lease_id = await at_terminal(shop.device)
 
         requests = [authorize(shop.device, lease_id), service.cancel(f"ORD{lease_id}", headers=CANCELABLE)]
         first, second = moments.sample((0, 1), 2)
         begun = asyncio.create_task(requests[first])
-        await asyncio.sleep(moments.uniform(0, 0.004))
+        await turns(number * 3)
         await asyncio.gather(begun, other := asyncio.create_task(requests[second]))
         reply = begun.result() if first == 0 else other.result()
         charged = [row for row in await ledger(service) if row[0] == f"PAY{lease_id}"]
@@ -174,6 +177,7 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
     """The approval is committed, and a repeat gets it."""
     shop.acquirer.may_answer.clear()
     lease_id = await at_terminal(shop.device)
+    others = shop.service.gauges.connections_open
     url = f"{shop.service.base_url}/device/v1/leases/{lease_id}/authorize"
     headers = {"Authorization": f"Bearer {shop.device.terminal.token}"}
     async with aiohttp.ClientSession() as session:
@@ -182,15 +186,18 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
         await shop.acquirer.entered.wait()
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
-    await asyncio.sleep(DISCONNECTED_SECONDS)
+    await until(lambda: shop.service.gauges.connections_open == others)
     shop.acquirer.may_answer.set()
     assert (await authorize(shop.device, lease_id)).body["outcome"] == "approved"
     assert len(shop.acquirer.charges) == 1
     await is_consistent(shop.service)
 
 
-async def test_a_node_that_stops_leaves_the_outcome_to_another(database: Database) -> None:
+async def test_a_node_that_stops_leaves_the_outcome_to_another(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The terminal repeats its request there; the answer to the first node is then too late to change anything."""
+    monkeypatch.setattr(server, "DRAIN_SECONDS", 0)
     clock = MovableClock()
     acquirer = watched(database, clock)
     acquirer.may_answer.clear()
@@ -213,12 +220,11 @@ async def test_a_node_without_a_line_does_not_fail_what_another_may_have_sent(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other node was killed after the charge: only an inquiry knows of it."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 3)
     monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.05)
     clock = MovableClock()
     clock.freeze()
     cut, other = watched(database, clock), watched(database, clock)
-    cut.answers.extend([NotSent("the line is down")] * 100)
+    cut.answers.extend([NotSent("the line is down")] * 10_000)
     other.may_answer.clear()
     async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=cut)) as first:
         device = await service_device(first)
@@ -228,9 +234,10 @@ async def test_a_node_without_a_line_does_not_fail_what_another_may_have_sent(
             await cut.entered.wait()
             before = asyncio.all_tasks()
             repeat = asyncio.create_task(authorize(replace(device, service=second), lease_id))
-            await asyncio.wait_for(other.charged.wait(), 3)
+            await other.charged.wait()
             kill(asyncio.all_tasks() - before)
             assert (await repeat).status == 503
+        advance(authorizations.ANSWER_SECONDS_MAX)
         assert (await request).body["outcome"] == "unknown"
         await process_jobs(first, other)
         assert (await first.get(f"ORD{lease_id}"))["status"] == "processed"
@@ -238,13 +245,15 @@ async def test_a_node_without_a_line_does_not_fail_what_another_may_have_sent(
         await is_consistent(first)
 
 
-async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop) -> None:
     """No call was sent, so the order fails at once for both requests."""
-    monkeypatch.setattr(authorizations, "ANSWER_SECONDS_MAX", 0.5)
-    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0.05)
-    shop.acquirer.answers.extend([NotSent("the line is down")] * 100)
+    shop.acquirer.answers.extend([NotSent("the line is down")] * 10_000)
     lease_id, request = await begun(shop)
-    assert (await authorize(shop.device, lease_id)).raw == (await request).raw
+    repeat = asyncio.create_task(authorize(shop.device, lease_id))
+    await until(lambda: shop.service.gauges.requests_running == 2)
+    assert (await shop.service.request("GET", "/terminals/v1/list")).status == 200, "decided after the repeat"
+    advance(authorizations.ANSWER_SECONDS_MAX)
+    assert (await repeat).raw == (await request).raw
     assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
     assert await rows(shop.service, "SELECT order_id FROM inquiries") == []
 
@@ -360,8 +369,9 @@ async def test_a_charge_is_reversed_though_its_node_was_killed_after_the_termina
     await is_consistent(shop.service)
 
 
-async def test_random_repeats_never_charge_twice(shop: Shop) -> None:
+async def test_random_repeats_never_charge_twice(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """With lost answers, requests that are not sent, restarts and inquiries between them."""
+    monkeypatch.setattr(authorizations, "NOT_SENT_PAUSE_SECONDS", 0)
     moments = random.Random(11)
     script = ("payment:lost@30", "payment:unheard@20", "payment:not_sent@20", "payment:decline:high_risk@20")
     shop.acquirer.simulator = Simulator(shop.service.database, shop.clock, script=rules.parse(" ".join(script)), seed=3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from service import Reply, Service
+from waiting import until_found
 
 NEVER_SECONDS = 600.0
 """Longer than a test: a cache entry is evicted by a notification or not at all."""
@@ -85,9 +85,7 @@ async def nodes_of(postgres_url: str, settings: Settings, wakes_url: str | None 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until the condition holds."""
-    async with asyncio.timeout(20):
-        while not await condition():  # noqa: ASYNC110 - the other node does not signal the change
-            await asyncio.sleep(0.02)
+    await until_found(condition)
 
 
 async def exchanged(service: Service) -> Reply:
