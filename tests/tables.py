@@ -13,13 +13,14 @@ import pytest
 Test = Callable[..., Any]
 Failed = (Exception, pytest.fail.Exception)
 
-LABEL_CHARACTERS_MAX = 200
+LABEL_CHARACTERS_MAX = 100
 
 
 def each(names: str, rows: Iterable[Any], ids: Iterable[str] | Callable[[Any], Any] = repr) -> Callable[[Test], Test]:
     """Call the test once a row, all in one case, where `pytest.mark.parametrize` makes a case of each row.
 
-    For rows that share a promise, and leave nothing behind that the next row would see.
+    For rows that share a promise, and leave nothing behind that the next row would see. A defect may leave something:
+    then later rows fail too, and the first one named is the cause.
     """
     parameters = [name.strip() for name in names.split(",")]
     values = [dict(zip(parameters, row if len(parameters) > 1 else (row,), strict=True)) for row in rows]
