@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 
@@ -21,6 +23,9 @@ def kept_logging() -> Iterator[None]:
     try:
         yield
     finally:
+        written: Any = getattr(structlog.get_config()["logger_factory"], "_file", None)
+        if getattr(written, "name", "") == os.devnull:
+            written.close()  # A command that discards its log leaves it open until the end of its process.
         structlog.configure(**structured)
         request_log.configure(**target)
         root.handlers[:], root.level, access.disabled = handlers, level, silent

@@ -19,6 +19,7 @@ from paydesk.sandbox.terminals.scripts import AVAILABLE
 from paydesk_process import credentials, request
 from tables import each
 
+QUICK = ("--script", "approve:0.1s")
 HANG_SECONDS = 20.0
 """Less than the service's limit for an answer, after which a waiting command would go on."""
 
@@ -59,7 +60,7 @@ def test_dead_and_silent_receivers_are_not_awaited(tmp_path: Path) -> None:
         dead, mute = "http://127.0.0.1:9/hook", receiving.url
         subscribe(tmp_path, dead)
         subscribe(tmp_path, mute)
-        ended = paid(tmp_path, "--json", "--script", "approve:0.1s")
+        ended = paid(tmp_path, "--json", *QUICK)
         has_ended.set()
         wait_until(lambda: bool(was_too_early), lambda: "the receiver got nothing")
     assert not any(was_too_early)
@@ -72,7 +73,7 @@ def test_dead_and_silent_receivers_are_not_awaited(tmp_path: Path) -> None:
 def test_failure_of_another_receiver_is_one_line(folder: Path) -> None:
     """Its address without the query, the time of the attempt, and the error; the webhooks to the inbox follow."""
     subscribe(folder, "http://127.0.0.1:9/hook?token=s3cret")
-    shown = paid(folder).stdout
+    shown = paid(folder, *QUICK).stdout
     ((moment, answer),) = failures(shown, "http://127.0.0.1:9/hook")
     assert answer.startswith("Cannot connect to host"), answer
     assert "s3cret" not in shown
@@ -84,7 +85,7 @@ def test_failure_of_another_receiver_is_one_line(folder: Path) -> None:
 def test_answer_of_a_failing_receiver_is_printed(folder: Path) -> None:
     """Its status: the demo callback takes no POST."""
     subscribe(folder, f"{credentials(folder)['base_url']}/demo/callback")
-    shown = paid(folder).stdout
+    shown = paid(folder, *QUICK).stdout
     assert [answer for _, answer in failures(shown, "http://[^ ]+/demo/callback")] == ["the receiver answered 405"]
 
 
@@ -95,7 +96,7 @@ def test_without_a_webhook_in_the_credentials_none_is_awaited(folder: Path, tmp_
     file = tmp_path / "credentials.json"
     file.write_text(json.dumps(document))
     subscribe(folder, "http://127.0.0.1:9/hook")
-    ended = paid(folder, "--credentials", str(file), "--script", "approve:0.1s")
+    ended = paid(folder, "--credentials", str(file), *QUICK)
     assert ended.stderr == ""
 
 
@@ -108,7 +109,7 @@ def test_wait_for_the_inbox_is_bounded(folder: Path, tmp_path: Path, monkeypatch
     subscribe(folder, "http://127.0.0.1:9/inbox")
     # Of the wait alone; the message has the real one.
     monkeypatch.setattr(progress, "INBOX_SECONDS_MAX", 0.2)
-    ended = paid(folder, "--credentials", str(file), "--script", "approve:0.1s")
+    ended = paid(folder, "--credentials", str(file), *QUICK)
     assert "The demo inbox has not received 3 of the webhooks within 5 s" in ended.stderr
     assert "paydesk deliveries list --order ORD" in ended.stderr
 
@@ -126,7 +127,7 @@ def test_json_is_the_final_order_alone(folder: Path) -> None:
 def test_declined_payment_is_on_a_terminal_of_its_own(folder: Path) -> None:
     """Which is deleted afterwards."""
     before = command("terminals", "list", "--json", folder=folder).stdout
-    ended = command("pay", "5", "--decline", "insufficient_amount", "--json", folder=folder)
+    ended = command("pay", "5", "--decline", "insufficient_amount:0.1s", "--json", folder=folder)
     assert ended.returncode == 1
     assert ended.stderr == "The order ended as failed: insufficient_amount.\n"
     order = json.loads(ended.stdout)
@@ -137,7 +138,7 @@ def test_declined_payment_is_on_a_terminal_of_its_own(folder: Path) -> None:
 
 def test_json_script_and_reference_together(folder: Path) -> None:
     """And a decline by a script: the final order alone is on standard output."""
-    order = json.loads(paid(folder, "--json", "--script", "approve:0.1s", "--reference", "sale-0044").stdout)
+    order = json.loads(paid(folder, "--json", *QUICK, "--reference", "sale-0044").stdout)
     assert (order["status"], order["external_reference"]) == ("processed", "sale-0044")
     declined = command("pay", "5", "--json", "--decline", "high_risk:0.1s", "--reference", "sale-0045", folder=folder)
     assert declined.returncode == 1
@@ -147,7 +148,7 @@ def test_json_script_and_reference_together(folder: Path) -> None:
 
 def test_quiet_prints_the_id_and_the_status(folder: Path) -> None:
     """On one line, also of a payment that was declined."""
-    ended = paid(folder, "--quiet", "--script", "approve:0.1s")
+    ended = paid(folder, "--quiet", *QUICK)
     assert re.fullmatch(r"ORD[0-9A-Z]{26} processed\n", ended.stdout)
     declined = command("pay", "5", "--quiet", "--decline", "high_risk:0.1s", folder=folder)
     assert re.fullmatch(r"ORD[0-9A-Z]{26} failed\n", declined.stdout)
@@ -156,7 +157,7 @@ def test_quiet_prints_the_id_and_the_status(folder: Path) -> None:
 
 def test_payment_by_a_script(folder: Path) -> None:
     """Any of the virtual terminal, also a list."""
-    paid(folder, "--script", "approve:0.1s")
+    paid(folder, *QUICK)
     paid(folder, "--script", "approve:0.1s*2,decline:high_risk")
 
 

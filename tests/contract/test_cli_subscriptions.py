@@ -127,7 +127,7 @@ def test_pay_has_nothing_to_wait_for_after_a_dead_subscription_is_deleted(folder
     assert json.loads(command("subscriptions", "list", "--json", folder=folder).stdout)
     wait_until(lambda: not any("pending" in one for one in delivered().values()), delivered)
     assert set(delivered()) == {order["id"]}
-    paid = command("pay", "10", folder=folder)
+    paid = command("pay", "10", "--script", "approve:0.1s", folder=folder)
     assert (paid.returncode, paid.stderr) == (0, ""), paid.stdout + paid.stderr
     assert URL not in paid.stdout
     assert set(delivered()) == {order["id"]}
