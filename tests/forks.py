@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 POLL_SECONDS = 0.002
+STREAMS = (os.O_RDONLY, *[os.O_WRONLY | os.O_APPEND | os.O_CREAT] * 2)
+"""How a child's standard streams are opened."""
 
 
 class Forks:
@@ -43,10 +45,8 @@ class Forks:
 
         What it writes is added to the log; to `errors`, if given, what it writes to standard error.
         """
-        asked = {"arguments": list(arguments), "environment": dict(environment)}
-        return Fork(
-            self, self.ask({**asked, "log": str(log), "errors": str(errors or log), "folder": str(folder or ".")})
-        )
+        asked = {"arguments": list(arguments), "environment": dict(environment), "folder": str(folder or ".")}
+        return Fork(self, self.ask({**asked, "streams": [os.devnull, str(log), str(errors or log)]}))
 
     def ask(self, question: dict[str, Any]) -> Any:
         """One line to the parent, and its answer."""
@@ -114,10 +114,14 @@ def _serve(module: str) -> None:
             if answer is not None:
                 children.discard(asked["pid"])
         else:
+            # Opened before the answer, so that the one who asked may close what it leads to.
+            streams = [os.open(path, flags) for path, flags in zip(asked["streams"], STREAMS, strict=True)]
             answer = os.fork()
             if not answer:
-                _run(main, asked)
+                _run(main, asked, streams)
             children.add(answer)
+            for stream in streams:
+                os.close(stream)
         print(json.dumps(answer), flush=True)  # noqa: T201 - the answer
     for pid in children:
         os.kill(pid, signal.SIGKILL)
@@ -128,11 +132,11 @@ def _status(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _run(main: Any, asked: dict[str, Any]) -> NoReturn:
+def _run(main: Any, asked: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     """The child: standard streams, variables and arguments of its own, then `main`, to the end of the interpreter."""
-    for descriptor, path in enumerate((os.devnull, asked["log"], asked["errors"])):
-        with open(path, "ab" if descriptor else "rb") as stream:  # noqa: PTH123 - descriptors are wanted
-            os.dup2(stream.fileno(), descriptor)
+    for descriptor, stream in enumerate(streams):
+        os.dup2(stream, descriptor)
+        os.close(stream)
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])

@@ -31,10 +31,11 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 @cache
-def _forks() -> Forks:
-    forks = Forks("paydesk_forked")
-    atexit.register(forks.end)
-    return forks
+def forks() -> Forks:
+    """Return the parent of the processes, which ends with this one."""
+    parent = Forks("paydesk_forked")
+    atexit.register(parent.end)
+    return parent
 
 
 def start(
@@ -47,7 +48,7 @@ def start(
     for file in (out, errors or out):
         file.touch()
     if not any(name.startswith("PYTHON") for name in variables):
-        return _forks().start(arguments, environment(**variables), out, errors=errors, folder=folder)
+        return forks().start(arguments, environment(**variables), out, errors=errors, folder=folder)
     with out.open("ab") as written, (errors or out).open("ab") as said:
         return subprocess.Popen(
             [PAYDESK, *arguments],

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,11 +20,13 @@ from typing import Any
 
 import pytest
 
+from forks import Fork
+from paydesk_process import forks
+from waiting import HANGS_SECONDS, wait_until
+
 ROOT = Path(__file__).parents[2]
-PAYDESK = Path(sys.executable).with_name("paydesk")
 RUN = (sys.executable, str(ROOT / "scripts/run.py"), "--port", "0", "--data", "data")
-DEV = (str(PAYDESK), "dev", "--port", "0", "--data", "data")
-SECONDS_MAX = 40.0
+DEV = ("dev", "--port", "0", "--data", "data")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 ORDER = r"ORD[0-9A-Z]{26}"
 
@@ -45,11 +46,14 @@ class Shown:
 
     def wait(self, condition: Callable[[str], object]) -> None:
         """Wait until the output satisfies the condition."""
-        until = time.monotonic() + SECONDS_MAX
-        while not condition(ESCAPES.sub("", self.text)):
-            assert time.monotonic() < until, self.text
-            assert not self.done.is_set(), self.text
-            time.sleep(0.05)
+
+        def is_so() -> bool:
+            has_ended = self.done.is_set()
+            found = bool(condition(ESCAPES.sub("", self.text)))
+            assert found or not has_ended, self.text
+            return found
+
+        wait_until(is_so, lambda: self.text)
 
     def credentials(self) -> dict[str, Any]:
         """Return the credentials file."""
@@ -72,41 +76,52 @@ class Shown:
             return error.code
 
 
-@contextlib.contextmanager
-def on_a_terminal(folder: Path, command: tuple[str, ...], **environment: str) -> Iterator[Shown]:
-    """Run the command on a terminal of its own until the block ends."""
+def _started(
+    folder: Path, command: tuple[str, ...], variables: dict[str, str], terminal: int
+) -> Fork | subprocess.Popen[bytes]:
+    """Start the program or `paydesk dev …` on a terminal."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAYDESK_", "NO_COLOR"))}
-    own, its = pty.openpty()
-    shown = Shown(folder)
-    with subprocess.Popen(
+    environment = {**kept, "TERM": "xterm", **variables}
+    if command == DEV:
+        return forks().start(command, environment, Path(os.ttyname(terminal)), folder=folder)
+    return subprocess.Popen(
         command,
         cwd=folder,
-        env={**kept, "TERM": "xterm", **environment},
-        stdin=its,
-        stdout=its,
-        stderr=its,
+        env=environment,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
         start_new_session=True,
-    ) as process:
-        os.close(its)
+    )
 
-        def read() -> None:
-            # A terminal without a process at its other end raises an error.
-            with contextlib.suppress(OSError):
-                while part := os.read(own, 65536):
-                    shown.text += part.decode(errors="replace").replace("\r\n", "\n")
-            shown.done.set()
 
-        reader = threading.Thread(target=read)
-        reader.start()
+@contextlib.contextmanager
+def on_a_terminal(folder: Path, command: tuple[str, ...], **variables: str) -> Iterator[Shown]:
+    """Run the command on a terminal of its own until the block ends."""
+    own, its = pty.openpty()
+    shown = Shown(folder)
+    process = _started(folder, command, variables, its)
+    os.close(its)
+
+    def read() -> None:
+        # A terminal without a process at its other end raises an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(own, 65536):
+                shown.text += part.decode(errors="replace").replace("\r\n", "\n")
+        shown.done.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield shown
+    finally:
+        process.send_signal(signal.SIGINT)
         try:
-            yield shown
+            process.wait(HANGS_SECONDS)
         finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-            reader.join(20)
+            process.kill()
+            process.wait(HANGS_SECONDS)
+            reader.join()
             os.close(own)
 
 
@@ -115,7 +130,10 @@ def on_a_terminal(folder: Path, command: tuple[str, ...], **environment: str) ->
     ("command", "begins"), [(RUN, "Your requests, the webhooks and all warnings follow."), (DEV, "paydesk ready")]
 )
 def test_requests_and_webhooks_are_shown(tmp_path: Path, command: tuple[str, ...], begins: str) -> None:
-    """Each on a line; nothing of what virtual terminals and the demo inbox do by themselves."""
+    """Each on a line; nothing of what virtual terminals and the demo inbox do by themselves.
+
+    The log file of `make run` has everything.
+    """
     with on_a_terminal(tmp_path, command) as shown:
         shown.wait(lambda text: begins in text and (tmp_path / "data/credentials.json").exists())
         terminal = next(one["id"] for one in shown.credentials()["terminals"] if one["script"] != "manual")
@@ -150,21 +168,25 @@ def test_requests_and_webhooks_are_shown(tmp_path: Path, command: tuple[str, ...
     assert "\x1b[2J" not in shown.text
     assert "\x1b[32m201\x1b[0m" in shown.text
     assert "Traceback" not in shown.text
+    if command == RUN:
+        _has_everything(tmp_path / "data/service.log")
 
 
-def test_the_log_file_of_run_has_everything(tmp_path: Path) -> None:
-    """As JSON: polls and the inbox's requests too; `NO_COLOR` leaves lines without colors."""
-    with on_a_terminal(tmp_path, RUN, NO_COLOR="1") as shown:
-        shown.wait(lambda text: "webhooks and all warnings follow" in text)
-        assert shown.request("GET", "/users/me") == 200
-        shown.wait(lambda text: "/users/me" in text)
-    events = [json.loads(line) for line in (tmp_path / "data/service.log").read_text().splitlines()]
+def _has_everything(log: Path) -> None:
+    """As JSON: polls and the inbox's requests too."""
+    events = [json.loads(line) for line in log.read_text().splitlines()]
     paths = {event["path"] for event in events if event["event"] == "request"}
     assert {"/device/v1/next", "/demo/inbox", "/users/me", "/v1/orders"} <= paths
     assert all(event["request_id"] and event["address"] for event in events if event["event"] == "request")
-    following = shown.text.partition("warnings follow")[2]
-    assert "/users/me" in following
-    assert "\x1b[" not in following
+
+
+def test_dev_shows_no_colors_if_asked(tmp_path: Path) -> None:
+    """`NO_COLOR` leaves the lines without."""
+    with on_a_terminal(tmp_path, DEV, NO_COLOR="1") as shown:
+        shown.wait(lambda text: "paydesk ready" in text)
+        assert shown.request("GET", "/users/me") == 200
+        shown.wait(lambda text: "/users/me" in text)
+    assert "\x1b[" not in shown.text
 
 
 def test_a_failed_start_says_why(tmp_path: Path) -> None:
@@ -172,7 +194,7 @@ def test_a_failed_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/paydesk.db").write_text("this is no database, and longer than the header of one" * 20)
     with on_a_terminal(tmp_path, RUN) as shown:
-        assert shown.done.wait(SECONDS_MAX)
+        assert shown.done.wait(HANGS_SECONDS)
     assert "paydesk ready" not in shown.text
     assert "paydesk.db" in shown.text, shown.text
 
