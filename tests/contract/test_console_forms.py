@@ -16,6 +16,7 @@ from paydesk.console.actions import ORIGINAL, ORIGINAL_CHARACTERS_MAX
 from paydesk.http.body import FORM_FIELDS_MAX
 from refund_scene import paid
 from service import Service
+from tables import each
 
 FRAGMENT = {"HX-Request": "true"}
 
@@ -44,8 +45,8 @@ async def script_sends(browser: Console, path: str, **fields: str) -> Page:
     return await browser.post(path, {"form_token": browser.form_token, **fields}, **FRAGMENT)
 
 
-@pytest.mark.parametrize(
-    ("amount", "sentence"),
+@each(
+    "amount, sentence",
     [
         ("99", "The amount must be at most 24.90."),
         ("abc", "The amount must be a number such as 24.90."),

@@ -11,6 +11,7 @@ from accounts import other_application, other_seller
 from paydesk.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, Terminal, order_body, running
+from tables import each
 
 REPLAYED = "x-idempotent-replayed"
 
@@ -34,7 +35,7 @@ async def test_the_key_is_required(service: Service) -> None:
         assert reply.body["message"] == "Missing HTTP header: X-Idempotency-Key."
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         ["X-Idempotency-Key: " + "k" * 65],

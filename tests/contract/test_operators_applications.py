@@ -323,7 +323,6 @@ async def test_code_for_removed_redirect_uri_is_refused(service: Service) -> Non
     assert (await service.request("POST", "/oauth/token", exchange, token=None)).status == 200
 
 
-@pytest.mark.on_postgres
 async def test_support_cannot_change_applications(service: Service) -> None:
     """Support reads; the role operator may make every change here."""
     owner, support, other = [await operator(service, role) for role in ("owner", "support", "operator")]

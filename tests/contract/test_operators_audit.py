@@ -65,7 +65,6 @@ async def test_trail_is_filtered_and_paged(service: Service) -> None:
     assert len(await audited(service)) == len(everything), "reading leaves no entry"
 
 
-@pytest.mark.on_postgres
 async def test_invalid_filters_are_refused(service: Service) -> None:
     """An author who is no id, a subject that is too long or has control characters, and a cursor of another list."""
     one = await operator(service)

@@ -181,7 +181,6 @@ async def empty(owner: Operator, seller_id: int) -> None:
             assert (await owner.ask("DELETE", f"{noun}/{one[name]}{query}")).status == 204
 
 
-@pytest.mark.on_postgres
 async def test_support_deletes_nothing(service: Service) -> None:
     """Every deletion is refused with 403."""
     support = await operator(service, "support")

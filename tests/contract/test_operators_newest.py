@@ -164,7 +164,7 @@ async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after:
     assert await desk.refused("GET", f"deliveries?after={after}") == (400, "property_value")
 
 
-@pytest.mark.parametrize("noun", ["orders", "refunds", "reversals", "inquiries"])
+@each("noun", ["orders", "refunds", "reversals", "inquiries"])
 async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun: str) -> None:
     """The same for lists whose cursor is an id and a seller. A point in the id is not an error: no id follows it."""
     desk = await operator(service, "support")

@@ -17,6 +17,7 @@ from paydesk.payments.acquirer import NotFound, Unknown
 from paydesk.storage.database import Database
 from resolving_scene import REASON, THREE_MINUTES_MS, advancing, scene, typed, unknown, until
 from service import Device, Reply, Service, approved
+from tables import each
 
 ROUNDS_MAX = 600
 
@@ -209,7 +210,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
         ]
 
 
-@pytest.mark.parametrize("query", ["reversals?status=lost", "inquiries?open=perhaps"])
+@each("query", ["reversals?status=lost", "inquiries?open=perhaps"])
 async def test_unknown_filter_value_returns_400(service: Service, query: str) -> None:
     """An unknown value does not return the whole list."""
     assert await (await operator(service)).refused("GET", query) == (400, "property_value")

@@ -149,7 +149,6 @@ COMMON = ("password1234", "P@ssw0rd1234", "passwordpassword", "aaaaaaaaaaaa", "P
           "Contraseña2024!", "Gabriel-19901231", "qwertyuiop123", "abcdefghijkl")  # fmt: skip
 
 
-@pytest.mark.on_postgres
 async def test_a_common_password_is_refused(service: Service) -> None:
     """At registration and later, with advice; nothing changes."""
     owner = await operator(service)
@@ -272,7 +271,6 @@ async def test_suspended_seller_is_refused_until_resumed(service: Service) -> No
     assert [line.action for line in await audited(service)] == ["sellers.suspend", "sellers.resume"]
 
 
-@pytest.mark.on_postgres
 async def test_support_cannot_change_sellers(service: Service) -> None:
     """Support reads; the role operator may make every change here."""
     support, other = await operator(service, "support"), await operator(service, "operator")

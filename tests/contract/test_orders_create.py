@@ -14,6 +14,7 @@ from paydesk.orders import store
 from paydesk.storage import postgres, postgres_sets
 from paydesk.storage.database import Database
 from service import Service, order_body, running
+from tables import each
 
 FULL: dict[str, Any] = {
     "type": "point",
@@ -215,7 +216,7 @@ def _virtual_id() -> str:
     return counted.virtual_id()
 
 
-@pytest.mark.parametrize("mode", ["STANDALONE", "UNDEFINED"])
+@each("mode", ["STANDALONE", "UNDEFINED"])
 async def test_a_terminal_in_another_mode_returns_409(service: Service, mode: Any) -> None:
     """STANDALONE, or no mode set."""
     reply = await service.create(await service.terminal(mode=mode))

@@ -48,7 +48,6 @@ async def test_another_sellers_order_returns_404(service: Service) -> None:
     assert len({reply.raw for reply in replies}) == 1
 
 
-@pytest.mark.on_postgres
 async def test_a_malformed_id_returns_400(service: Service) -> None:
     """Unlike an unknown one."""
     letters = ("%C5%BF", "%C3%9F")  # their upper cases are S and SS

@@ -253,7 +253,6 @@ BROKEN: tuple[tuple[str, str, str], ...] = (
 )
 
 
-@pytest.mark.on_postgres
 async def test_an_invalid_parameter_is_named(service: Service) -> None:
     """With its rule."""
     for query, code, detail in BROKEN:

@@ -12,6 +12,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from print_scene import TEXT, print_on, report, status_of
 from service import Service, running
+from tables import each
 
 
 @pytest.mark.on_postgres
@@ -98,7 +99,7 @@ async def test_a_report_of_anything_else_is_refused(service: Service) -> None:
     assert await status_of(service, action_id) == "on_terminal"
 
 
-@pytest.mark.parametrize("malformed", ["x", "%00", "é", "' OR 1=1"])
+@each("malformed", ["x", "%00", "é", "' OR 1=1"])
 async def test_a_malformed_id_is_refused(service: Service, malformed: str) -> None:
     """Before the database sees it."""
     device = await service.device(await service.terminal())
