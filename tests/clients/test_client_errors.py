@@ -233,7 +233,7 @@ IN_THE_MESSAGE: tuple[Arrange, ...] = (missing_field, wrong_amount, unknown_term
                                        unknown_parameter)  # fmt: skip
 
 
-@pytest.mark.parametrize("arrange", IN_THE_MESSAGE, ids=lambda arrange: arrange.__name__)
+@each("arrange", IN_THE_MESSAGE, ids=lambda arrange: arrange.__name__)
 async def test_every_way_to_print_an_error_names_field_and_remedy(
     service: Service, client: Client, arrange: Arrange
 ) -> None:

@@ -41,7 +41,7 @@ async def _create(service: Service, fields: dict[str, Any], **options: Any) -> A
     return await service.request("POST", "/v1/orders", body, **options)
 
 
-@each("place, fields", REFERENCES, ids=[place for place, _ in REFERENCES])
+@each("place, fields", REFERENCES)
 async def test_a_card_number_in_a_reference_is_property_value(
     checking: Service, place: str, fields: dict[str, Any]
 ) -> None:

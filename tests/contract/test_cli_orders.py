@@ -517,7 +517,6 @@ def test_amounts_of_every_form_are_accepted() -> None:
         ("webhooks", "replay", "--order"),
         ("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9", "--order"),
     ],
-    ids=" ".join,
 )
 def test_wrong_ids_are_refused_before_anything_is_sent(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A payment's id, one too short, one with letters outside the alphabet, an empty one."""

@@ -189,7 +189,6 @@ async def test_an_endless_head_on_a_reused_connection(service: Service) -> None:
         ["Content-Length: "],
         ["Content-Length : 2"],
     ],
-    ids=" and ".join,
 )
 async def test_conflicting_framing(service: Service, fields: list[str]) -> None:
     """Ambiguous framing gets 400 and the connection ends, which prevents request smuggling."""

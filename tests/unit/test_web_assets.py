@@ -77,7 +77,7 @@ def test_the_check_of_templates_finds_each_fault(text: str) -> None:
     assert len(markup.faults) == 1
 
 
-@each("sheet", SHEETS, ids=lambda path: path.name)
+@each("sheet", SHEETS)
 def test_style_sheets_load_nothing(sheet: Path) -> None:
     """No font, image or sheet of another address; a pattern of the page itself is none."""
     assert not re.search(r"url\((?!\"#)|@import|@font-face", sheet.read_text())
