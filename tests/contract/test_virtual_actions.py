@@ -80,15 +80,15 @@ async def test_a_tap_ends_in_a_webhook(service: Service, virtual: Virtual) -> No
 
 async def _received(service: Service, order_id: str) -> list[str]:
     """Return the actions of the order's notifications in the inbox, once the last is there."""
-    async with asyncio.timeout(10):
-        while True:
-            reply = await service.request("GET", "/demo/inbox", token=None)
-            found = [one for one in reply.body["data"] if one.get("order_id") == order_id]
-            actions = [one["action"] for one in found]
-            if "order.processed" in actions:
-                assert all(one["signature_valid"] for one in found)
-                return actions
-            await asyncio.sleep(0.02)
+
+    async def find() -> list[str]:
+        reply = await service.request("GET", "/demo/inbox", token=None)
+        found = [one for one in reply.body["data"] if one.get("order_id") == order_id]
+        assert all(one["signature_valid"] for one in found)
+        actions = [one["action"] for one in found]
+        return actions if "order.processed" in actions else []
+
+    return await until_found(find)
 
 
 async def test_every_card(service: Service) -> None:

@@ -13,7 +13,7 @@ from manual_scene import Counter, counter
 from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import panel, screens
+from paydesk.sandbox.terminals import screens
 from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database
@@ -126,9 +126,8 @@ async def test_the_next_order_ends_the_removal_of_the_card(desk: Counter) -> Non
     assert (desk.screen.name, desk.screen.entry) == ("present_card", "")
 
 
-async def test_a_person_is_reminded_of_the_card(desk: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_person_is_reminded_of_the_card(desk: Counter) -> None:
     """After a while."""
-    monkeypatch.setattr(panel, "REMINDER_SECONDS", 0.05)
     await desk.order()
     await desk.act("insert", card="visa_approved")
     await desk.act("pin", digits="1234")
@@ -306,9 +305,8 @@ async def test_an_order_expires_on_the_terminal(desk: Counter, clock: MovableClo
 
 
 @pytest.mark.parametrize(("card", "ends"), [("visa_approved", "approved"), ("high_risk", "declined")])
-async def test_an_outcome_ends_by_itself(desk: Counter, monkeypatch: pytest.MonkeyPatch, card: str, ends: str) -> None:
+async def test_an_outcome_ends_by_itself(desk: Counter, card: str, ends: str) -> None:
     """And the terminal is idle."""
-    monkeypatch.setattr(panel, "OUTCOME_SECONDS", 0.05)
     await desk.order()
     await desk.act("tap", card=card)
     await desk.shows(ends)

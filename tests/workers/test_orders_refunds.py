@@ -349,9 +349,7 @@ async def test_the_worker_of_a_service_is_notified(database: Database) -> None:
     async with running(database) as service:
         order_id = await paid(service, LOST)
         assert only(await refund(service, order_id))["status"] == "processing"
-        async with asyncio.timeout(20):
-            while (await service.get(order_id))["status"] != "refunded":  # noqa: ASYNC110 - only receivers are notified
-                await asyncio.sleep(0.01)
+        await service.until(order_id, "refunded")
     await ledgers_agree(database)
 
 

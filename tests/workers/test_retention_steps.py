@@ -150,4 +150,4 @@ async def test_the_worker_sweeps_when_the_clock_is_moved(database: Database, mon
     finally:
         stop.set()
         database.signals.stop()
-        await asyncio.wait_for(worker, 10)
+        await worker

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService
+from free_port import free_port
 from moved_time import moved_seconds
-from paydesk.sandbox.terminals import handheld
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.pace import Pace
@@ -90,12 +90,9 @@ async def test_invalid_journal_does_not_affect_other_terminals(
     await again.stop()
 
 
-async def test_add_returns_although_the_service_is_unreachable(
-    fleet: Fleet, tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_add_returns_although_the_service_is_unreachable(fleet: Fleet, tmp_path: Path) -> None:
     """The terminal goes on trying in the background."""
-    monkeypatch.setattr(handheld, "HELLO_SECONDS_MAX", 0.05)
-    unconnected = Fleet(f"http://127.0.0.1:{unused_tcp_port}", tmp_path / "unconnected", QUICK)
+    unconnected = Fleet(f"http://127.0.0.1:{free_port()}", tmp_path / "unconnected", QUICK)
     await unconnected.start()
     await unconnected.add("T__1", "PDT-1", "approve")
     assert unconnected.terminals() == ("T__1",)

@@ -452,7 +452,7 @@ async def test_the_worker_of_a_node_resends_on_request(database: Database, clock
         await scene.until(lambda: len(receiver.got) == 2)
         stop.set()
         database.signals.stop()
-        await asyncio.wait_for(running, 5)
+        await running
         database.signals.stopping = False
     assert [got.headers["X-Retry"] for got in receiver.got] == ["0", "1"]
 
@@ -588,5 +588,5 @@ async def test_failure_of_one_worker_ends_the_other(database: Database, clock: M
     async with workers(database, clock) as (deliveries, resends):
         failing = Failing(resends._context, resends._job)
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(run_together(asyncio.Event(), deliveries, failing), 5)
+            await run_together(asyncio.Event(), deliveries, failing)
         assert not [task for task in asyncio.all_tasks() if "JobWorker.run" in repr(task)]
