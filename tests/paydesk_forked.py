@@ -1,7 +1,7 @@
 """`paydesk …` as a process that is forked from one that has imported it, as `forks` does: a fifth of a start's work.
 
 It is a process of its own with its arguments, variables, folder, output, signals and exit code. That a fresh
-interpreter can import what it needs is shown by the starts of `make run`, `paydesk serve` and shells.
+interpreter can import what it needs is shown by `make run`, the processes of `paydesk serve --processes`, and shells.
 """
 
 from __future__ import annotations

@@ -13,10 +13,8 @@ def completed(words: str, folder: Path) -> list[str]:
     """Return what bash is offered for the last word of the line."""
     count = len(words.split(" ")) - 1
     variables = {"COMP_WORDS": words, "COMP_CWORD": str(count), "_PAYDESK_COMPLETE": "complete_bash"}
-    ended = subprocess.run(
-        [PAYDESK], cwd=folder, env=environment(**variables), capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ended.stderr == ""
+    ended = command(folder=folder, **variables)
+    assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout.split()
 
 
