@@ -50,7 +50,16 @@ async def two_nodes(
                 if wakes_url is None:
                     # What one node publishes before the other listens is lost.
                     await until(lambda: database.signals.remote_connected and other.signals.remote_connected)
-                yield first, replace(first, base_url=second.base_url, database=other)
+                yield (
+                    first,
+                    replace(
+                        first,
+                        base_url=second.base_url,
+                        database=other,
+                        gauges=second.gauges,
+                        shared_objects=second.shared_objects,
+                    ),
+                )
         finally:
             await other.close()
 

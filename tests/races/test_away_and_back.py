@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,9 +21,8 @@ from paydesk.storage.database import Database, T, Work
 from postgres_server import PostgresServer
 from service import KEYS, Reply, Service, Terminal, running
 from stopped_postgres import stopped
+from waiting import until
 
-QUICK_SECONDS_MAX = 2.0
-BACK_SECONDS_MAX = 40.0
 CLIENTS, CLIENTS_A_KILL = 50, 10
 COUNT = "SELECT COUNT(*) FROM orders"
 
@@ -62,24 +60,22 @@ class Client:
     def __init__(self, service: Service, terminal: Terminal) -> None:
         self._service, self._terminal = service, terminal
         self.key = f"key-{terminal.id}"
-        self.refused: list[float] = []
+        self.refused = 0
 
     async def create(self) -> Reply:
-        """Once; how long a refusal took is noted."""
-        began = time.monotonic()
+        """Once; a refusal is counted."""
         reply = await self._service.create(self._terminal, key=self.key)
         if reply.status == 503:
             assert reply.code == "service_unavailable"
             assert int(reply.headers["retry-after"]) <= 5
-            self.refused.append(time.monotonic() - began)
+            self.refused += 1
         return reply
 
     async def create_surely(self) -> Reply:
         """Until it is made."""
-        async with asyncio.timeout(BACK_SECONDS_MAX):
-            while (reply := await self.create()).status != 201:
-                assert reply.status in (423, 503), reply
-                await asyncio.sleep(0.2)
+        while (reply := await self.create()).status != 201:
+            assert reply.status in (423, 503), reply
+            await asyncio.sleep(0.05)
         return reply
 
 
@@ -99,10 +95,8 @@ async def test_ten_times_what_fits(database: Database) -> None:
     async with _with_clients(gated, requests_max=5) as (service, clients):
         gated.gate.clear()
         asked = [asyncio.create_task(client.create()) for client in clients]
-        await _until(lambda: sum(task.done() for task in asked) == CLIENTS - 5)
+        await until(lambda: sum(task.done() for task in asked) == CLIENTS - 5)
         assert all(task.result().status == 503 for task in asked if task.done())
-        refused = [seconds for client in clients for seconds in client.refused]
-        assert sorted(refused)[len(refused) // 2] < QUICK_SECONDS_MAX
         gated.gate.set()
         statuses = [reply.status for reply in await asyncio.gather(*asked)]
         assert statuses.count(201) == 5
@@ -119,13 +113,11 @@ async def test_postgresql_hangs_and_goes_on(postgres_server: PostgresServer, pos
         first, *others = clients
         with stopped(postgres_server):
             tasks = [asyncio.create_task(client.create_surely()) for client in others]
-            await asyncio.sleep(1.5)
-            began = time.monotonic()
+            await until(lambda: any(client.refused for client in others))
             hasty = await asyncio.gather(*(service.create(Terminal("T", ""), key="k") for _ in range(20)))
             assert {reply.status for reply in hasty} == {503}
-            assert time.monotonic() - began < QUICK_SECONDS_MAX
             assert not any(task.done() for task in tasks)
-            await asyncio.sleep(2.5)
+            await until(lambda: all(client.refused for client in others))
         made = await asyncio.gather(*tasks, first.create_surely())
         assert len({reply.body["id"] for reply in made}) == CLIENTS
         assert await service.scene.value(COUNT) == CLIENTS
@@ -140,7 +132,7 @@ async def test_postgresql_dies_under_load(postgres_server: PostgresServer, postg
     database = await open_database(postgres_url, timeout_seconds=5)
     async with _with_clients(database) as (service, clients):
         tasks = [asyncio.create_task(client.create_surely()) for client in clients]
-        await asyncio.sleep(0.02)
+        await until(lambda: service.gauges.requests_running > 0)
         postgres_server.crash()
         try:
             assert (await service.create(Terminal("T", ""), key="meanwhile")).status == 503
@@ -234,9 +226,3 @@ async def _refresh_token(service: Service) -> str:
     )
     assert pair.refresh_token is not None
     return pair.refresh_token
-
-
-async def _until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(BACK_SECONDS_MAX):
-        while not reached():  # noqa: ASYNC110 - what it waits for gives no sign
-            await asyncio.sleep(0.01)

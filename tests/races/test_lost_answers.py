@@ -6,12 +6,11 @@ import asyncio
 import json
 import os
 import random
-import statistics
-import time
 from pathlib import Path
 from typing import Any
 
 from cut_wire import Cut, CutWire
+from event_loops import turns
 from nodes import two_nodes
 from oauth_scene import DAY_MS, Scene, make_scene
 from paydesk.core.clock import MovableClock
@@ -20,10 +19,10 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from raw_http import head, wire
 from service import Reply, Service, running
+from waiting import until_found
 
-TIMES = int(os.environ.get("PAYDESK_TEST_LOST_ANSWERS", "200"))
+TIMES = int(os.environ.get("PAYDESK_TEST_LOST_ANSWERS", "80"))
 TILLS = 4
-BACK_SECONDS_MAX = 40.0
 CUTS: tuple[Cut, ...] = ("before", "after")
 
 FAMILY = "SELECT generation, revoked_ms FROM token_families WHERE seller_id = $1"
@@ -37,30 +36,27 @@ class Till:
         self._nodes, self._scene, self._choices = nodes, scene, choices
         self.held: dict[str, Any] = {}
         self.answered, self.lost = 0, 0
-        self._seconds: list[float] = []
 
     async def begin(self) -> None:
-        """Get the first tokens, and measure an undisturbed refresh."""
+        """Get the first tokens."""
         self.held = (await self._ask(self._scene.exchange(await self._scene.code()))).body
-        for _ in range(5):
-            began = time.monotonic()
-            await self.continue_()
-            self._seconds.append(time.monotonic() - began)
 
     async def lose_a_response(self) -> None:
-        """Send a refresh and disconnect, before or after the response was sent."""
+        """Send a refresh and disconnect after some turns of the loop, or once the successor is committed."""
         node, body = self._choices.choice(self._nodes), json.dumps(self._refresh()).encode()
         fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
         async with wire(node) as connection:
             await connection.send(head("POST", "/oauth/token", *fields) + body)
-            await asyncio.sleep(self._choices.uniform(0, 2 * statistics.median(self._seconds)))
+            if self._choices.random() < 0.7:
+                await turns(self._choices.randrange(60))
+            else:
+                await until_found(self.made_one_more)
             connection.cut()
 
     async def continue_(self) -> None:
         """Refresh with the stored token until there is a response with new tokens."""
-        async with asyncio.timeout(BACK_SECONDS_MAX):
-            while (reply := await self._ask(self._refresh())).status == 503:  # noqa: ASYNC110 - nothing signals it
-                await asyncio.sleep(0.01)
+        while (reply := await self._ask(self._refresh())).status == 503:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.01)
         assert reply.status == 200, reply
         assert reply.body["refresh_token"] != self.held["refresh_token"]
         self.held = reply.body
@@ -93,13 +89,13 @@ class Till:
 
 def seeded() -> random.Random:
     """Return reproducible random choices."""
-    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
+    seed = int(os.environ.get("PAYDESK_TEST_SEED", "7"))
     print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
     return random.Random(seed)
 
 
 async def test_a_client_without_responses_continues(database: Database, database_url: str) -> None:
-    """Disconnected 200 times, also several times in a row, on any node, with pauses of up to a day."""
+    """Disconnected 80 times, also several times in a row, on any node, with pauses of up to a day."""
     clock, choices = MovableClock(frozen_ms=MovableClock().now_ms()), seeded()
 
     async def loses(till: Till, times: int) -> int:

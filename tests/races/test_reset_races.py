@@ -11,12 +11,14 @@ import pytest
 from test_operators_races import while_it_is_committed
 
 from conftest import short_and_long
+from event_loops import turns
 from paydesk.invariants import check
 from paydesk.sandbox.reset import EMPTIED
 from paydesk.storage.database import Database, Transaction
 from reset_scene import Resettable, resettable
 from service import Reply, Terminal
 from virtual_scene import create
+from waiting import until
 
 EXPECTED = {
     *("order_not_found", "already_queued_order_on_terminal", "resource_locked", "cannot_cancel_order"),
@@ -52,7 +54,6 @@ class Clients:
             created = await service.create(terminal)
             self.note("create", created)
             if created.status != 201:
-                await asyncio.sleep(0.01)
                 continue
             self.created += 1
             path = f"/v1/orders/{created.body['id']}"
@@ -68,10 +69,10 @@ class Clients:
             created = await self.one.service.create(terminal, key=str(uuid.uuid4()))
             self.note("create", created)
             self.created += created.status == 201
-            await asyncio.sleep(0.02)
+            await turns(30)
 
 
-@pytest.mark.parametrize("resets", short_and_long(8, 60))
+@pytest.mark.parametrize("resets", short_and_long(4, 60))
 async def test_resets_while_orders_are_processed(one: Resettable, resets: int) -> None:
     """After the last one nothing is left of earlier orders."""
     clients = Clients(one)
@@ -80,7 +81,8 @@ async def test_resets_while_orders_are_processed(one: Resettable, resets: int) -
     running = [asyncio.create_task(clients.simulate(terminal)) for terminal in terminals]
     running += [asyncio.create_task(clients.play(each.terminal)) for each in virtual]
     for _ in range(resets):
-        await asyncio.sleep(0.25)
+        created = clients.created
+        await until(lambda: clients.created > created + 3)  # noqa: B023 - called in this round
         reply = await one.reset()
         assert (reply.status, reply.body) == (204, None)
     for task in running:
@@ -88,22 +90,20 @@ async def test_resets_while_orders_are_processed(one: Resettable, resets: int) -
     for result in await asyncio.gather(*running, return_exceptions=True):
         assert isinstance(result, asyncio.CancelledError), result
     assert clients.failures == []
-    assert clients.created > resets
     assert await findings(one) == []
     await asyncio.gather(*(one.reset() for _ in range(3)))
-    await asyncio.sleep(0.3)
+    await until(lambda: one.service.gauges.requests_running <= len(virtual))
     assert {table: count for table, count in (await one.counts(*EMPTIED)).items() if count} == {}
     assert await check.check(one.service.database) == []
 
 
 async def findings(one: Resettable) -> list[str]:
     """Return what violates an invariant once the orders under way have ended."""
-    found: list[str] = []
-    for _ in range(40):
-        found = [str(finding) for finding in await check.check(one.service.database)]
-        if not found:
+    found = [""]
+    for _ in range(200):
+        if not (found := [str(finding) for finding in await check.check(one.service.database)]):
             break
-        await asyncio.sleep(0.25)
+        await asyncio.sleep(0.05)
     return found
 
 

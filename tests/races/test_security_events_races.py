@@ -18,6 +18,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.operator_events import Kind
 from paydesk.storage.database import Database
 from service import Device, Service
+from waiting import until
 
 
 @dataclass
@@ -32,13 +33,10 @@ class Nodes:
     async def is_one(self, kind: Kind) -> None:
         """There is one event, of this kind, and one warning."""
         sql = "SELECT kind FROM operator_events"
-        async with asyncio.timeout(5):
-            # It is recorded once the answer is sent.
-            while not (rows := await self.here.database.read(lambda tx: tx.all(sql))):  # noqa: ASYNC110 - no sign
-                await asyncio.sleep(0.01)
+        # It is recorded once the answer is sent.
+        await until(lambda: all(node.gauges.requests_running == 0 for node in (self.here, self.there)))
+        rows = await self.here.database.read(lambda tx: tx.all(sql))
         assert [row[0] for row in rows] == [kind]
-        await asyncio.sleep(0.2)
-        assert await self.here.database.read(lambda tx: tx.all(sql)) == rows
         assert [line["event"] for line in self.logged if line["log_level"] == "warning"] == [kind]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import partial
 
 import asyncpg
 import pytest
@@ -14,8 +15,11 @@ from paydesk.storage.database import Transaction, Work, WorkError
 from paydesk.storage.postgres import PostgresDatabase
 from paydesk.storage.postgres_batch import BatchUnit, take
 from paydesk.storage.postgres_sets import tagged
+from waiting import until_found
 
 COUNT = 40
+LOCKED_OUT = """SELECT COUNT(*) FROM pg_stat_activity
+  WHERE datname = current_database() AND wait_event_type = 'Lock'"""
 
 
 class Refused(Exception):
@@ -130,7 +134,7 @@ async def test_a_locked_row_does_not_delay_the_batch(postgres: PostgresDatabase)
             await other.execute("UPDATE counters SET value = 100 WHERE n = 0")
             waiting = asyncio.create_task(postgres.write(adds_one, conflict_keys=counter(0)))
             others = (postgres.write(raising(n), conflict_keys=counter(n)) for n in range(1, COUNT))
-            assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 1)
+            assert await asyncio.gather(*others) == [1] * (COUNT - 1)
             assert not waiting.done()
         assert await waiting == 101
     finally:
@@ -139,21 +143,27 @@ async def test_a_locked_row_does_not_delay_the_batch(postgres: PostgresDatabase)
 
 async def test_locked_rows_do_not_block_further_batches(postgres: PostgresDatabase) -> None:
     """Works that come one at a time, and each meet a held row, leave the flushes to the others."""
-    other = await asyncpg.connect(postgres._connections._url)
+    other, watcher = [await asyncpg.connect(postgres._connections._url) for _ in range(2)]
     try:
         async with other.transaction():
             await other.execute("UPDATE counters SET value = 100 WHERE n < 4")
             waiting = []
             for n in range(4):
                 waiting.append(asyncio.create_task(postgres.write(raising(n), conflict_keys=counter(n))))
-                await asyncio.sleep(0.01)
+                await until_found(partial(_are_locked_out, watcher, n + 1))
             others = (postgres.write(raising(n), conflict_keys=counter(n)) for n in range(4, COUNT))
-            assert await asyncio.wait_for(asyncio.gather(*others), 5) == [1] * (COUNT - 4)
+            assert await asyncio.gather(*others) == [1] * (COUNT - 4)
             assert not any(work.done() for work in waiting)
         # What each has read before, or what the other transaction left.
         assert set(await asyncio.gather(*waiting)) <= {1, 101}
     finally:
         await other.close()
+        await watcher.close()
+
+
+async def _are_locked_out(watcher: asyncpg.Connection, count: int) -> bool:
+    """Return whether so many transactions wait for a lock; one of several units waits for 0.1 s, then alone."""
+    return bool(await watcher.fetchval(LOCKED_OUT) == count)
 
 
 async def test_waiters_are_notified_after_the_commit_of_their_batch(postgres: PostgresDatabase) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,11 +12,13 @@ import asyncpg
 import pytest
 import structlog
 
+from event_loops import passes_until
 from free_port import free_port
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import ReadOnly, Unavailable
-from paydesk.storage.postgres_hosts import HOST_SECONDS_MAX, hosts_of
+from paydesk.storage.postgres_hosts import hosts_of
 from postgres_server import PostgresServer
+from waiting import until
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, 1)"
 
@@ -49,14 +50,12 @@ def _behind(url: str, *hosts: tuple[str | Path, int], further: str = "") -> str:
 async def test_a_silent_host_is_skipped(postgres_url: str, silent_port: int) -> None:
     """It costs its own deadline, once: later connections begin with the host that answered."""
     url = _behind(postgres_url, ("127.0.0.1", silent_port))
-    began = time.monotonic()
     with structlog.testing.capture_logs() as logged:
-        database = await open_database(url)
-        assert HOST_SECONDS_MAX - 0.1 < time.monotonic() - began < HOST_SECONDS_MAX + 5
-        began = time.monotonic()
+        opening = asyncio.create_task(open_database(url))
+        await passes_until(lambda: bool(logged), 0.1)
+        database = await opening
         writes = [database.write(lambda tx, name=f"A__{n}": tx.run(ADD, name)) for n in range(8)]  # type: ignore[misc]
         assert await asyncio.gather(*writes) == [1] * 8
-        assert time.monotonic() - began < HOST_SECONDS_MAX
         await database.close()
     failed = [line for line in logged if line["event"] == "database_host_failed"]
     assert [(line["host"], line["port"], line["reason"]) for line in failed] == [
@@ -67,12 +66,11 @@ async def test_a_silent_host_is_skipped(postgres_url: str, silent_port: int) -> 
 
 async def test_the_deadline_is_divided(silent_port: int) -> None:
     """All hosts together keep within `database_timeout_seconds`."""
-    began = time.monotonic()
+    url = f"postgresql://paydesk@127.0.0.1:{silent_port},localhost:{silent_port}/paydesk"
+    opening = asyncio.create_task(open_database(url, timeout_seconds=1))
+    await passes_until(opening.done, 0.1)
     with pytest.raises(Unavailable, match=r"no answer within 0\.5 s; localhost:\d+: no answer within 0\.5 s"):
-        await open_database(
-            f"postgresql://paydesk@127.0.0.1:{silent_port},localhost:{silent_port}/paydesk", timeout_seconds=1
-        )
-    assert time.monotonic() - began < 3
+        await opening
 
 
 async def test_every_failure_is_in_the_message() -> None:
@@ -126,9 +124,8 @@ async def test_notifications_use_the_primary(postgres_server: PostgresServer, po
     url = _behind(postgres_url, (standby, 5432))
     database = await open_database(url)
     with structlog.testing.capture_logs() as logged:
-        async with notifications_published(url, database), asyncio.timeout(10):
-            while not database.signals.remote_connected:  # noqa: ASYNC110 - a task of its own connects
-                await asyncio.sleep(0.01)
+        async with notifications_published(url, database):
+            await until(lambda: database.signals.remote_connected)
     assert "notifications_connected" in [line["event"] for line in logged]
     await database.close()
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,10 +18,13 @@ import apsw
 import pytest
 
 from conftest import skip_unless_ci
+from event_loops import turns
+from moved_time import advance
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Transaction, Unavailable, UnsafeDatabase
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.storage.sqlite import BUSY_RETRY_SECONDS, SqliteDatabase
 from paydesk.storage.sqlite_file import check_library
+from waiting import until
 
 T = TypeVar("T")
 
@@ -191,8 +195,14 @@ async def test_a_heavy_read_does_not_outlast_its_database(file: Path) -> None:
     """Closing stops a read that would go on for hours, and light reads never waited for it."""
     for_ever = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
     async with _opened(file) as database:
-        heavy = asyncio.create_task(database.read(lambda tx: tx.one(for_ever), heavy=True))
-        await asyncio.sleep(0.05)
+        reading = threading.Event()
+
+        async def read(tx: Transaction) -> None:
+            reading.set()
+            await tx.one(for_ever)
+
+        heavy = asyncio.create_task(database.read(read, heavy=True))
+        await until(reading.is_set)
         assert await _add(database, "A__1") == 1
         assert await _count(database) == 1
     with pytest.raises(Unavailable):
@@ -237,8 +247,11 @@ async def test_a_write_waits_for_another_process(file: Path) -> None:
         rival.execute("BEGIN IMMEDIATE")
         with pytest.raises(Locked):
             await _add(database, "A__1")
+        database._lock_timeout_seconds = 60
         write = asyncio.create_task(_add(database, "A__2"))
-        await asyncio.sleep(0.02)
+        for _ in range(3):
+            advance(BUSY_RETRY_SECONDS)
+            await turns()
         assert not write.done()
         rival.execute("COMMIT")
         assert await write == 1
@@ -364,7 +377,7 @@ async def test_an_fsync_that_fails_ends_the_process(file: Path) -> None:
 _ADDS_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.storage.sqlite import BUSY_RETRY_SECONDS, SqliteDatabase
 
 async def add(database, names):
     for name in names:

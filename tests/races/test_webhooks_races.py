@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
+from event_loops import turns
 from paydesk.core.clock import MovableClock
 from paydesk.jobs import Claim
 from paydesk.storage.connect import open_database
@@ -74,7 +75,7 @@ async def _race(
 
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
         order, version = receiver.got[-1].order_and_version
-        await asyncio.sleep(dice.random() / 100)
+        await turns(dice.randrange(20))
         if dice.random() < failures:
             return web.Response(status=500)
         order_of_arrival[order].append(version)

@@ -25,15 +25,6 @@ LEFT: dict[str, int] = {
     "faults/tills.py": 1,
     "faults/virtual.py": 1,
     "model/shop.py": 1,
-    "races/test_away_and_back.py": 4,
-    "races/test_events_readers.py": 1,
-    "races/test_lost_answers.py": 1,
-    "races/test_reset_races.py": 3,
-    "races/test_security_events_races.py": 1,
-    "races/test_storage_batches.py": 1,
-    "races/test_storage_hosts.py": 3,
-    "races/test_storage_sqlite.py": 2,
-    "races/test_webhooks_races.py": 1,
 }
 """The places in each file. A new one is a defect: wait for an event, see CONTRIBUTING.md."""
 
