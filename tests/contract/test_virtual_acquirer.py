@@ -85,23 +85,21 @@ async def test_amount_decides_the_outcome(service: Service, terminal: Terminal) 
     assert [row[5] for row in await _ledger(service)] == ["declined"]
 
 
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"amount": "0.00"}, "property_value"),
-        ({"amount": "1.234"}, "property_value"),
-        ({"payment_id": "ORD01J67CQQH5904WDBVZEM4JMEP3"}, "property_value"),
-        ({"card": {"first_digits": "4235", "last_digits": "5682"}}, "property_value"),
-        ({"number": "4235647728025682"}, "unsupported_properties"),
-    ],
+INVALID: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"amount": "0.00"}, "property_value"),
+    ({"amount": "1.234"}, "property_value"),
+    ({"payment_id": "ORD01J67CQQH5904WDBVZEM4JMEP3"}, "property_value"),
+    ({"card": {"first_digits": "4235", "last_digits": "5682"}}, "property_value"),
+    ({"number": "4235647728025682"}, "unsupported_properties"),
 )
-async def test_invalid_request_charges_nothing(
-    service: Service, terminal: Terminal, change: dict[str, Any], code: str
-) -> None:
+
+
+async def test_invalid_request_charges_nothing(service: Service, terminal: Terminal) -> None:
     """It is refused with 400."""
-    reply = await _authorize(service, terminal, {**_body(), **change})
-    assert (reply.status, reply.code) == (400, code)
-    assert await _ledger(service) == []
+    for change, code in INVALID:
+        reply = await _authorize(service, terminal, {**_body(), **change})
+        assert (reply.status, reply.code) == (400, code), change
+        assert await _ledger(service) == [], change
 
 
 async def test_requires_a_valid_device_token(service: Service, terminal: Terminal) -> None:

@@ -149,41 +149,31 @@ async def test_missing_header_is_named(database: Database, name: str) -> None:
     assert f"The header {name} is missing." in await _inbox_page(database)
 
 
-@pytest.mark.parametrize(
-    ("accept", "wanted"),
-    [
-        ("", False),
-        ("*/*", False),
-        ("application/json", False),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", True),
-        ("application/json, TEXT/HTML;q=0.5", True),
-        ("text/htmlx", False),
-    ],
-)
-def test_page_is_for_clients_that_name_html(accept: str, wanted: bool) -> None:  # noqa: FBT001
+def test_page_is_for_clients_that_name_html() -> None:
     """Others get JSON."""
-    assert inbox_page.is_wanted(accept) is wanted
+    html = {"text/html,application/xhtml+xml,*/*;q=0.8", "application/json, TEXT/HTML;q=0.5"}
+    assert {one for one in html | {"", "*/*", "application/json", "text/htmlx"} if inbox_page.is_wanted(one)} == html
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"no json \0 \xff",
-        b"[1]",
-        b'{"data": 7, "action": null}',
-        b'{"action": {"deep": 1}}',
-        b"[" * 4_000 + b"]" * 4_000,
-        b"1" * 5_000,
-    ],
+NO_NOTIFICATIONS = (
+    b"",
+    b"no json \0 \xff",
+    b"[1]",
+    b'{"data": 7, "action": null}',
+    b'{"action": {"deep": 1}}',
+    b"[" * 4_000 + b"]" * 4_000,
+    b"1" * 5_000,
 )
-async def test_any_body_is_stored(database: Database, body: bytes) -> None:
+
+
+async def test_any_body_is_stored(database: Database) -> None:
     """A body that is not a notification has no action."""
-    await _receive(database, {}, body)
-    (entry,) = await _inbox(database)
-    assert entry["signature_valid"] is False
-    assert "action" not in entry
-    assert "No action" in await _inbox_page(database)
+    for number, body in enumerate(NO_NOTIFICATIONS, 1):
+        await _receive(database, {}, body)
+        stored = await _inbox(database)
+        assert len(stored) == number, body[:60]
+        assert not any(entry["signature_valid"] or "action" in entry for entry in stored), body[:60]
+        assert (await _inbox_page(database)).count("No action") == number, body[:60]
 
 
 async def test_long_body_is_truncated(database: Database) -> None:
@@ -262,16 +252,14 @@ async def _move(database: Database, clock: MovableClock, **move: Any) -> dict[st
     return answer
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("PT61S", 61), ("61s", 61), ("15m", 900), ("3h", 10_800), ("181d", 181 * 86_400)]
-)
-async def test_clock_advances_by_the_given_time(database: Database, text: str, seconds: int) -> None:
+async def test_clock_advances_by_the_given_time(database: Database) -> None:
     """In every notation, and a restart restores it."""
-    clock = MovableClock()
-    moved = await _move(database, clock, advance=text)
-    assert moved["frozen"] is False
-    assert clock.offset_ms == seconds * 1000
-    assert (await restore_clock(database)).offset_ms == seconds * 1000
+    clock, offset_ms = MovableClock(), 0
+    for text, seconds in (("PT61S", 61), ("61s", 61), ("15m", 900), ("3h", 10_800), ("181d", 181 * 86_400)):
+        moved = await _move(database, clock, advance=text)
+        offset_ms += seconds * 1000
+        found = moved["frozen"], clock.offset_ms, (await restore_clock(database)).offset_ms
+        assert found == (False, offset_ms, offset_ms), text
 
 
 async def test_frozen_clock_moves_only_when_advanced(database: Database) -> None:
@@ -330,22 +318,22 @@ async def test_clock_cannot_advance_beyond_2099(database: Database) -> None:
         await _move(database, clock, advance="1m")
 
 
-@pytest.mark.parametrize(
-    "move",
-    [
-        {},
-        {"freeze": True, "resume": True},
-        {"freeze": False},
-        {"freeze": 1},
-        {"advance": "-5m"},
-        {"advance": "5 minutes"},
-        {"advance": "99999d"},
-        {"rewind": True},
-        {"to_next": False},
-        {"to_next": True, "advance": "1m"},
-    ],
+INVALID_MOVES: tuple[dict[str, Any], ...] = (
+    {},
+    {"freeze": True, "resume": True},
+    {"freeze": False},
+    {"freeze": 1},
+    {"advance": "-5m"},
+    {"advance": "5 minutes"},
+    {"advance": "99999d"},
+    {"rewind": True},
+    {"to_next": False},
+    {"to_next": True, "advance": "1m"},
 )
-def test_clock_move_needs_exactly_one_valid_field(move: dict[str, Any]) -> None:
+
+
+def test_clock_move_needs_exactly_one_valid_field() -> None:
     """No field, two fields, an unknown one or a negative time are refused."""
-    with pytest.raises(ValidationError):
-        ClockMove.model_validate(move)
+    for move in INVALID_MOVES:
+        with pytest.raises(ValidationError):
+            pytest.fail(f"{move} is taken as {ClockMove.model_validate(move)}")

@@ -234,25 +234,23 @@ def test_an_old_signature_is_refused_for_its_age(now: int, reason: str) -> None:
         assert all(verdict.is_valid for verdict in verdicts(recorded(), now=within))
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe", b"[" * 100_000, b'"\\ud800"', b'{"data": {"id": "\\ud800"}}', b"{}"]
-)
-def test_any_body_gets_a_verdict(body: bytes) -> None:
+def test_any_body_gets_a_verdict() -> None:
     """Even one that is no JSON."""
-    for request in (replace(recorded(), body=body), replace(recorded(), body=body, data_id=None, has_query=False)):
-        assert not verdicts(request)[1].is_valid
+    for body in (b"", b"\xff\xfe", b"[" * 100_000, b'"\\ud800"', b'{"data": {"id": "\\ud800"}}', b"{}"):
+        for request in (replace(recorded(), body=body), replace(recorded(), body=body, data_id=None, has_query=False)):
+            assert not verdicts(request)[1].is_valid, body[:60]
 
 
-@pytest.mark.parametrize("header", ["v1", "v1,", "v2,abc", "v1,\N{SNOWMAN}", ",", "v1,abc " * 1000])
-def test_any_webhook_signature_gets_a_verdict(header: str) -> None:
+def test_any_webhook_signature_gets_a_verdict() -> None:
     """However it is malformed."""
-    assert not verdicts(recorded(**{"webhook-signature": header}))[1].is_valid
+    for header in ("v1", "v1,", "v2,abc", "v1,\N{SNOWMAN}", ",", "v1,abc " * 1000):
+        assert not verdicts(recorded(**{"webhook-signature": header}))[1].is_valid, header[:60]
 
 
-@pytest.mark.parametrize("secret", ["", "x", "whsec_", "whsec_!", "\N{SNOWMAN}", "a" * 100_000])
-def test_any_secret_gets_a_verdict(secret: str) -> None:
+def test_any_secret_gets_a_verdict() -> None:
     """However it is malformed."""
-    assert not any(verdict.is_valid for verdict in verdicts(recorded(), secret))
+    for secret in ("", "x", "whsec_", "whsec_!", "\N{SNOWMAN}", "a" * 100_000):
+        assert not any(verdict.is_valid for verdict in verdicts(recorded(), secret)), secret[:60]
 
 
 def test_a_large_body_gets_a_verdict_soon() -> None:

@@ -64,16 +64,15 @@ async def sender() -> AsyncIterator[Sender]:
         yield made
 
 
-@pytest.mark.parametrize("answer", MALFORMED)
-async def test_error_of_a_malformed_answer_has_nothing_of_the_url(
-    receiver: Receiver, sender: Sender, answer: bytes
-) -> None:
+async def test_error_of_a_malformed_answer_has_nothing_of_the_url(receiver: Receiver, sender: Sender) -> None:
     """The error is logged and shown to operators; the query may have the receiver's credentials."""
-    outcome = await receiver.outcome(sender, answer)
-    assert outcome.error, outcome
-    assert not {"sesame", "secret-path", "data.id"} & set(outcome.error.replace("/", " ").replace("=", " ").split())
-    assert "sesame" not in outcome.error
-    assert "secret-path" not in outcome.error
+    for answer in MALFORMED:
+        outcome = await receiver.outcome(sender, answer)
+        assert outcome.error, (answer, outcome)
+        words = set(outcome.error.replace("/", " ").replace("=", " ").split())
+        assert not {"sesame", "secret-path", "data.id"} & words, answer
+        assert "sesame" not in outcome.error, answer
+        assert "secret-path" not in outcome.error, answer
 
 
 async def test_any_answer_has_an_outcome_that_can_be_stored(receiver: Receiver, sender: Sender) -> None:
