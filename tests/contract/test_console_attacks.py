@@ -68,52 +68,68 @@ def is_permitted(role: str, path: str) -> bool:
 # What every page has. -------------------------------------------------------------------------------------------------
 
 
-async def test_every_page_forbids_frames_caches_and_foreign_scripts(made: World) -> None:
-    """Also its fragment, and the pages before sign-in."""
+def open_to_attacks(path: str, page: Page, session: str) -> dict[str, Any]:
+    """Return by path what other sites or people could use: missing headers, inline scripts and styles, tokens."""
+    expected = {
+        "cache-control": "no-store",
+        "x-frame-options": "DENY",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+    }
+    found: list[Any] = [
+        (name, page.headers.get(name)) for name, value in expected.items() if page.headers.get(name) != value
+    ]
+    # The policy would block them, and the page would not work.
+    for tag, given in page.tags:
+        inline = [name for name in given if name.startswith(("on", "hx-on", "hx-live")) or name == "style"]
+        is_foreign = tag == "script" and not given["src"].startswith("/pages/assets/")
+        if inline or is_foreign or tag in ("style", "iframe", "object", "embed"):
+            found.append((tag, given))
+    # The token of the forms is bound to the session, and may be there.
+    found += SECRETS.findall(page.html) + [session] * (session in page.html)
+    return {path: found} if found else {}
+
+
+def lacks_a_policy(path: str, page: Page) -> dict[str, Any]:
+    """Return by path what is wrong with the status of a whole page or with its policy."""
+    if page.status == 303:
+        return {}
+    policy = page.headers.get("content-security-policy", "")
+    needed = {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"}
+    opener = page.headers.get("cross-origin-opener-policy")
+    is_strict = needed <= set(policy.split("; ")) and "unsafe" not in policy and opener == "same-origin"
+    return {} if is_strict and page.status in (200, 410) else {path: (page.status, policy, opener)}
+
+
+async def test_every_page_is_closed_to_attacks(made: World) -> None:
+    """Also its fragment, and the pages before sign-in.
+
+    No frame, no cache, no foreign or inline script, no token. No GET acts, so that a link or an image of another site
+    cannot act either; exports are recorded, as reads.
+    """
     browser = await made.console()
-    shown = [(path, await browser.get(path)) for one in pages() for path in made.paths(one)]
-    fragments = [(path, await browser.get(path, HX_Request="true")) for one in pages() for path in made.paths(one)]
-    unknown = Browser(made.service)
-    before = [(path, await unknown.get(path)) for path in ("/console/sign-in", "/console/password?link=PDL-0")]
-    for path, page in (*shown, *before, *fragments):
-        assert page.headers["cache-control"] == "no-store", path
-        assert page.headers["x-frame-options"] == "DENY", path
-        assert page.headers["x-content-type-options"] == "nosniff", path
-        assert page.headers["referrer-policy"] == "no-referrer", path
-    for path, page in (*shown, *before):
-        assert page.status in (200, 303, 410), (path, page.status)
-        if page.status == 303:
-            continue
-        policy = page.headers["content-security-policy"]
-        assert {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} <= set(
-            policy.split("; ")
-        ), path
-        assert "unsafe" not in policy, path
-        assert page.headers["cross-origin-opener-policy"] == "same-origin", path
-
-
-async def test_no_page_has_inline_scripts_or_styles(made: World) -> None:
-    """The policy would block them, and the page would not work."""
-    browser = await made.console()
-    for one in pages():
-        for path in made.paths(one):
-            page = await browser.get(path)
-            for tag, given in page.tags:
-                assert tag not in ("style", "iframe", "object", "embed"), (path, tag)
-                assert tag != "script" or given["src"].startswith("/pages/assets/"), (path, given)
-                inline = [name for name in given if name.startswith(("on", "hx-on", "hx-live")) or name == "style"]
-                assert not inline, (path, tag, inline)
-
-
-async def test_no_page_has_a_token(made: World) -> None:
-    """Neither of operators, applications nor terminals; only the token of the forms, which is bound to the session."""
-    browser = await made.console()
+    before = await state(made.service.database)
     (session,) = (value for name, value in browser.cookies.items() if name.startswith(SESSION))
+    failed: dict[str, Any] = {}
     for one in pages():
         for path in made.paths(one):
-            html = (await browser.get(path)).html
-            assert session not in html, path
-            assert SECRETS.findall(html) == [], path
+            page, fragment = await browser.get(path), await browser.get(path, HX_Request="true")
+            failed |= open_to_attacks(path, page, session) | lacks_a_policy(path, page)
+            failed |= open_to_attacks(f"{path}, a fragment", fragment, session)
+    unknown = Browser(made.service)
+    for path in ("/console/sign-in", "/console/password?link=PDL-0"):
+        page = await unknown.get(path)
+        failed |= open_to_attacks(path, page, session) | lacks_a_policy(path, page)
+    for one in screens():
+        for path in made.paths(one):
+            page = await browser.get(path, Sec_Fetch_Site="cross-site")
+            failed |= {} if page.status in (200, 303) else {f"{path}, from elsewhere": page.status}
+    for path in ("/console/sign-out", "/console/enter"):
+        await browser.get(path)
+    assert failed == {}
+    await made.service.scene.run("DELETE FROM operator_audit WHERE action = 'orders.export'")
+    assert await state(made.service.database) == before
+    await browser.open("/console")
 
 
 # Forms of other sites. ------------------------------------------------------------------------------------------------
@@ -145,21 +161,6 @@ async def test_forms_of_other_sites_change_nothing(made: World) -> None:
     await browser.open("/console")
 
 
-async def test_opening_pages_changes_nothing(made: World) -> None:
-    """No GET acts, so that a link or an image of another site cannot act either; exports are recorded, as reads."""
-    browser = await made.console()
-    before = await state(made.service.database)
-    for one in screens():
-        for path in made.paths(one):
-            page = await browser.get(path, Sec_Fetch_Site="cross-site")
-            assert page.status in (200, 303), (path, page.status)
-    for path in ("/console/sign-out", "/console/enter"):
-        await browser.get(path)
-    await made.service.scene.run("DELETE FROM operator_audit WHERE action = 'orders.export'")
-    assert await state(made.service.database) == before
-    await browser.open("/console")
-
-
 async def test_a_planted_session_is_not_the_one_after_sign_in(made: World) -> None:
     """Neither an invented token nor one of another's session: a new token is made, and the planted session ends."""
     service, password = made.service, PasswordHasher().hash(PASSWORD)
@@ -180,26 +181,25 @@ async def test_a_planted_session_is_not_the_one_after_sign_in(made: World) -> No
 # What a role may not do. ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", ROLES_BY_HAND)
-async def test_forms_sent_by_hand_are_refused(made: World, role: str) -> None:
+async def test_forms_sent_by_hand_are_refused(made: World) -> None:
     """403 with the reason, for each form that the role has no button for; nothing changes."""
-    browser = await made.console(role)
+    browsers = {role: await made.console(role) for role in ROLES_BY_HAND}
     before = await state(made.service.database)
-    for one in forms():
-        for path in made.paths(one):
-            if is_permitted(role, path):
-                continue
-            page = await browser.send(path, reason="by hand", amount="1.00", outcome="approved", confirm="yes")
-            assert page.status == 403, (path, page.status, page.text)
-            assert f"Your role, {role}, may not do this." in page.text, path
-            assert (await browser.get(path)).status == 403, f"{path}: the form itself"
+    for role, browser in browsers.items():
+        for one in forms():
+            for path in made.paths(one):
+                if is_permitted(role, path):
+                    continue
+                page = await browser.send(path, reason="by hand", amount="1.00", outcome="approved", confirm="yes")
+                assert page.status == 403, (role, path, page.status, page.text)
+                assert f"Your role, {role}, may not do this." in page.text, (role, path)
+                assert (await browser.get(path)).status == 403, f"{role}, {path}: the form itself"
+        await shows_no_form_that_it_may_not_send(made, browser, role)
     assert await state(made.service.database) == before
 
 
-@pytest.mark.parametrize("role", ROLES_BY_HAND)
-async def test_pages_link_no_form_that_the_role_may_not_send(made: World, role: str) -> None:
+async def shows_no_form_that_it_may_not_send(made: World, browser: Console, role: str) -> None:
     """On no screen; all screens are readable."""
-    browser = await made.console(role)
     patterns = [re.compile(re.sub(r"\\{\w+\\}|{\w+}", "[^/]+", re.escape(one.path)) + "$") for one in forms()]
     sent_from = {one.path for one in forms()}
     for one in pages():
@@ -210,7 +210,7 @@ async def test_pages_link_no_form_that_the_role_may_not_send(made: World, role: 
             linked = {given.get("href", given.get("action", "")).partition("?")[0] for _, given in page.tags}
             for target in linked:
                 offered = any(pattern.match(target) for pattern in patterns)
-                assert not offered or is_permitted(role, target), (path, target)
+                assert not offered or is_permitted(role, target), (role, path, target)
 
 
 # Sessions that end. ---------------------------------------------------------------------------------------------------
