@@ -14,7 +14,6 @@ import pytest
 
 from accounts import other_seller, with_scope
 from hand_clock import HandClock
-from moved_time import advance
 from operator_calls import audited, operator
 from paydesk.core.keys import Keys
 from paydesk.core.throttle_log import ThrottleLog
@@ -26,8 +25,9 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from print_scene import PATH, print_on
 from service import KEYS, Service, running
+from skipped_waits import skipped_waits
 from virtual_scene import TERMINALS, Virtual, create, playing
-from waiting import until
+from waiting import timer, until
 
 UNKNOWN = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
@@ -35,8 +35,9 @@ UNKNOWN = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 @pytest.fixture
 async def service(database: Database) -> AsyncIterator[Service]:
     """A running service with virtual terminals."""
-    async with playing(database) as service:
-        yield service
+    with skipped_waits(database):
+        async with playing(database) as service:
+            yield service
 
 
 async def _pos_ids(service: Service) -> set[int]:
@@ -326,7 +327,7 @@ async def test_deletes_side_by_side(service: Service) -> None:
     await _until_waiting(service, virtual, 1)
     replies = await asyncio.gather(*(virtual.delete() for _ in range(5)))
     assert sorted(reply.status for reply in replies) == [204] + [404] * 4
-    reply = await waiting
+    reply = await asyncio.wait_for(waiting, 20)
     assert (reply.status, reply.code) == (404, "terminal_not_found")
 
 
@@ -360,15 +361,9 @@ async def test_a_shared_point_of_sale_stays(service: Service) -> None:
 async def test_wait_until_a_screen(service: Service) -> None:
     """The response is sent when the terminal shows it, and at the end of the time with the one that it has."""
     virtual = await create(service)
-    path = f"{TERMINALS}/{virtual.id}/screen?wait=9&until=approved"
-    waiting = asyncio.create_task(service.request("GET", path))
-    await _until_waiting(service, virtual, 1)
-    advance(8)
-    assert (await virtual.screen())["screen"] == "idle"
-    await _until_waiting(service, virtual, 1)
-    advance(1)
-    reply = await waiting
-    assert (reply.status, reply.body["screen"]) == (200, "idle")
+    early = timer(1.9)
+    reply = await service.request("GET", f"{TERMINALS}/{virtual.id}/screen?wait=2&until=approved")
+    assert (reply.status, reply.body["screen"], early.is_set()) == (200, "idle", True)
     for query, detail in (
         ("?wait=56&until=off", "'wait'"),
         ("?wait=x&until=off", "'wait'"),
@@ -407,22 +402,23 @@ async def test_a_stopped_fleet_starts_nothing(service: Service) -> None:
 
 async def test_a_stopping_service_ends_waits(database: Database) -> None:
     """At once, with the screen; later requests get 503, and change nothing."""
-    async with playing(database) as service:
-        virtual = await create(service)
-        path = f"{TERMINALS}/{virtual.id}/screen?wait=40&until=off"
-        waiting = asyncio.create_task(service.request("GET", path))
-        await _until_waiting(service, virtual, 1)
-        service.database.signals.stop()
-        reply = await waiting
-        assert (reply.status, reply.body["screen"]) == (200, "idle")
-        for late in (
-            await service.request("POST", TERMINALS, {}, key=None),
-            await virtual.try_to("power_off"),
-            await virtual.delete(),
-        ):
-            assert (late.status, late.code, "Repeat" in late.body["message"]) == (503, "service_unavailable", True)
-        rows = await database.read(lambda tx: tx.all("SELECT terminal_id FROM terminals"))
-        assert [row[0] for row in rows] == [virtual.id]
+    with skipped_waits(database):
+        async with playing(database) as service:
+            virtual = await create(service)
+            path = f"{TERMINALS}/{virtual.id}/screen?wait=40&until=off"
+            waiting = asyncio.create_task(service.request("GET", path))
+            await _until_waiting(service, virtual, 1)
+            service.database.signals.stop()
+            reply = await asyncio.wait_for(waiting, 20)
+            assert (reply.status, reply.body["screen"]) == (200, "idle")
+            for late in (
+                await service.request("POST", TERMINALS, {}, key=None),
+                await virtual.try_to("power_off"),
+                await virtual.delete(),
+            ):
+                assert (late.status, late.code, "Repeat" in late.body["message"]) == (503, "service_unavailable", True)
+            rows = await database.read(lambda tx: tx.all("SELECT terminal_id FROM terminals"))
+            assert [row[0] for row in rows] == [virtual.id]
 
 
 async def test_rates_are_those_of_application_tokens(database: Database) -> None:

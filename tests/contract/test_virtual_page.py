@@ -403,8 +403,9 @@ async def test_streams_are_bounded_and_counted_down(counter: PageCounter) -> Non
         assert stream.answer.status == 200
 
 
-async def test_the_stream_ends_with_the_terminal(counter: PageCounter) -> None:
-    """The page of a removed terminal is 404."""
+async def test_the_stream_ends_with_the_terminal(counter: PageCounter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself, not with the next comment; the page of a removed terminal is 404."""
+    monkeypatch.setattr(live, "COMMENT_SECONDS", 3_600.0)
     async with counter.stream() as stream:
         await stream.message()
         await counter.fleet.remove(counter.terminal.id)
