@@ -17,15 +17,18 @@ import aiohttp
 from faults.account import findings
 from faults.load import Client, Refresher, Till, at_once
 from faults.machine import Tally
+from faults.unreliable_run import expire_leases
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from service import Device, Service, access_token
+from waiting import until
 from webhooks_scene import Receiver, receiver, subscribe
 
 TILLS, REFRESHERS = 12, 4
-PAUSE_SECONDS = (0.1, 0.6)
+ANSWERS = (10, 200)
+"""How many requests are answered between two kills."""
 STANDSTILL_SECONDS_MAX = 20.0
 # Attempts are short, so that a claim whose node was killed runs out soon, and many, as a killed node's counts as one.
 VARIABLES = {"PAYDESK_WEBHOOK_TIMEOUT_SECONDS": "2", "PAYDESK_WEBHOOK_RETRY_SECONDS": ",".join("1" * 40)}
@@ -45,8 +48,12 @@ async def kill_often(
     chance: random.Random,
     *,
     seen: Callable[[], object] = lambda: None,
+    waits_for_leases: bool = True,
 ) -> Killed:
-    """Kill a node on a new, migrated database so often, let everything come to its end, and hold it to account."""
+    """Kill a node on a new, migrated database so often, let everything come to its end, and hold it to account.
+
+    `waits_for_leases`: as in `unreliable_run.Plan`.
+    """
     timeout = aiohttp.ClientTimeout(5)
     with closing(NodeProcess(database_url, folder, **VARIABLES)) as node:
         async with receiver() as inbox, aiohttp.ClientSession(timeout=timeout) as session:
@@ -54,14 +61,17 @@ async def kill_often(
             await asyncio.to_thread(node.start)
             tasks = [asyncio.create_task(client.run()) for client in clients]
             for _ in range(kills):
-                await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
+                answers = _answers(clients) + chance.randint(*ANSWERS)
+                await until(lambda: _answers(clients) >= answers)  # noqa: B023 - called in this round
                 node.kill()
+                if not waits_for_leases:
+                    await expire_leases(database_url)
                 await asyncio.to_thread(node.start)
                 seen()
-            await _until_created(clients)
+            await until(lambda: any(client.record.acknowledged["create"] for client in clients))
             for client in clients:
                 client.stopping = True
-            await asyncio.wait_for(asyncio.gather(*tasks), 30)
+            await asyncio.gather(*tasks)
             found = await _undelivered(clients, inbox)
             database = await open_database(database_url, exclusive=False)
             try:
@@ -97,12 +107,8 @@ async def _seeded(
     ]
 
 
-async def _until_created(clients: list[Client]) -> None:
-    """Wait until an order was created: a busy machine may answer nothing between two kills."""
-    for _ in range(int(STANDSTILL_SECONDS_MAX / 0.05)):
-        if any(client.record.acknowledged["create"] for client in clients):
-            return
-        await asyncio.sleep(0.05)
+def _answers(clients: list[Client]) -> int:
+    return sum(client.record.acknowledged.total() for client in clients)
 
 
 async def _undelivered(clients: list[Client], inbox: Receiver) -> list[str]:

@@ -28,6 +28,8 @@ LOOK_SECONDS = 0.2
 END_SECONDS_MAX = 20.0
 BY_STATUS = "SELECT status, COUNT(*) FROM deliveries WHERE subscription_id = $1 GROUP BY status"
 
+EXPIRE = "UPDATE deliveries SET claimed_until_ms = 0 WHERE claimed_until_ms > 0"
+
 _forks = Forks("faults.delivering_process")
 atexit.register(_forks.end)
 
@@ -60,6 +62,8 @@ class Plan:
     kill_seconds: float
     receivers: tuple[str, ...]
     slow_seconds: float = SLOW_SECONDS
+    waits_for_leases: bool = True
+    """Whether what a killed process has claimed is claimed for as long as it said, or is free as if that had passed."""
 
 
 async def run(plan: Plan, url: str, folder: Path, chance: random.Random, seen: Callable[[float], None]) -> Outcome:
@@ -98,12 +102,14 @@ async def _deliver(
     next_kill = began + plan.kill_seconds
     while (now := time.monotonic()) < began + plan.seconds + GRACE_SECONDS_MAX:
         seen(min(now - began, plan.seconds))
-        is_over = now > began + plan.seconds
+        is_over = now > began + plan.seconds and outcome.kills > 0
         if is_over and len(arrivals.seconds[HEALTHY]) == plan.events:
             break
         if now > next_kill and not is_over:
             process.send_signal(signal.SIGKILL)
             await _ended(process)
+            if not plan.waits_for_leases:
+                await expire_leases(url)
             process, next_kill = start(), now + plan.kill_seconds * (0.5 + chance.random())
             outcome.kills += 1
         elif process.poll() is not None:
@@ -130,6 +136,13 @@ def _statuses(subscription_id: str) -> Callable[[Transaction], Awaitable[dict[st
         return {str(row[0]): int(row[1]) for row in await tx.all(BY_STATUS, subscription_id)}
 
     return read
+
+
+async def expire_leases(url: str) -> None:
+    """Free what a process has claimed that was killed, as if its leases had expired. On SQLite no process runs."""
+    database = await open_database(url)
+    await database.write(lambda tx: tx.run(EXPIRE))
+    await database.close()
 
 
 async def _ended(process: Fork) -> None:

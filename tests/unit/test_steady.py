@@ -15,7 +15,6 @@ LEFT: dict[str, int] = {
     "faults/clock_jumps.py": 2,
     "faults/disk.py": 1,
     "faults/inbox.py": 1,
-    "faults/kills.py": 1,
     "faults/load.py": 1,
     "faults/machine.py": 1,
     "faults/reboots.py": 3,
