@@ -11,8 +11,12 @@ import time
 from pathlib import Path
 
 import node_process
+from paydesk import jobs
+from paydesk.orders import expiry
 
 OFFSET = struct.Struct("<q")
+LOOK_SECONDS = 0.05
+"""How often its workers look what is due: its clock moves in leaps."""
 
 
 def write_offset(file: Path, offset_ms: int) -> None:
@@ -39,4 +43,5 @@ def main(arguments: list[str]) -> None:
     """Serve the database on the port, by the clock of the file."""
     *of_the_node, clock_file = arguments
     follow(Path(clock_file))
+    expiry.POLL_INTERVAL_SECONDS = jobs.POLL_INTERVAL_SECONDS = LOOK_SECONDS
     node_process.main(of_the_node)

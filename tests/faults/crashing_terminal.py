@@ -37,6 +37,8 @@ class Crashes:
     service_step: str
     died: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the terminal has died. From then on it does nothing, and the test stops it."""
+    polls: int = 0
+    """How often terminals have polled: what a restarted one says first is answered then."""
 
     async def at(self, step: TerminalStep) -> None:
         """Die if this is the step."""
@@ -71,6 +73,7 @@ class CrashingClient(DoorClient):
 
     async def next(self, wait_seconds: int) -> Message | None:
         """Poll, and die once an order is offered."""
+        self._crashes.polls += 1
         message = await super().next(wait_seconds)
         if message is not None and message.type == "order":
             await self._crashes.at("offered")

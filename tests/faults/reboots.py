@@ -31,9 +31,11 @@ from paydesk.sandbox.terminals.journal import Journal
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
 from service import Reply, Service, Terminal, access_token, order_body
+from waiting import until
 
 TERMINALS = 12
-PAUSE_SECONDS, AWAY_SECONDS = (0.1, 0.8), (0.0, 0.5)
+SALES = (1, 12)
+"""How many orders are created between two kills."""
 TERMINALS_KILLED = 0.4
 """How often the terminals are killed too."""
 TAKEN_SECONDS_MAX = 5.0
@@ -77,6 +79,7 @@ class Shop:
     terminals: list[Terminal]
     operator: Operator
     stopping: bool = False
+    sold: int = 0
     _process: Fork | None = None
 
     def start_terminals(self) -> None:
@@ -95,6 +98,7 @@ class Shop:
         while not self.stopping:
             reply = await self.created(terminal)
             if reply.status == 201:
+                self.sold += 1
                 await self.until_ended(reply.body["id"])
             else:
                 await asyncio.sleep(POLL_SECONDS)
@@ -136,20 +140,27 @@ class Shop:
 
 
 async def reboot_often(
-    times: int, database_url: str, folder: Path, chance: random.Random, *, seen: Callable[[], object] = lambda: None
+    times: int,
+    database_url: str,
+    folder: Path,
+    chance: random.Random,
+    *,
+    taken_seconds_max: float = TAKEN_SECONDS_MAX,
+    seen: Callable[[], object] = lambda: None,
 ) -> Rebooted:
     """Kill the service on a new, migrated database so often, and see each terminal take an order afterwards."""
     done = Rebooted()
     async with _shop(database_url, folder) as shop:
         tills = [asyncio.create_task(shop.sell(terminal)) for terminal in shop.terminals]
         for _ in range(times):
-            await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
+            sold = shop.sold + chance.randint(*SALES)
+            await until(lambda: shop.sold >= sold)  # noqa: B023 - called in this round
             await _kill(shop, chance, done)
             seen()
         shop.stopping = True
         await asyncio.gather(*tills)
         started = time.monotonic()
-        await asyncio.gather(*(_take(shop, terminal, started, done) for terminal in shop.terminals))
+        await asyncio.gather(*(_take(shop, terminal, started, done, taken_seconds_max) for terminal in shop.terminals))
         shop.kill_terminals()
         shop.start_terminals()
         await _drain(shop)
@@ -178,23 +189,22 @@ async def _kill(shop: Shop, chance: random.Random, done: Rebooted) -> None:
     done.terminal_kills += 1
     deaths = [shop.kill_terminals, shop.node.kill]
     chance.shuffle(deaths)
-    deaths[0]()
-    await asyncio.sleep(chance.uniform(0, 0.05))
-    deaths[1]()
-    starts = [asyncio.to_thread(shop.node.start), asyncio.to_thread(shop.start_terminals)]
+    for death in deaths:
+        death()
+    starts = [shop.node.start, shop.start_terminals]
+    chance.shuffle(starts)
     for start in starts:
-        await asyncio.sleep(chance.uniform(*AWAY_SECONDS))
-        await start
+        await asyncio.to_thread(start)
 
 
-async def _take(shop: Shop, terminal: Terminal, started: float, done: Rebooted) -> None:
-    """Have the terminal take an order; note how long that takes, and what it waits for after 5 s."""
+async def _take(shop: Shop, terminal: Terminal, started: float, done: Rebooted, seconds_max: float) -> None:
+    """Have the terminal take an order; note how long that takes, and what it waits for if it takes longer."""
     taking, slot = asyncio.create_task(shop.until_taken(terminal)), ""
-    finished, _ = await asyncio.wait((taking,), timeout=TAKEN_SECONDS_MAX)
+    finished, _ = await asyncio.wait((taking,), timeout=seconds_max)
     if not finished:
         slot = await shop.waits_for(terminal)
         if not slot:
-            done.findings.append(f"{terminal.id} took no order within {TAKEN_SECONDS_MAX:g} s and waits for nothing")
+            done.findings.append(f"{terminal.id} took no order within {seconds_max:g} s and waits for nothing")
         finished, _ = await asyncio.wait((taking,), timeout=FREE_SECONDS_MAX)
     seconds = time.monotonic() - started
     done.taken_seconds.append(seconds)

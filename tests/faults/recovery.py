@@ -8,7 +8,6 @@ or after its permit has expired, by the clock of the service.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
@@ -49,7 +48,7 @@ AWAY_SECONDS = 70
 """Longer than a permit, shorter than two minutes after it."""
 
 
-RESTART_SECONDS, WORKER_SECONDS, CELL_SECONDS_MAX = 0.05, 1.3, 30.0
+CELL_SECONDS_MAX = 60.0
 NOT_FOUND_SECONDS = 120
 OUTCOME = """
 SELECT o.status, o.payment_status_detail, o.updated_ms - o.created_ms,
@@ -71,6 +70,11 @@ class Cell:
         """The order's state and the number of charges, as the terminal protocol says (section 2)."""
         never_sent = self.away_seconds and self.terminal in ("authorizing sent", "permit journalled")
         return ("failed/processing_error", 0) if never_sent else ("processed/accredited", 1)
+
+    @property
+    def is_permitted(self) -> bool:
+        """Return whether the terminal dies after its permit was committed."""
+        return TERMINAL_STEPS.index(self.terminal) >= TERMINAL_STEPS.index("authorizing sent")
 
     @property
     def seconds_max(self) -> int:
@@ -143,35 +147,45 @@ class Bench:
     async def _until_ended(
         self, cell: Cell, crashes: Crashes, terminal: Terminal, path: Path, order_id: str
     ) -> Terminal:
-        back = time.monotonic()
+        back: int | None = None
         while not await self._has_ended(order_id, path):
             if not self.node.runs():
                 await asyncio.to_thread(self.node.start)
             if crashes.died.is_set():
                 await terminal.stop()
                 crashes.died.clear()
-                await self._stay_away(cell)
-                terminal, back = await self._start(path, crashes), time.monotonic()
-            if cell.away_seconds and time.monotonic() - back > WORKER_SECONDS:
-                # Whatever waits now waits for the acquirer.
+                await self._stay_away(cell, order_id)
+                back, terminal = crashes.polls, await self._start(path, crashes)
+            if cell.away_seconds and back is not None and crashes.polls > back and await self._is_in_doubt(order_id):
+                # It waits for the acquirer.
                 self.move_clock(NOT_FOUND_SECONDS - cell.away_seconds)
-                back = time.monotonic() + CELL_SECONDS_MAX
+                back = None
             await asyncio.sleep(0.02)
         return terminal
 
-    async def _stay_away(self, cell: Cell) -> None:
-        await asyncio.sleep(RESTART_SECONDS)
+    async def _stay_away(self, cell: Cell, order_id: str) -> None:
+        """Move the clock past the permit, if there is one, and wait until the node has seen that it is over."""
         if cell.away_seconds:
             self.move_clock(cell.away_seconds)
-            await asyncio.sleep(WORKER_SECONDS)
+            while cell.is_permitted and (await self._state(order_id))[1] in ("", "at_terminal"):
+                if not self.node.runs():
+                    await asyncio.to_thread(self.node.start)
+                await asyncio.sleep(0.01)
 
     async def _has_ended(self, order_id: str, path: Path) -> bool:
+        journal = journals.read(path)
+        assert journal is not None
+        return not journal.entries and (await self._state(order_id))[0] in ("processed", *FINAL)
+
+    async def _is_in_doubt(self, order_id: str) -> bool:
+        return (await self._state(order_id))[1] == "check_on_terminal"
+
+    async def _state(self, order_id: str) -> tuple[str, str]:
+        """Return the order's status and detail, which are empty if the node does not answer."""
         with suppress(aiohttp.ClientError, TimeoutError):
             reply = await self.service.request("GET", f"/v1/orders/{order_id}")
-            journal = journals.read(path)
-            assert journal is not None
-            return reply.status == 200 and reply.body["status"] in ("processed", *FINAL) and not journal.entries
-        return False
+            return (reply.body["status"], reply.body["status_detail"]) if reply.status == 200 else ("", "")
+        return "", ""
 
     async def _start(self, path: Path, crashes: Crashes) -> Terminal:
         journal = journals.read(path)

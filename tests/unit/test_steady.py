@@ -17,8 +17,6 @@ LEFT: dict[str, int] = {
     "faults/inbox.py": 1,
     "faults/load.py": 1,
     "faults/machine.py": 1,
-    "faults/reboots.py": 3,
-    "faults/recovery.py": 2,
     "faults/terminals.py": 1,
     "faults/test_clock_jumps.py": 1,
     "faults/tills.py": 1,
