@@ -102,14 +102,20 @@ async def begun(shop: Shop) -> tuple[str, asyncio.Task[Reply]]:
     return lease_id, request
 
 
+async def all_have_begun(shop: Shop, requests: int) -> None:
+    """Wait until so many requests are running and their first units of work are committed."""
+    await until(lambda: shop.service.gauges.requests_running == requests)
+    await turns(50)
+    await shop.service.database.write(lambda tx: tx.one("SELECT 1"))
+    await turns(50)
+
+
 async def test_concurrent_requests_join_one_call(shop: Shop) -> None:
     """Twenty requests, one call to the acquirer, one answer."""
     lease_id = await at_terminal(shop.device)
     shop.acquirer.may_charge.clear()
     requests = [asyncio.create_task(authorize(shop.device, lease_id)) for _ in range(20)]
-    await until(lambda: shop.service.gauges.requests_running == len(requests))
-    # All have been decided that were read before this one.
-    assert (await shop.service.request("GET", "/terminals/v1/list")).status == 200
+    await all_have_begun(shop, len(requests))
     shop.acquirer.may_charge.set()
     replies = await asyncio.gather(*requests)
     assert len(shop.acquirer.charges) == 1
@@ -187,6 +193,10 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
     await until(lambda: shop.service.gauges.connections_open == others)
+    for _ in range(3):
+        # Whoever looks for a disconnected client sees it now.
+        advance(0.5)
+        await turns()
     shop.acquirer.may_answer.set()
     assert (await authorize(shop.device, lease_id)).body["outcome"] == "approved"
     assert len(shop.acquirer.charges) == 1
@@ -250,8 +260,7 @@ async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop) -> Non
     shop.acquirer.answers.extend([NotSent("the line is down")] * 10_000)
     lease_id, request = await begun(shop)
     repeat = asyncio.create_task(authorize(shop.device, lease_id))
-    await until(lambda: shop.service.gauges.requests_running == 2)
-    assert (await shop.service.request("GET", "/terminals/v1/list")).status == 200, "decided after the repeat"
+    await all_have_begun(shop, 2)
     advance(authorizations.ANSWER_SECONDS_MAX)
     assert (await repeat).raw == (await request).raw
     assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
