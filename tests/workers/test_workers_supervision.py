@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 import structlog
@@ -13,13 +14,15 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import Worker, WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Locked, Unavailable
+from skipped_waits import skipped_waits
 from waiting import until
 
 
 @pytest.fixture
-def context(database: Database) -> WorkerContext:
-    """What workers are given."""
-    return WorkerContext(database, Settings(), SystemClock(), Keys(1, {1: b"k" * 32}))
+async def context(database: Database) -> AsyncIterator[WorkerContext]:
+    """What workers are given; their pauses are skipped."""
+    with skipped_waits(database):
+        yield WorkerContext(database, Settings(), SystemClock(), Keys(1, {1: b"k" * 32}))
 
 
 async def test_restarts_what_failed(context: WorkerContext) -> None:
