@@ -13,6 +13,7 @@ from playwright.async_api import Browser, expect
 from browser import chromium as system
 from browser.shop import Shop, open_shop
 from browser.visit import Visit, visiting
+from browser.windows import Windows, keeping
 from conftest import skip_unless_ci
 from paydesk.core.clock import MovableClock
 
@@ -30,6 +31,13 @@ async def chromium() -> AsyncIterator[Browser]:
         yield browser
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def windows(chromium: Browser) -> AsyncIterator[Windows]:
+    """Its windows, which are kept from case to case."""
+    async with keeping(chromium) as windows:
+        yield windows
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def shop(sqlite_url: str, clock: MovableClock) -> AsyncIterator[Shop]:
     """A fresh service with a seller and an application."""
@@ -38,12 +46,12 @@ async def shop(sqlite_url: str, clock: MovableClock) -> AsyncIterator[Shop]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(chromium: Browser, shop: Shop) -> AsyncIterator[Open]:
+async def visit(windows: Windows, shop: Shop) -> AsyncIterator[Open]:
     """Opens windows by language; at the end of the test none of them has shown a fault."""
-    async with contextlib.AsyncExitStack() as windows:
+    async with contextlib.AsyncExitStack() as opened:
 
-        async def open_window(language: str, **context: Any) -> Visit:
-            return await windows.enter_async_context(visiting(chromium, shop, language, **context))
+        async def open_window(language: str, **options: Any) -> Visit:
+            return await opened.enter_async_context(visiting(windows, shop, language, **options))
 
         yield open_window
 

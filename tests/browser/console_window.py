@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
+from playwright.async_api import ConsoleMessage, Page, Request, Response, ViewportSize
 
+from browser.windows import Listeners, Windows, listening
 from console_world import World
 from paydesk.operators.operator_schemas import Role
 
@@ -71,7 +72,7 @@ class Window:
 Open = Callable[..., Awaitable[Window]]
 
 
-def watch(window: Window, host: str) -> None:
+def watching(window: Window, host: str) -> Listeners:
     """Record in `faults` scripts that fail or are blocked, requests to other hosts, and unexpected answers."""
 
     def on_console(message: ConsoleMessage) -> None:
@@ -87,27 +88,27 @@ def watch(window: Window, host: str) -> None:
         if response.status >= 400 and not is_refused_form and not response.request.is_navigation_request():
             window.faults.append(f"{response.status}: {response.url}")
 
-    window.page.on("console", on_console)
-    window.page.on("request", on_request)
-    window.page.on("response", on_response)
-    window.page.on("pageerror", lambda error: window.faults.append(f"script: {error}"))
+    return {
+        "console": on_console,
+        "request": on_request,
+        "response": on_response,
+        "pageerror": lambda error: window.faults.append(f"script: {error}"),
+    }
 
 
 @contextlib.asynccontextmanager
-async def opening(chromium: Browser, made: World) -> AsyncIterator[Open]:
+async def opening(windows: Windows, made: World) -> AsyncIterator[Open]:
     """Open windows of new operators; at the end none of them has shown a fault."""
     async with contextlib.AsyncExitStack() as stack:
-        windows: list[Window] = []
+        opened: list[Window] = []
 
         async def open_window(role: str = "owner", **options: Any) -> Window:
-            context = await chromium.new_context(**{"viewport": DESKTOP, **options})
-            stack.push_async_callback(context.close)
-            context.set_default_timeout(10_000)
-            opened = Window(await context.new_page(), made, role)
-            await opened.sign_in()
-            windows.append(opened)
-            watch(opened, urllib.parse.urlsplit(made.service.base_url).netloc)
-            return opened
+            page = await stack.enter_async_context(windows.lend(**{"viewport": DESKTOP, **options}))
+            one = Window(page, made, role)
+            await one.sign_in()
+            opened.append(one)
+            stack.enter_context(listening(page, watching(one, urllib.parse.urlsplit(made.service.base_url).netloc)))
+            return one
 
         yield open_window
-        assert [opened.faults for opened in windows if opened.faults] == []
+        assert [one.faults for one in opened if one.faults] == []

@@ -15,6 +15,7 @@ from playwright.async_api import Browser
 from browser import chromium, console_pictures, inbox_pictures, virtual_pictures
 from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
+from browser.windows import Windows
 from paydesk.core.clock import MovableClock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
@@ -99,7 +100,7 @@ async def _take_all(executable: str) -> None:
 
 async def _take(picture: Picture, browser: Browser, shop: Shop) -> None:
     looks: dict[str, Any] = {"viewport": WINDOW, "color_scheme": picture.scheme, "device_scale_factor": 1}
-    async with visiting(browser, shop, picture.language, **looks) as window:
+    async with visiting(Windows(browser), shop, picture.language, **looks) as window:
         await picture.state(window)
         await window.page.evaluate("document.activeElement.blur()")
         await window.page.screenshot(path=picture.file, full_page=True)

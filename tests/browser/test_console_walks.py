@@ -13,6 +13,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from browser.console_window import PHONE, opening
+from browser.windows import Windows
 from console_world import World, world
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -51,10 +52,10 @@ async def tab_to(page: Page, name: str) -> None:
     raise AssertionError(f"{name} cannot be reached with Tab")
 
 
-async def test_refund_by_keyboard_alone(chromium: Browser, made: World) -> None:
+async def test_refund_by_keyboard_alone(windows: Windows, made: World) -> None:
     """From anywhere: `/`, the order, Enter; Tab to Refund, Enter; amount, reason, Enter."""
     order_id = made.orders["processed"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("operator")
         await one.open("/console/requests")
         keyboard = one.page.keyboard
@@ -74,9 +75,9 @@ async def test_refund_by_keyboard_alone(chromium: Browser, made: World) -> None:
         await one.reads("Paid and partly refunded")
 
 
-async def test_keys_are_listed(chromium: Browser, made: World) -> None:
+async def test_keys_are_listed(windows: Windows, made: World) -> None:
     """By `?`, but not where it is typed."""
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("viewer")
         await one.open("/console/orders")
         await one.page.keyboard.press("/")
@@ -89,9 +90,9 @@ async def test_keys_are_listed(chromium: Browser, made: World) -> None:
         await expect(one.page.locator("#dialog")).to_be_hidden()
 
 
-async def test_the_list_of_orders_is_live(chromium: Browser, made: World) -> None:
+async def test_the_list_of_orders_is_live(windows: Windows, made: World) -> None:
     """An order that is created and paid while the list is open appears, and j, k and Enter open it."""
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("viewer")
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open("/console/orders")
@@ -107,10 +108,10 @@ async def test_the_list_of_orders_is_live(chromium: Browser, made: World) -> Non
         await one.page.wait_for_url(f"**/console/orders/{order_id}")
 
 
-async def test_an_open_form_keeps_what_was_typed(chromium: Browser, made: World) -> None:
+async def test_an_open_form_keeps_what_was_typed(windows: Windows, made: World) -> None:
     """While the page behind it changes."""
     order_id = made.orders["at terminal"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("operator")
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open(f"/console/orders/{order_id}")
@@ -127,10 +128,10 @@ async def test_an_open_form_keeps_what_was_typed(chromium: Browser, made: World)
         await one.reads("The terminal was requested to release the order.")
 
 
-async def test_a_refused_form_keeps_what_was_typed(chromium: Browser, made: World) -> None:
+async def test_a_refused_form_keeps_what_was_typed(windows: Windows, made: World) -> None:
     """In the dialog: the sentence is at the field, which has the focus; after a sign-in elsewhere it is sent again."""
     order_id = made.orders["processed"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("operator")
         await one.open(f"/console/orders/{order_id}")
         await one.click("Refund")
@@ -155,10 +156,10 @@ async def test_a_refused_form_keeps_what_was_typed(chromium: Browser, made: Worl
         await one.reads("4.90 BRL was refunded.")
 
 
-async def test_a_form_stays_while_the_service_does_not_answer(chromium: Browser, made: World) -> None:
+async def test_a_form_stays_while_the_service_does_not_answer(windows: Windows, made: World) -> None:
     """The dialog says what is known, and that it is safe to send the form again."""
     order_id = made.orders["created"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("operator")
         await one.open(f"/console/orders/{order_id}")
         await one.click("Cancel")
@@ -175,9 +176,9 @@ async def test_a_form_stays_while_the_service_does_not_answer(chromium: Browser,
         await one.reads("The order is canceled. Nothing was charged.")
 
 
-async def test_a_hidden_page_has_no_stream(chromium: Browser, made: World) -> None:
+async def test_a_hidden_page_has_no_stream(windows: Windows, made: World) -> None:
     """Browsers open six connections to a host at most. When it is shown again it has what it missed."""
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window()
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open("/console/orders")
@@ -196,10 +197,10 @@ async def test_a_hidden_page_has_no_stream(chromium: Browser, made: World) -> No
         await row.wait_for()
 
 
-async def test_times_follow_a_clock_that_is_moved_elsewhere(chromium: Browser, made: World) -> None:
+async def test_times_follow_a_clock_that_is_moved_elsewhere(windows: Windows, made: World) -> None:
     """By another tab or the command line: the page shows them anew, and counts on from there."""
-    async with opening(chromium, made) as window:
-        one = await window()
+    async with opening(windows, made) as window:
+        one = await window(fresh=True)
         await one.page.clock.install()
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open(f"/console/orders/{made.orders['processed']}")
@@ -211,10 +212,10 @@ async def test_times_follow_a_clock_that_is_moved_elsewhere(chromium: Browser, m
         await expect(created).to_have_text("20 min ago")
 
 
-async def test_without_scripts_every_action_works(chromium: Browser, made: World) -> None:
+async def test_without_scripts_every_action_works(windows: Windows, made: World) -> None:
     """The form is a page of its own then."""
     order_id = made.orders["created"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("operator", java_script_enabled=False, viewport=PHONE)
         await one.open(f"/console/orders/{order_id}")
         await expect(one.page.locator("[data-copy]").first).to_be_hidden()
@@ -247,10 +248,10 @@ async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_p
         await page.close()
 
 
-async def test_a_page_says_since_when_it_is_not_live(chromium: Browser, made: World) -> None:
+async def test_a_page_says_since_when_it_is_not_live(windows: Windows, made: World) -> None:
     """And is live again with the service."""
-    async with opening(chromium, made) as window:
-        one = await window()
+    async with opening(windows, made) as window:
+        one = await window(fresh=True)
         await one.page.clock.install()
         async with one.page.expect_response(lambda answer: EVENTS in answer.url):
             await one.open("/console/orders")
@@ -271,10 +272,10 @@ async def test_a_page_says_since_when_it_is_not_live(chromium: Browser, made: Wo
         await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
 
 
-async def test_new_password_can_be_shown(chromium: Browser, made: World) -> None:
+async def test_new_password_can_be_shown(windows: Windows, made: World) -> None:
     """On the page of a link, which is still there after a refused password."""
     link = (await made.owner.did("POST", f"operators/{made.values['operator_id'][1]}/password-link"))["url"]
-    async with opening(chromium, made) as window:
+    async with opening(windows, made) as window:
         one = await window("viewer", viewport=PHONE)
         await one.open(link[link.index("/console/") :])
         field = one.page.locator("#password")

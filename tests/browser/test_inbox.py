@@ -21,7 +21,7 @@ UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = tru
 
 async def open_inbox(visit: Open, count: int, *, java_script_enabled: bool = False) -> Visit:
     """Return a window at an inbox with `count` notifications, some of them invalid."""
-    window = await visit("en", java_script_enabled=java_script_enabled)
+    window = await visit("en", java_script_enabled=java_script_enabled, axe=java_script_enabled)
     await fill(window.shop.service, await subscribe(window.shop.service), count)
     await window.open("/demo/inbox")
     return window

@@ -55,7 +55,7 @@ TWO_SECTIONS = """() => {
 
 async def test_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open) -> None:
     """WCAG 2.2 AA finds nothing: labels, headings, landmarks, contrast, sizes of targets."""
-    window = await visit("pt", java_script_enabled=True)
+    window = await visit("pt", java_script_enabled=True, axe=True)
     async for place in journey(window):
         await check_accessibility(window, place)
         await check_widths(window, place)
@@ -63,7 +63,7 @@ async def test_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open) ->
 
 async def test_demo_is_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open) -> None:
     """The pages of the demo application are as accessible and as narrow."""
-    window = await visit("en", java_script_enabled=True)
+    window = await visit("en", java_script_enabled=True, axe=True)
     async for place in demo_journey(window):
         await check_accessibility(window, place, is_dark=place in IN_THE_DARK)
         await check_widths(window, place)
@@ -72,7 +72,7 @@ async def test_demo_is_accessible_in_light_and_dark_mode_and_not_cut_off(visit: 
 @pytest.mark.parametrize("few", first_and_others(1, 2))
 async def test_reference_is_accessible_in_light_and_dark_mode_and_not_cut_off(visit: Open, few: int) -> None:
     """The rules take time with the square of its length: a few operations of each kind stand for all."""
-    window = await visit("en", java_script_enabled=True)
+    window = await visit("en", java_script_enabled=True, axe=True)
     await window.open("/docs")
     assert await window.overflow() <= 0
     if few == 1:

@@ -8,7 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.async_api import Browser, expect
 
-from browser.visit import watch
+from browser.visit import watching
+from browser.windows import listening
 from paydesk_process import command, credentials, dev
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -29,15 +30,16 @@ async def test_a_seller_signs_in_at_the_vendors_address(chromium: Browser, tmp_p
             locale="en-US",
         )
         page, faults = await window.new_page(), list[str]()
-        watch(page, frozenset((AUTH, urlsplit(document["base_url"]).netloc)), faults)
-        await page.goto(address)
-        await expect(page.get_by_role("heading", level=1, name="Sign in")).to_be_visible()
-        await page.get_by_label("E-mail").fill(document["seller"]["email"])
-        await page.get_by_label("Password", exact=True).fill(document["seller"]["password"])
-        await page.get_by_role("button", name="Sign in").click()
-        await page.get_by_role("button", name="Allow", exact=True).click()
-        await page.wait_for_url(f"{document['redirect_uri']}?*")
-        await expect(page.get_by_role("heading", level=2, name="Exchange it for tokens")).to_be_visible()
+        listeners = watching(frozenset((AUTH, urlsplit(document["base_url"]).netloc)), faults)
+        with listening(page, listeners):
+            await page.goto(address)
+            await expect(page.get_by_role("heading", level=1, name="Sign in")).to_be_visible()
+            await page.get_by_label("E-mail").fill(document["seller"]["email"])
+            await page.get_by_label("Password", exact=True).fill(document["seller"]["password"])
+            await page.get_by_role("button", name="Sign in").click()
+            await page.get_by_role("button", name="Allow", exact=True).click()
+            await page.wait_for_url(f"{document['redirect_uri']}?*")
+            await expect(page.get_by_role("heading", level=2, name="Exchange it for tokens")).to_be_visible()
         answer = parse_qs(urlsplit(page.url).query)
         assert answer["code"][0].startswith("TG-")
         # The service's own address is its issuer, whatever address a client calls.

@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Route, ViewportSize
+from playwright.async_api import Route, ViewportSize
 
 from browser.virtual_screens import RECEIPT, SCREENS, show
 from browser.virtual_window import DESKTOP, PHONE, QUICK, Open, opening
+from browser.windows import Windows
 from moved_time import advance
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
@@ -36,9 +37,9 @@ async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def window(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]:
+async def window(windows: Windows, counter: PageCounter) -> AsyncIterator[Open]:
     """Opens the page in windows; at the end of the test none of them has shown a fault."""
-    async with opening(chromium, counter) as open_window:
+    async with opening(windows, counter) as open_window:
         yield open_window
 
 
@@ -275,7 +276,7 @@ VISIBILITY = """hidden => {
 
 async def test_a_lost_stream_is_said_and_found_again(window: Open, counter: PageCounter) -> None:
     """After five seconds: since when the page is not live."""
-    shop = await window()
+    shop = await window(fresh=True)
     await shop.page.clock.install()
     await shop.page.context.set_offline(True)
     await shop.page.evaluate("document.querySelector('#stream')._htmx.sse.reader.cancel()")

@@ -11,10 +11,10 @@ from typing import get_args
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
 
 from authorize_scene import SET_KIND
 from browser.virtual_window import QUICK, Window, opening
+from browser.windows import Windows
 from operator_calls import operator
 from page_counter import PageCounter, page_counter
 from paydesk.core.clock import MovableClock
@@ -70,9 +70,9 @@ async def counter(
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def shop(chromium: Browser, counter: PageCounter) -> AsyncIterator[Window]:
+async def shop(windows: Windows, counter: PageCounter) -> AsyncIterator[Window]:
     """A window with the page."""
-    async with opening(chromium, counter) as open_window:
+    async with opening(windows, counter) as open_window:
         yield await open_window()
 
 

@@ -8,11 +8,12 @@ from typing import get_args
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, ViewportSize
+from playwright.async_api import ViewportSize
 
-from browser.axe import OF_COLORS, TAGS, violations
+from browser.axe import TAGS, violations
 from browser.virtual_screens import SCREENS, show
 from browser.virtual_window import DESKTOP, PHONE, QUICK, opening
+from browser.windows import Windows
 from conftest import first_and_others
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.terminals.screen import ScreenName
@@ -52,7 +53,7 @@ async def test_every_screen_is_looked_at() -> None:
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("is_whole", first_and_others(False, True), ids=["", "whole"])
 async def test_every_screen_fits_and_is_accessible(
-    chromium: Browser,
+    windows: Windows,
     counter: PageCounter,
     viewport: ViewportSize,
     is_whole: bool,  # noqa: FBT001 - a parameter
@@ -61,8 +62,8 @@ async def test_every_screen_fits_and_is_accessible(
 
     On a phone, and of one screen of each color in the dark too. `is_whole`: all of that in every window.
     """
-    async with opening(chromium, counter) as window:
-        page = (await window(viewport=viewport, has_touch=viewport is PHONE)).page
+    async with opening(windows, counter) as window:
+        page = (await window(viewport=viewport, has_touch=viewport is PHONE, axe=True, fresh=True)).page
         for number, (name, screen) in enumerate(SCREENS.items()):
             await show(counter, name)
             await page.locator(f"#glass[data-screen={name}]").wait_for()
@@ -76,12 +77,12 @@ async def test_every_screen_fits_and_is_accessible(
             assert await violations(page, TAGS, parts) == [], name
             if name in IN_THE_DARK or is_whole:
                 await page.emulate_media(color_scheme="dark")
-                assert await violations(page, OF_COLORS, parts) == [], f"{name} in the dark"
+                assert await violations(page, [], parts) == [], f"{name} in the dark"
 
 
-async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, counter: PageCounter) -> None:
+async def test_nothing_moves_for_those_who_want_it_still(windows: Windows, counter: PageCounter) -> None:
     """No screen has an animation that lasts."""
-    async with opening(chromium, counter) as window:
+    async with opening(windows, counter) as window:
         page = (await window()).page
         for name in ("present_card", "authorizing", "approved", "remove_card", "printing", "rebooting"):
             await show(counter, name)
@@ -90,10 +91,10 @@ async def test_nothing_moves_for_those_who_want_it_still(chromium: Browser, coun
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-async def test_prints_and_the_form_fit(chromium: Browser, counter: PageCounter, viewport: ViewportSize) -> None:
+async def test_prints_and_the_form_fit(windows: Windows, counter: PageCounter, viewport: ViewportSize) -> None:
     """The sheet with both copies, a long coupon with its codes, and the form of a new order are whole."""
-    async with opening(chromium, counter) as window:
-        shop = await window(viewport=viewport)
+    async with opening(windows, counter) as window:
+        shop = await window(viewport=viewport, axe=True)
         page = shop.page
         await show(counter, "approved")
         await shop.shows("approved")

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize
+from playwright.async_api import ConsoleMessage, Page, Request, Response, ViewportSize
 
+from browser.windows import Listeners, Windows, listening
 from page_counter import PageCounter
 from paydesk.sandbox.terminals.pace import Pace
 
@@ -57,7 +58,7 @@ class Window:
         return found
 
 
-def watch(window: Window, host: str) -> None:
+def watching(window: Window, host: str) -> Listeners:
     """Record in `faults` scripts that fail or are blocked, requests to other hosts, and unexpected answers."""
 
     def on_console(message: ConsoleMessage) -> None:
@@ -72,32 +73,33 @@ def watch(window: Window, host: str) -> None:
         if response.status >= 400 and response.status != 409:
             window.faults.append(f"{response.status}: {response.url}")
 
-    window.page.on("console", on_console)
-    window.page.on("request", on_request)
-    window.page.on("response", on_response)
-    window.page.on("pageerror", lambda error: window.faults.append(f"script: {error}"))
+    return {
+        "console": on_console,
+        "request": on_request,
+        "response": on_response,
+        "pageerror": lambda error: window.faults.append(f"script: {error}"),
+    }
 
 
 Open = Callable[..., Awaitable[Window]]
 
 
 @contextlib.asynccontextmanager
-async def opening(chromium: Browser, counter: PageCounter) -> AsyncIterator[Open]:
+async def opening(windows: Windows, counter: PageCounter) -> AsyncIterator[Open]:
     """Open the page in windows; at the end none of them has shown a fault."""
     async with contextlib.AsyncExitStack() as stack:
-        windows: list[Window] = []
+        opened: list[Window] = []
 
         async def open_window(**options: Any) -> Window:
-            context = await chromium.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
-            stack.push_async_callback(context.close)
-            context.set_default_timeout(10_000)
-            opened = Window(await context.new_page(), counter)
-            windows.append(opened)
-            watch(opened, urllib.parse.urlsplit(counter.service.base_url).netloc)
-            await opened.page.goto(counter.address)
+            looks = {"viewport": DESKTOP, "reduced_motion": "reduce", **options}
+            page = await stack.enter_async_context(windows.lend(**looks))
+            one = Window(page, counter)
+            opened.append(one)
+            stack.enter_context(listening(page, watching(one, urllib.parse.urlsplit(counter.service.base_url).netloc)))
+            await page.goto(counter.address)
             if options.get("java_script_enabled", True):
-                await counter.until_streams(len(windows))
-            return opened
+                await counter.until_streams(len(opened))
+            return one
 
         yield open_window
-        assert [opened.faults for opened in windows if opened.faults] == []
+        assert [one.faults for one in opened if one.faults] == []

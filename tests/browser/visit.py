@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, Response
+from playwright.async_api import ConsoleMessage, Locator, Page, Request, Response
 
 from browser.shop import EMAIL, PASSWORD, Shop
+from browser.windows import Listeners, Windows, listening
 from paydesk.web.language import Texts, texts
 
 LOCALES = {"pt": "pt-BR", "es": "es-AR", "en": "en-US"}
@@ -74,8 +75,8 @@ class Visit:
         return wider
 
 
-def watch(page: Page, hosts: frozenset[str], faults: list[str]) -> None:
-    """Take down in `faults` whatever no page may do; `hosts` are those that it may talk to."""
+def watching(hosts: frozenset[str], faults: list[str]) -> Listeners:
+    """Listen to a page and take down in `faults` whatever no page may do; `hosts` are those that it may talk to."""
 
     def on_console(message: ConsoleMessage) -> None:
         if not message.text.startswith(STATUS_OF_PAGE):
@@ -93,27 +94,24 @@ def watch(page: Page, hosts: frozenset[str], faults: list[str]) -> None:
         if request.failure != CANCELLED:
             faults.append(f"failed: {request.url} {request.failure}")
 
-    page.on("console", on_console)
-    page.on("request", on_request)
-    page.on("response", on_response)
-    page.on("pageerror", lambda error: faults.append(f"script: {error}"))
-    page.on("requestfailed", on_failure)
+    return {
+        "console": on_console,
+        "request": on_request,
+        "response": on_response,
+        "pageerror": lambda error: faults.append(f"script: {error}"),
+        "requestfailed": on_failure,
+    }
 
 
 @contextlib.asynccontextmanager
 async def visiting(
-    browser: Browser, shop: Shop, language: str, *, java_script_enabled: bool = False, **context: Any
+    windows: Windows, shop: Shop, language: str, *, java_script_enabled: bool = False, **options: Any
 ) -> AsyncIterator[Visit]:
     """A visit with cookies of its own; nothing needs scripts, so there are none unless they are asked for."""
-    opened = await browser.new_context(
-        locale=LOCALES[language], java_script_enabled=java_script_enabled, **{"viewport": PHONE, **context}
-    )
-    # A page that doesn't come is a fault at once, but for a machine that is busy.
-    opened.set_default_timeout(10_000)
-    try:
-        page, faults = await opened.new_page(), list[str]()
-        watch(page, frozenset(urllib.parse.urlsplit(url).netloc for url in shop.addresses), faults)
-        yield Visit(page, shop, texts(language))
+    looks = {"locale": LOCALES[language], "java_script_enabled": java_script_enabled, "viewport": PHONE, **options}
+    faults = list[str]()
+    listeners = watching(frozenset(urllib.parse.urlsplit(url).netloc for url in shop.addresses), faults)
+    async with windows.lend(**looks) as page:
+        with listening(page, listeners):
+            yield Visit(page, shop, texts(language))
         assert not faults, faults
-    finally:
-        await opened.close()
