@@ -8,7 +8,6 @@ import json
 import resource
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +24,7 @@ from paydesk.storage.migrate import migrate
 from paydesk_process import PAYDESK, command, credentials, environment, request, start
 from serve_process import ServeProcess
 from service import access_token
-from waiting import wait_until
-
-SECONDS_MAX = 30.0
+from waiting import HANGS_SECONDS, wait_until
 
 
 class Simulation:
@@ -57,7 +54,7 @@ class Simulation:
     def end(self) -> dict[str, int]:
         """Send SIGINT, as Ctrl-C does; return the totals."""
         self._process.send_signal(signal.SIGINT)
-        assert self._process.wait(SECONDS_MAX) == 0, self.said()
+        assert self._process.wait(HANGS_SECONDS) == 0, self.said()
         totals: dict[str, int] = json.loads(self._out.read_text())
         return totals
 
@@ -65,7 +62,7 @@ class Simulation:
         """Kill it if it runs."""
         if self._process.poll() is None:
             self._process.kill()
-            self._process.wait(SECONDS_MAX)
+            self._process.wait(HANGS_SECONDS)
 
 
 @contextlib.contextmanager
@@ -124,12 +121,12 @@ class Shop:
         path, headers = f"{self.clients}/v1/orders", {"X-Idempotency-Key": str(uuid.uuid4())}
         status, order = request("POST", path, self._access_token, body, headers)
         assert status == 201, order
-        until = time.monotonic() + SECONDS_MAX
-        while order["status"] in ("created", "at_terminal"):
-            assert time.monotonic() < until, order
-            time.sleep(0.05)
-            _, order = request("GET", f"{path}/{order['id']}", self._access_token)
-        return str(order["status"])
+
+        def state() -> str:
+            return str(request("GET", f"{path}/{order['id']}", self._access_token)[1]["status"])
+
+        wait_until(lambda: state() not in ("created", "at_terminal"))
+        return state()
 
     def _listed(self, what: str) -> list[dict[str, Any]]:
         status, answer = request("GET", f"{self.operators}/operator/v1/{what}?limit=200", self._operator_token)
@@ -296,7 +293,7 @@ def test_soft_limit_of_open_files_is_raised(folder: Path) -> None:
             if "30 connected" in line:
                 break
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=SECONDS_MAX)
+        process.communicate(timeout=HANGS_SECONDS)
         assert process.returncode == 0, lines
     finally:
         process.kill()

@@ -11,7 +11,6 @@ from unsteady import places_in, unsteady
 
 TESTS = Path(__file__).parents[1]
 LEFT: dict[str, int] = {
-    "contract/test_dev_https.py": 1,
     "faults/clock_jumps.py": 2,
     "faults/disk.py": 1,
     "faults/inbox.py": 1,
