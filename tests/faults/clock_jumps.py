@@ -8,17 +8,18 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from event_loops import turns
 from faults.in_process import InProcessService
 from oauth_scene import SECOND_MS
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.database import Transaction
 from service import KEYS, Device, Reply, order_body
+from waiting import until
 
 MINUTE_MS, HOUR_MS = 60 * SECOND_MS, 3600 * SECOND_MS
 LIFETIME_SECONDS = 3600
 TRIES_AFTER_REFUSAL = 12
-MOMENT_SECONDS = 0.02
 
 NO_ORDER = f"/v1/orders/ORD{'0' * 26}"
 
@@ -28,6 +29,7 @@ class JumpingClock:
 
     def __init__(self) -> None:
         self.offset_ms = 0
+        self.jumps = 0
 
     def now_ms(self) -> int:
         """Return its milliseconds since 1970 in UTC."""
@@ -35,6 +37,7 @@ class JumpingClock:
 
     def jump(self, chance: random.Random) -> None:
         """Anywhere within some hours or some minutes of the machine's time."""
+        self.jumps += 1
         reach_ms = chance.choice((5 * HOUR_MS, 30 * MINUTE_MS))
         self.offset_ms = chance.randint(-reach_ms, reach_ms)
 
@@ -42,8 +45,9 @@ class JumpingClock:
 class Watch:
     """Uses one thing after another until it is refused as expired, and then again and again: it must stay refused."""
 
-    def __init__(self, service: InProcessService) -> None:
-        self.service = service
+    def __init__(self, service: InProcessService, clock: JumpingClock) -> None:
+        self.service, self.clock = service, clock
+        self.kept = 0
         self.refused = 0
         self.accepted = 0
         self.findings: list[str] = []
@@ -53,6 +57,13 @@ class Watch:
         """Run until `stop` is set."""
         while not self.stopping:
             await one(self)
+
+    async def keep(self) -> None:
+        """Keep something for some turns of the loop, every other time until the clock has jumped."""
+        self.kept += 1
+        jumps = self.clock.jumps
+        await turns(20)
+        await until(lambda: self.kept % 2 == 1 or self.stopping or self.clock.jumps > jumps)
 
     async def until_refused(self, what: str, use: Callable[[], Awaitable[bool]]) -> None:
         """Use it until it is refused; `use` says whether it was accepted."""
@@ -94,7 +105,7 @@ async def code(watch: Watch) -> None:
 
 
 async def _once(watch: Watch, what: str, body: dict[str, Any]) -> None:
-    await asyncio.sleep(MOMENT_SECONDS)
+    await watch.keep()
     if (await _token(watch.service, body)).status == 200:
         watch.accepted += 1
         return
@@ -115,7 +126,7 @@ async def order(watch: Watch) -> None:
     created = await service.request("POST", "/v1/orders", body)
     assert created.status == 201, created
     order_id = created.body["id"]
-    await asyncio.sleep(MOMENT_SECONDS)
+    await watch.keep()
 
     async def use() -> bool:
         taken = await device.ack(order_id[3:])

@@ -14,8 +14,6 @@ from faults.records import Arrival, Records
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature
 
-HANGS_SECONDS = 3.0
-
 
 class Inbox:
     """The servers of all applications. `failing`: how many of its requests each subscription's server fails."""
@@ -59,7 +57,8 @@ class Inbox:
     async def _failure(self, request: web.BaseRequest) -> web.StreamResponse:
         way = self._chance.choice(("500", "gone", "slow"))
         if way == "slow":
-            await asyncio.sleep(HANGS_SECONDS)
+            while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110 - no sign
+                await asyncio.sleep(0.05)
         elif way == "gone" and request.transport is not None:
             request.transport.abort()
         return web.Response(status=500)

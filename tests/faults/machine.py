@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import structlog
 
+from event_loops import turns
 from faults.account import findings
 from faults.disk import Disk
 from faults.in_process import InProcessService
@@ -180,7 +181,7 @@ class Machine:
 
     async def _again(self) -> None:
         """Before a request is repeated: while the power is off, wait until it is back."""
-        await asyncio.sleep(0.001)
+        await turns(5)
         power = self.disk.power
         if (power is None or not power.off) and not self.halting:
             return

@@ -18,9 +18,10 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.workers import WORKERS, run_all
 from service import KEYS, access_token
+from waiting import until
 
 JUMPS = 60
-JUMP_SECONDS = 0.03
+USES_A_JUMP = 24
 WATCHES_OF_A_KIND = 3
 EXPIRY = tuple(worker for worker in WORKERS if worker.name == "orders.expiry")
 
@@ -29,7 +30,7 @@ async def test_expired_stays_expired_when_clocks_jump(database: Database, chance
     """Tokens, codes and orders, whatever the clock says afterwards; the histories have no gap."""
     clock = JumpingClock()
     service = await _service(database, clock)
-    watches = {kind: [Watch(service) for _ in range(WATCHES_OF_A_KIND)] for kind in KINDS}
+    watches = {kind: [Watch(service, clock) for _ in range(WATCHES_OF_A_KIND)] for kind in KINDS}
     with log_watched() as defects:
         await _jump_about(service, clock, watches, chance)
     assert defects == []
@@ -49,7 +50,8 @@ async def _jump_about(
     tasks = [asyncio.create_task(watch.run(kind)) for kind, of_a_kind in watches.items() for watch in of_a_kind]
     workers = asyncio.create_task(run_all(WorkerContext(service.database, Settings(), clock, KEYS), stop, EXPIRY))
     for _ in range(JUMPS):
-        await asyncio.sleep(JUMP_SECONDS)
+        uses = _uses(watches) + USES_A_JUMP
+        await until(lambda: _uses(watches) >= uses)  # noqa: B023 - called in this round
         clock.jump(chance)
     for of_a_kind in watches.values():
         for watch in of_a_kind:
@@ -57,6 +59,10 @@ async def _jump_about(
     await asyncio.gather(*tasks)
     stop.set()
     await workers
+
+
+def _uses(watches: dict[Kind, list[Watch]]) -> int:
+    return sum(watch.accepted + watch.refused for of_a_kind in watches.values() for watch in of_a_kind)
 
 
 async def _service(database: Database, clock: JumpingClock) -> InProcessService:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import aiohttp
 import pytest
+from test_away_and_back import GatedDatabase
 
 from authorize_scene import (
     WatchedAcquirer,
@@ -102,26 +103,28 @@ async def begun(shop: Shop) -> tuple[str, asyncio.Task[Reply]]:
     return lease_id, request
 
 
-async def all_have_begun(shop: Shop, requests: int) -> None:
-    """Wait until so many requests are running and their first units of work are committed."""
-    await until(lambda: shop.service.gauges.requests_running == requests)
-    await turns(50)
-    await shop.service.database.write(lambda tx: tx.one("SELECT 1"))
-    await turns(50)
-
-
-async def test_concurrent_requests_join_one_call(shop: Shop) -> None:
-    """Twenty requests, one call to the acquirer, one answer."""
-    lease_id = await at_terminal(shop.device)
-    shop.acquirer.may_charge.clear()
-    requests = [asyncio.create_task(authorize(shop.device, lease_id)) for _ in range(20)]
-    await all_have_begun(shop, len(requests))
-    shop.acquirer.may_charge.set()
-    replies = await asyncio.gather(*requests)
-    assert len(shop.acquirer.charges) == 1
-    assert len({reply.raw for reply in replies}) == 1
-    assert replies[0].body["outcome"] == "approved"
-    await is_consistent(shop.service)
+async def test_concurrent_requests_join_one_call(database: Database) -> None:
+    """Twenty requests, of which none has begun before all are there: one call to the acquirer, one answer."""
+    clock, gated = MovableClock(), GatedDatabase(database)
+    acquirer = watched(database, clock)
+    async with running(gated, clock=clock, workers=False, acquirers=Acquirers(test=acquirer)) as service:
+        device = await service_device(service)
+        lease_id = await at_terminal(device)
+        acquirer.may_charge.clear()
+        gated.gate.clear()
+        requests = [asyncio.create_task(authorize(device, lease_id)) for _ in range(20)]
+        await until(lambda: gated.waiting == len(requests))
+        gated.gate.set()
+        await acquirer.entered.wait()
+        # Each unit of work that was queued before this one is committed, and what follows it has begun.
+        await database.write(lambda tx: tx.one("SELECT 1"))
+        await turns(50)
+        acquirer.may_charge.set()
+        replies = await asyncio.gather(*requests)
+        assert len(acquirer.charges) == 1
+        assert len({reply.raw for reply in replies}) == 1
+        assert replies[0].body["outcome"] == "approved"
+        await is_consistent(service)
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
@@ -260,7 +263,8 @@ async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop) -> Non
     shop.acquirer.answers.extend([NotSent("the line is down")] * 10_000)
     lease_id, request = await begun(shop)
     repeat = asyncio.create_task(authorize(shop.device, lease_id))
-    await all_have_begun(shop, 2)
+    await until(lambda: shop.service.gauges.requests_running == 2)
+    await turns(50)
     advance(authorizations.ANSWER_SECONDS_MAX)
     assert (await repeat).raw == (await request).raw
     assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]

@@ -28,17 +28,20 @@ COUNT = "SELECT COUNT(*) FROM orders"
 
 
 class GatedDatabase:
-    """A database whose writes wait while its gate is closed."""
+    """A database whose writes wait while its gate is closed; `waiting`: how many do."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name, self.signals = database.name, database.signals
         self.gate = asyncio.Event()
         self.gate.set()
+        self.waiting = 0
 
     async def write(self, work: Work[T], **options: Any) -> T:
         """Run `work` once the gate is open."""
+        self.waiting += 1
         await self.gate.wait()
+        self.waiting -= 1
         return await self._database.write(work, **options)
 
     async def read(self, work: Work[T], **options: Any) -> T:

@@ -11,13 +11,9 @@ from unsteady import places_in, unsteady
 
 TESTS = Path(__file__).parents[1]
 LEFT: dict[str, int] = {
-    "faults/clock_jumps.py": 2,
     "faults/disk.py": 1,
-    "faults/inbox.py": 1,
     "faults/load.py": 1,
-    "faults/machine.py": 1,
     "faults/terminals.py": 1,
-    "faults/test_clock_jumps.py": 1,
     "faults/tills.py": 1,
     "faults/virtual.py": 1,
     "model/shop.py": 1,
