@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,12 +11,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+import dev_thread
 from browser.console_window import PHONE, opening
 from browser.windows import Windows
+from command_line import command
 from console_world import World, world
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
-from paydesk_process import command, credentials, dev
+from paydesk_process import credentials
 from refund_scene import paid
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -227,12 +228,11 @@ async def test_without_scripts_every_action_works(windows: Windows, made: World)
         await one.reads("The order is canceled. Nothing was charged.")
 
 
-@pytest.mark.long("it starts `paydesk dev`, and a whole walk follows")
 async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_path: Path) -> None:
     """`paydesk dev` prints it; after at most three clicks the page says why."""
-    with dev(tmp_path):
+    with dev_thread.dev(tmp_path):
         address = credentials(tmp_path)["console_url"]
-        declined = await asyncio.to_thread(command, "pay", "24.90", "--decline", "insufficient_amount", folder=tmp_path)
+        declined = command("pay", "24.90", "--decline", "insufficient_amount", folder=tmp_path)
         assert declined.returncode == 1, declined.stderr
         page = await chromium.new_page()
         page.set_default_timeout(20_000)

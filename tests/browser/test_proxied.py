@@ -10,7 +10,8 @@ from playwright.async_api import Browser, expect
 
 from browser.visit import watching
 from browser.windows import listening
-from paydesk_process import command, credentials, dev
+from command_line import command
+from paydesk_process import credentials, dev
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

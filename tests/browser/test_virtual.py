@@ -83,21 +83,18 @@ async def test_an_inserted_card_needs_a_pin_and_stays_until_it_is_removed(window
     await shop.shows("idle")
 
 
-@pytest.mark.parametrize(
-    ("card", "way", "screen", "text"),
-    [
+async def test_other_cards_end_as_they_say(window: Open) -> None:
+    """With the reason in words."""
+    shop = await window()
+    for card, way, screen, text in (
         ("insufficient_amount", "Swipe", "declined", "Not enough money on the card"),
         ("high_risk", "Phone", "declined", "Nothing was charged"),
         ("no_answer", "Tap", "unknown", "Do not charge again"),
-    ],
-)
-async def test_other_cards_end_as_they_say(window: Open, card: str, way: str, screen: str, text: str) -> None:
-    """With the reason in words."""
-    shop = await window()
-    await shop.order()
-    await shop.present(card, way)
-    await shop.shows(screen)
-    await shop.reads(text)
+    ):
+        await shop.order()
+        await shop.present(card, way)
+        await shop.shows(screen)
+        await shop.reads(text)
 
 
 async def test_the_tray_has_every_card_and_a_wallet(window: Open, counter: PageCounter) -> None:
@@ -242,12 +239,7 @@ async def test_a_hidden_tab_has_no_stream_and_comes_back(window: Open, counter: 
     await shop.page.evaluate(VISIBILITY, False)
     await shop.shows("off")
     await counter.until_streams(1)
-
-
-async def test_a_tab_hidden_while_it_connects_closes_its_stream(window: Open, counter: PageCounter) -> None:
-    """And opens it again when it is seen."""
-    shop = await window()
-    await counter.until_streams(1)
+    # One that is hidden while it connects closes its stream too.
     await shop.page.evaluate(VISIBILITY, True)
     await counter.until_streams(0)
     asked, let_through = asyncio.Event(), asyncio.Event()

@@ -37,11 +37,21 @@ async def agreed(window: Visit) -> None:
 
 
 async def test_agree(visit: Open, shop: Shop, language: str) -> None:
-    """The seller signs in, reads the request, agrees, and the application gets tokens for the code."""
+    """The seller signs in, reads the request, agrees, and the application gets tokens for the code.
+
+    The pages are in the language that the browser prefers, and declare it.
+    """
     window = await visit(language)
+    by_role = window.page.get_by_role
+    sign_in, password, agree, refuse = BY_HEART[language]
     await window.ask(scope="read write")
     await window.sees("sign_in.title")
+    assert await window.page.locator("html").get_attribute("lang") == language
+    await window.page.get_by_label(password, exact=True).wait_for()
+    await by_role("button", name=sign_in, exact=True).wait_for()
     await window.sign_in()
+    await by_role("button", name=agree, exact=True).wait_for()
+    await by_role("button", name=refuse, exact=True).wait_for()
     await window.sees("consent.title", application=APPLICATION)
     await window.reads("scope.read")
     await window.reads("scope.write")
@@ -84,26 +94,16 @@ async def test_wrong_password(visit: Open, shop: Shop, language: str) -> None:
     await window.sees("consent.title", application=APPLICATION)
 
 
-async def test_wrong_address(visit: Open, shop: Shop, language: str) -> None:
-    """An unregistered redirect URI is not followed, with an error or without."""
+async def test_wrong_requests(visit: Open, shop: Shop, language: str) -> None:
+    """Nobody is sent to an unregistered redirect URI, nor for an unknown application; other faults go back to it."""
     window = await visit(language)
     for wrong in (f"{shop.receiver.redirect_uri}/", "http://localhost:9/callback"):
         await window.ask(redirect_uri=wrong)
         await window.sees("error.unregistered_address.title")
         assert window.page.url.startswith(shop.service.base_url)
-    assert shop.receiver.received == []
-
-
-async def test_unknown_application(visit: Open, language: str) -> None:
-    """The page says that the application is unknown, and redirects nowhere."""
-    window = await visit(language)
     await window.ask(client_id="1")
     await window.sees("error.unknown_application.title")
-
-
-async def test_a_fault_of_the_application_goes_back_to_it(visit: Open, language: str) -> None:
-    """A malformed request is redirected to the application before sign-in."""
-    window = await visit(language)
+    assert shop.receiver.received == []
     await window.ask(scope="everything")
     came = await window.arrive()
     assert (came["error"], came["state"]) == ("invalid_scope", "a state & more")
@@ -154,8 +154,11 @@ async def test_a_consent_page_is_answered_once(visit: Open, shop: Shop, language
     assert len(shop.receiver.received) == 1
 
 
-async def test_back_button(visit: Open, shop: Shop, language: str) -> None:
-    """Going back after agreeing shows a working page, on which the seller can agree again."""
+async def test_back_button_and_second_request(visit: Open, shop: Shop, language: str) -> None:
+    """Going back after agreeing shows a working page, on which the seller can agree again.
+
+    At the application's next request they only confirm, and are never redirected without a consent.
+    """
     window = await visit(language)
     await agreed(window)
     await window.page.go_back()
@@ -164,6 +167,11 @@ async def test_back_button(visit: Open, shop: Shop, language: str) -> None:
     await window.arrive()
     codes = {came["code"] for came in shop.receiver.received}
     assert len(codes) == len(shop.receiver.received) == 2
+    await window.ask(state="second")
+    await window.sees("consent.title", application=APPLICATION)
+    assert len(shop.receiver.received) == 2
+    await window.press("consent.agree")
+    assert (await window.arrive())["state"] == "second"
 
 
 async def test_not_you(visit: Open, language: str) -> None:
@@ -194,9 +202,10 @@ async def test_sign_out_everywhere(visit: Open, language: str) -> None:
 
 
 async def test_an_idle_session(visit: Open, shop: Shop, language: str) -> None:
-    """After 30 minutes the seller must sign in, and returns to the same page."""
+    """The list is for sellers alone: they sign in first, and again after 30 minutes, and return to the same page."""
     window = await visit(language)
     await window.list_applications()
+    await window.sees("sign_in.title")
     await window.sign_in()
     await window.sees("applications.title")
     shop.clock.advance(HOUR_MS // 2)
@@ -235,17 +244,6 @@ async def test_the_list_of_applications_is_isolated_from_its_opener(visit: Open,
     assert await window.page.evaluate("window.popup.closed")
 
 
-async def test_signed_in_already(visit: Open, shop: Shop, language: str) -> None:
-    """A signed-in seller only confirms, and is never redirected without a consent."""
-    window = await visit(language)
-    await agreed(window)
-    await window.ask(state="second")
-    await window.sees("consent.title", application=APPLICATION)
-    assert len(shop.receiver.received) == 1
-    await window.press("consent.agree")
-    assert (await window.arrive())["state"] == "second"
-
-
 async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
     """The seller finds the application in the list and withdraws; its tokens are invalid at once."""
     window = await visit(language)
@@ -258,31 +256,3 @@ async def test_withdraw(visit: Open, shop: Shop, language: str) -> None:
     await window.page.get_by_role("button", name=window.words("applications.withdraw")).first.click()
     await window.reads("applications.none")
     assert (await shop.service.request("GET", "/terminals/v1/list", token=token)).status == 401
-
-
-async def test_the_list_asks_to_sign_in(visit: Open, language: str) -> None:
-    """The list is for sellers alone: a browser without a session signs in first."""
-    window = await visit(language)
-    await window.list_applications()
-    await window.sees("sign_in.title")
-    await window.sign_in()
-    await window.sees("applications.title")
-
-
-async def test_the_browsers_language(visit: Open, language: str) -> None:
-    """The page is in the language that the browser prefers, and declares it."""
-    window = await visit(language)
-    sign_in, password, agree, refuse = BY_HEART[language]
-    await window.ask()
-    assert await window.page.locator("html").get_attribute("lang") == language
-    await window.page.get_by_label(password, exact=True).wait_for()
-    await window.page.get_by_role("button", name=sign_in, exact=True).wait_for()
-    await window.sign_in()
-    await window.page.get_by_role("button", name=agree, exact=True).wait_for()
-    await window.page.get_by_role("button", name=refuse, exact=True).wait_for()
-
-
-async def test_with_scripts(visit: Open) -> None:
-    """With JavaScript switched on the pages are the same, and agreeing works as well."""
-    window = await visit("pt", java_script_enabled=True)
-    await agreed(window)
