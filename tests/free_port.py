@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 
 FIRST, LAST = 20_000, 31_999
@@ -28,3 +30,15 @@ def free_port() -> int:
             except OSError:
                 continue
         return port
+
+
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """Yield a port on loopback that refuses connections until a server of the test listens on it.
+
+    It is held meanwhile: no other program gets it, but a server that may reuse an address.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]

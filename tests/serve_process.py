@@ -64,6 +64,8 @@ class ServeProcess:
         """Return the lines of the log, or those of one event."""
         found = []
         for line in self.log.read_text().splitlines():
+            if event not in line:
+                continue
             with suppress(ValueError):
                 found.append(json.loads(line))
         return [line for line in found if not event or line["event"] == event]

@@ -232,19 +232,17 @@ async def test_consents_are_accepted(name: str, database: Database, clock: Movab
 
 
 @SQLITE
-@pytest.mark.parametrize("name", NAMES)
 async def test_wrong_secret_is_visible_as_a_failed_attempt(
-    name: str, database: Database, clock: MovableClock, tmp_path: Path
+    running: ReceiverProcess, database: Database, clock: MovableClock
 ) -> None:
     """The attempt has the receiver's answer, and the delivery is tried again."""
     clock.freeze()
-    port, order_id = free_port(), scene.order_id()
-    await scene.subscribe(database, f"http://127.0.0.1:{port}/webhooks")
-    with receiver(name, tmp_path, port=port, WEBHOOK_SECRET=SECRET.reveal()) as process:
-        async with scene.worker(database, clock) as worker:
-            await announce(database, order_id, 1)
-            assert await scene.step(worker) == 1
-        assert process.changes == []
+    order_id = scene.order_id()
+    await scene.subscribe(database, running.url)
+    async with scene.worker(database, clock) as worker:
+        await announce(database, order_id, 1)
+        assert await scene.step(worker) == 1
+    assert changes(running, order_id) == []
     (delivery,) = await scene.deliveries(database, order_id)
     (attempt,) = await scene.attempts(database, delivery.delivery_id)
     assert (delivery.status, attempt.answer_status, attempt.answer_body) == (

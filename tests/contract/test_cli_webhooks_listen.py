@@ -19,7 +19,7 @@ import pytest
 import dev_thread
 from command_line import command as run_here
 from forwarded import Got, hook, wait_until
-from free_port import free_port
+from free_port import refusing_port
 from paydesk_process import ENDS_SECONDS_MAX, command, credentials, dev, request, start
 from waiting import HANGS_SECONDS
 from webhook_validators import in_python
@@ -230,8 +230,10 @@ def test_a_redirect_is_not_followed(shared: Path) -> None:
 
 def test_a_receiver_that_is_down_is_named(shared: Path) -> None:
     """Each event has its line; when the receiver is back, the next events arrive."""
-    port = free_port()
-    with listening(shared, "--forward-to", f"http://127.0.0.1:{port}/hook", "--json") as listener:
+    with (
+        refusing_port() as port,
+        listening(shared, "--forward-to", f"http://127.0.0.1:{port}/hook", "--json") as listener,
+    ):
         order(shared)
         listener.wait_for_lines(3)
         assert all("error" in line and not line["delivered"] for line in listener.lines())
@@ -407,7 +409,8 @@ def test_a_service_that_cannot_be_used_is_named(shared: Path, tmp_path: Path) ->
         (tmp_path / "mine.json").write_text(json.dumps({**found, **changes}))
         return run_here("webhooks", "listen", "--credentials", "mine.json", folder=tmp_path)
 
-    away = run(base_url=f"http://127.0.0.1:{free_port()}")
+    with refusing_port() as port:
+        away = run(base_url=f"http://127.0.0.1:{port}")
     assert (away.returncode, "Cannot read events from" in away.stderr) == (3, True), away.stderr
     token = found["test"]["access_token"]
     invalid = run(test={"access_token": token[:-1] + ("1" if token.endswith("0") else "0")})
