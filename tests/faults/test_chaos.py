@@ -5,8 +5,6 @@ These are short forms of `python -m tests.faults chaos`.
 
 from __future__ import annotations
 
-import os
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from faults import chaos
 from faults.breaking import FAULTS
 from faults.chaos import Plan, Run
 from postgres_server import PostgresServer
+from seeds import seed
 
 pytestmark = pytest.mark.slow
 
@@ -60,9 +59,7 @@ def _plan(nodes: int, *names: str, server: bool = True) -> Plan:
         for fault in FAULTS[name]
         if server or not fault.needs_server
     ]
-    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
-    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} makes the same choices")  # noqa: T201 - shown when it fails
-    return Plan(SECONDS, tuple(faults), seed, nodes, terminals=8, second_tills=2, applications=4)
+    return Plan(SECONDS, tuple(faults), seed(), nodes, terminals=8, second_tills=2, applications=4)
 
 
 async def _hold(plan: Plan, url: str, folder: Path, server: PostgresServer | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import time
@@ -20,6 +19,7 @@ from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
 from paydesk.payments.acquirer import Approved, NotSent, Outcome, Unknown
 from paydesk.storage.connect import open_database
 from paydesk_process import environment
+from seeds import seed
 
 SIGKILLED = -signal.SIGKILL
 BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
@@ -77,21 +77,19 @@ async def test_killed_before_or_after_the_commit(
 @pytest.mark.parametrize("kills", short_and_long(2, 6))
 async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path, kills: int) -> None:
     """Results stay the same, refunds stay within the payment, and the ledger is consistent."""
-    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
-    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
-    moments, log, run = random.Random(seed), tmp_path / "log", str(seed)
+    chosen = seed()
+    moments, log, run = random.Random(chosen), tmp_path / "log", str(chosen)
     for number in range(kills):
-        arguments = [database_url, "everything", str(seed + number), run, ""]
+        arguments = [database_url, "everything", str(chosen + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
         fork = forks.start(arguments, environment(), log)
-        _wait_for_a_result(log, before, number + 2)
-        time.sleep(moments.uniform(0, 0.15))  # noqa: ASYNC251 - nothing else runs here
+        _wait_for_a_result(log, before, number + 2 + moments.randrange(20))
         fork.send_signal(signal.SIGKILL)
         assert fork.wait() == SIGKILLED, log.read_text()
     async with _bank(database_url) as bank:
         final = {
             (operation, payment_id, key): await _result(bank, operation, payment_id, key)
-            for operation, payment_id, key in dict.fromkeys(requests(run, seed))
+            for operation, payment_id, key in dict.fromkeys(requests(run, chosen))
         }
         reversed_ids = {payment_id for operation, payment_id, _ in final if operation == "reversal"}
         results = 0

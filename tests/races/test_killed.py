@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import random
 from pathlib import Path
 
 import pytest
 
 from conftest import short_and_long
 from faults.kills import kill_often
+from seeds import seeded
 
 SHORT = 2
 """Kills of the short form, in which what a killed node has claimed is free at once."""
@@ -22,8 +21,7 @@ SHORT = 2
 @pytest.mark.long("it kills processes and starts them again")
 async def test_no_answered_change_is_lost_and_none_happens_twice(database_url: str, tmp_path: Path, kills: int) -> None:
     """Some kills later the ledger is whole, and every event has been delivered, in order for each order."""
-    chance = random.Random(int(os.environ.get("PAYDESK_TEST_SEED", "7")))
-    seen = await kill_often(kills, database_url, tmp_path, chance, waits_for_leases=kills > SHORT)
+    seen = await kill_often(kills, database_url, tmp_path, seeded(), waits_for_leases=kills > SHORT)
     print(  # noqa: T201 - the figures of a run with -s
         f"{seen.faults} kills, {seen.acknowledged.total()} answers, {seen.unknown} repeats, {seen.deliveries} received"
     )

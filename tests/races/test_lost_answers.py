@@ -18,6 +18,7 @@ from paydesk.invariants import check
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
 from raw_http import head, wire
+from seeds import seeded
 from service import Reply, Service, running
 from waiting import until_found
 
@@ -85,13 +86,6 @@ class Till:
 
     def _refresh(self) -> dict[str, Any]:
         return self._scene.refresh(self.held["refresh_token"])
-
-
-def seeded() -> random.Random:
-    """Return reproducible random choices."""
-    seed = int(os.environ.get("PAYDESK_TEST_SEED", "7"))
-    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
-    return random.Random(seed)
 
 
 async def test_a_client_without_responses_continues(database: Database, database_url: str) -> None:

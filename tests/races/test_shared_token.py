@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
@@ -25,12 +24,12 @@ from paydesk.core.clock import MovableClock
 from paydesk.invariants import check
 from paydesk.oauth import store
 from paydesk.storage.database import Database, Transaction
+from seeds import seed
 from service import Service
 
 ROUNDS = int(os.environ.get("PAYDESK_TEST_SHARED_ROUNDS", "12"))
 PROCESSES = 4
 REFRESHES_A_ROUND = 8
-ROUND_SECONDS_MAX = 60
 REPEAT_MS = 60 * SECOND_MS
 PROGRAM = Path(__file__).parents[1] / "sharing_process.py"
 
@@ -82,15 +81,14 @@ async def repeatable_ms(scene: Scene, refresh_token: str) -> int:
 @pytest.mark.parametrize("database_url", first_and_others("sqlite", "postgres"), indirect=True)
 async def test_four_processes_never_lock_themselves_out(database: Database, database_url: str, tmp_path: Path) -> None:
     """The last write wins, be it an older token: between the rounds the clock goes as far as that one allows."""
-    seed = int(os.environ.get("PAYDESK_TEST_SEED", "0")) or random.randrange(10**9)
-    print(f"seed {seed}: PAYDESK_TEST_SEED={seed} repeats it")  # noqa: T201 - shown when it fails
+    chosen = seed()
     clock, file, behind = MovableClock(frozen_ms=MovableClock().now_ms()), tmp_path / "stored.json", 0
     async with two_nodes(database, database_url, clock=clock) as nodes:
         scene = nodes[0].scene
         scene.clock = clock
         first = await nodes[0].request("POST", "/oauth/token", scene.exchange(await scene.code()), token=None, key=None)
         file.write_text(json.dumps({"credentials": scene.credentials(), "refresh_token": first.body["refresh_token"]}))
-        async with sharing(file, nodes, seed) as processes, asyncio.timeout(ROUND_SECONDS_MAX * ROUNDS):
+        async with sharing(file, nodes, chosen) as processes:
             for _ in range(ROUNDS):
                 said = await asyncio.gather(*(refreshes(process, REFRESHES_A_ROUND) for process in processes))
                 assert said == ["done"] * PROCESSES

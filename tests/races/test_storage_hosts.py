@@ -18,7 +18,7 @@ from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import ReadOnly, Unavailable
 from paydesk.storage.postgres_hosts import hosts_of
 from postgres_server import PostgresServer
-from waiting import until
+from waiting import until, until_found
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, 1)"
 
@@ -90,9 +90,7 @@ async def test_every_failure_is_in_the_message() -> None:
 async def _until_replicated(postgres_server: PostgresServer, standby: Path) -> None:
     lsn = postgres_server.sql("SELECT pg_current_wal_lsn()")
     connection = await asyncpg.connect(f"postgresql://postgres@/postgres?host={standby}")
-    async with asyncio.timeout(20):
-        while not await connection.fetchval(f"SELECT pg_last_wal_replay_lsn() >= '{lsn}'::pg_lsn"):  # noqa: ASYNC110 - a server
-            await asyncio.sleep(0.01)
+    await until_found(lambda: connection.fetchval(f"SELECT pg_last_wal_replay_lsn() >= '{lsn}'::pg_lsn"))
     await connection.close()
 
 

@@ -32,6 +32,7 @@ from paydesk.operation import Answer
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from waiting import until_found
 
 pytestmark = pytest.mark.usefixtures("batching")
 
@@ -248,7 +249,7 @@ async def test_withdrawing_while_something_is_delivered(
         for version in (1, 2, 3):
             await hooks.announce(database, clock.now_ms(), order, version)
         running = [asyncio.create_task(worker.run(stop)) for worker in workers]
-        await asyncio.wait_for(under_way.wait(), 20)
+        await under_way.wait()
         work = partial(
             authorizations.withdraw, seller_id=hooks.SELLER, authorization_id=authorization_id, now_ms=clock.now_ms()
         )
@@ -256,9 +257,10 @@ async def test_withdrawing_while_something_is_delivered(
         await hooks.until(lambda: bool(received))
         go_on.set()
 
-        async with asyncio.timeout(20):
-            while await database.read(hooks.pending_count):  # noqa: ASYNC110 - the workers give no signal when they are done
-                await asyncio.sleep(0.01)
+        async def are_done() -> bool:
+            return not await database.read(hooks.pending_count)
+
+        await until_found(are_done)
         stop.set()
         for node in nodes:
             node.signals.notify(["stop"])
