@@ -19,7 +19,8 @@ from waiting import until
 
 MINUTE_MS, HOUR_MS = 60 * SECOND_MS, 3600 * SECOND_MS
 LIFETIME_SECONDS = 3600
-TRIES_AFTER_REFUSAL = 12
+TRIES_AFTER_REFUSAL = 4
+"""After a jump each."""
 
 NO_ORDER = f"/v1/orders/ORD{'0' * 26}"
 
@@ -30,6 +31,8 @@ class JumpingClock:
     def __init__(self) -> None:
         self.offset_ms = 0
         self.jumps = 0
+        self.waiting = 0
+        """How many wait for the next jump."""
 
     def now_ms(self) -> int:
         """Return its milliseconds since 1970 in UTC."""
@@ -38,6 +41,7 @@ class JumpingClock:
     def jump(self, chance: random.Random) -> None:
         """Anywhere within some hours or some minutes of the machine's time."""
         self.jumps += 1
+        self.waiting = 0
         reach_ms = chance.choice((5 * HOUR_MS, 30 * MINUTE_MS))
         self.offset_ms = chance.randint(-reach_ms, reach_ms)
 
@@ -61,9 +65,13 @@ class Watch:
     async def keep(self) -> None:
         """Keep something for some turns of the loop, every other time until the clock has jumped."""
         self.kept += 1
+        await (turns(20) if self.kept % 2 else self.until_jumped())
+
+    async def until_jumped(self) -> None:
+        """Wait until the clock has jumped."""
         jumps = self.clock.jumps
-        await turns(20)
-        await until(lambda: self.kept % 2 == 1 or self.stopping or self.clock.jumps > jumps)
+        self.clock.waiting += 1
+        await until(lambda: self.stopping or self.clock.jumps > jumps)
 
     async def until_refused(self, what: str, use: Callable[[], Awaitable[bool]]) -> None:
         """Use it until it is refused; `use` says whether it was accepted."""
@@ -74,7 +82,7 @@ class Watch:
             await asyncio.sleep(0)
         self.refused += 1
         for _ in range(TRIES_AFTER_REFUSAL):
-            await asyncio.sleep(0.002)
+            await self.until_jumped()
             if await use():
                 self.findings.append(f"{what} was refused as expired, and accepted afterwards")
                 return

@@ -51,7 +51,7 @@ async def _jump_about(
     workers = asyncio.create_task(run_all(WorkerContext(service.database, Settings(), clock, KEYS), stop, EXPIRY))
     for _ in range(JUMPS):
         uses = _uses(watches) + USES_A_JUMP
-        await until(lambda: _uses(watches) >= uses)  # noqa: B023 - called in this round
+        await until(lambda: _uses(watches) >= uses or clock.waiting == len(tasks))  # noqa: B023 - called in this round
         clock.jump(chance)
     for of_a_kind in watches.values():
         for watch in of_a_kind:
