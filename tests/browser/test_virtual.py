@@ -47,8 +47,10 @@ async def window(windows: Windows, counter: PageCounter) -> AsyncIterator[Open]:
 
 
 async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCounter) -> None:
-    """From an order that the page creates to the receipt of both copies."""
+    """From an order that the page creates to the receipt of both copies, which is printed; sounds are on."""
     shop = await window()
+    await shop.press("Sound")
+    await shop.page.get_by_role("button", name="Sound", pressed=True).wait_for()
     order_id = await shop.order("24.90", "Two coffees")
     await shop.present("visa_approved")
     await shop.shows("authorizing")
@@ -58,6 +60,9 @@ async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCount
     await shop.page.get_by_role("button", name="Receipt: show both copies").click()
     await shop.page.get_by_role("heading", name="Copy of the seller").wait_for()
     assert await shop.page.locator(".sheet").count() == 2
+    await shop.page.evaluate("window.print = () => { window.isPrinted = true; }")
+    await shop.press("Print")
+    assert await shop.page.evaluate("window.isPrinted")
     await shop.press("Close")
     advance(OUTCOME_SECONDS)
     await shop.shows("idle")
