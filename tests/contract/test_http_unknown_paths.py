@@ -111,7 +111,7 @@ async def test_operators_have_a_separate_listener(database: Database) -> None:
 
 
 async def test_development_operations_are_not_named_in_production(database: Database) -> None:
-    """They do not exist there, whoever asks."""
+    """They do not exist there, not for an owner either."""
     async with running(database, workers=False) as service:
         assert await message(service, "GET", "/demo/inbox/") == f"{NOT_FOUND.message} {DOCS}"
         owner = await operator(service)
