@@ -49,9 +49,9 @@ runpy.run_path("terminal.py", run_name="__main__")
 """
 """The client as it is started, with short pauses."""
 
-CARD_WHEN_TOLD = """
-read_card, told = terminal.read_card, Path(sys.argv[2]).with_name("told")
-terminal.read_card = lambda order: read_card(order) if told.exists() else None
+CARD_WHEN_SHOWN = """
+read_card, shown = terminal.read_card, Path(sys.argv[2]).with_name("shown")
+terminal.read_card = lambda order: read_card(order) if shown.exists() else None
 """
 
 KILLED_AFTER_PERMIT = """
@@ -156,7 +156,7 @@ async def test_pays_one_order_after_another(client: Client) -> None:
 
 
 async def test_pairs_itself(client: Client) -> None:
-    """It shows a code until an operator approves it, though told to slow down, and keeps the token in its journal."""
+    """It shows a code until an operator approves it, though asked to slow down, and keeps the token in its journal."""
     service = client.service
     operator = credentials.new_token()
     now_ms = service.clock.now_ms()
@@ -188,14 +188,14 @@ async def test_declined_card(client: Client) -> None:
 
 async def test_cancel_before_the_permit(client: Client) -> None:
     """A cancel while the buyer looks for the card ends the order, and the terminal takes the next one."""
-    async with client.run(CARD_WHEN_TOLD):
+    async with client.run(CARD_WHEN_SHOWN):
         order_id = await client.order()
         await client.until(order_id, "at_terminal")
         reply = await client.service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
         assert reply.status == 202
         order = await client.until(order_id, "canceled_by_api")
         assert order["status"] == "canceled"
-        client.path.with_name("told").touch()
+        client.path.with_name("shown").touch()
         await client.until(await client.order(), "accredited")
     assert await client.charges() == 1
 

@@ -197,7 +197,7 @@ async def test_a_client_that_disconnects_does_not_end_the_call(shop: Shop) -> No
         await asyncio.gather(request, return_exceptions=True)
     await until(lambda: shop.service.gauges.connections_open == others)
     for _ in range(3):
-        # Whoever looks for a disconnected client sees it now.
+        # A handler that looks for a disconnected client sees it now.
         advance(0.5)
         await turns()
     shop.acquirer.may_answer.set()
