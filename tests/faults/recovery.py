@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import aiohttp
 
-from faults.clocked_node import write_offset
+from faults.clocked_node import LOOKS_OFTEN, write_offset
 from faults.crashing_terminal import Crashes, CrashingClient, TerminalStep
 from faults.virtual_terminals import PACE
 from node_process import MOVES_ALL_CLOCKS, NodeProcess
@@ -222,7 +222,7 @@ async def _bench(database_url: str, folder: Path, terminals: int) -> AsyncIterat
     scene = await make_scene(database)
     scene.clock = clock = MovableClock()
     token = await access_token(scene, clock.now_ms(), live=False)
-    variables: dict[str, Any] = {MOVES_ALL_CLOCKS: "1"}
+    variables: dict[str, Any] = {MOVES_ALL_CLOCKS: "1", LOOKS_OFTEN: "1"}
     with closing(NodeProcess(database_url, folder, module="faults.clocked_node", **variables)) as node:
         clock_file = folder / "clock"
         write_offset(clock_file, 0)
