@@ -13,6 +13,7 @@ import pytest
 from operator_calls import operator
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import panel
 from paydesk.sandbox.terminals.actions import ActionName
 from paydesk.storage.database import Database
 from service import Service
@@ -24,8 +25,10 @@ PIN = "493817"
 
 
 @pytest.fixture
-async def service(database: Database) -> AsyncIterator[Service]:
-    """A running service with virtual terminals."""
+async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    """A running service with virtual terminals, whose outcomes stay on the screen."""
+    monkeypatch.setattr(panel, "OUTCOME_SECONDS", 3_600.0)
+    monkeypatch.setattr(panel, "END_SECONDS", 3_600.0)
     with skipped_waits(database):
         async with playing(database) as service:
             yield service

@@ -22,16 +22,11 @@ QUICK = Pace(poll_seconds=1, backoff_seconds=(0.01, 0.02))
 CALLS = ("ack", "card_requested", "card_presented", "authorizing", "acquirer", "result")
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages are late by milliseconds."""
+@pytest.fixture
+async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DeviceService]:
+    """The service that the terminals connect to; messages are late by milliseconds."""
     monkeypatch.setattr(networks, "SECONDS_MAX", 0.02)
     monkeypatch.setattr(networks, "OVERTAKING_SECONDS", 0.005)
-
-
-@pytest.fixture
-async def service() -> AsyncIterator[DeviceService]:
-    """The service that the terminals connect to."""
     service = DeviceService()
     with skipped_waits():
         async with service.serve() as service.base_url:
@@ -65,13 +60,14 @@ async def _once(request: str, answer: str = "") -> tuple[Wire, Counter[str], byt
     """Exchange one message with these faults; return what arrived, the counts, and the answer if there was one."""
     wire, counts = Wire(), Counter[str]()
     network = FlakyNetwork(0.5, _seed_with(request, answer), counts)
-    try:
-        reply = await network.exchange(lambda: wire.send("first"))
-    except MessageLost:
-        received = None
-    else:
-        received = reply.raw
-    await until(lambda: not network._under_way)
+    with skipped_waits():
+        try:
+            reply = await network.exchange(lambda: wire.send("first"))
+        except MessageLost:
+            received = None
+        else:
+            received = reply.raw
+        await asyncio.gather(*network._under_way)
     return wire, counts, received
 
 
@@ -105,11 +101,12 @@ async def test_reordered_request_arrives_after_a_later_one() -> None:
     """The terminal has given it up."""
     wire, counts = Wire(), Counter[str]()
     network = FlakyNetwork(0.5, _seed_with("reordered"), counts)
-    with pytest.raises(MessageLost):
-        await network.exchange(lambda: wire.send("first"))
-    network.probability = 0
-    await network.exchange(lambda: wire.send("second"))
-    await until(lambda: not network._under_way)
+    with skipped_waits():
+        with pytest.raises(MessageLost):
+            await network.exchange(lambda: wire.send("first"))
+        network.probability = 0
+        await network.exchange(lambda: wire.send("second"))
+        await asyncio.gather(*network._under_way)
     assert (wire.arrived, counts) == (["second", "first"], {"reordered": 1})
 
 
