@@ -95,7 +95,7 @@ async def test_wrong_password(visit: Open, shop: Shop, language: str) -> None:
 
 
 async def test_wrong_requests(visit: Open, shop: Shop, language: str) -> None:
-    """No browser is sent to an unregistered redirect URI, nor for an unknown application; other faults go back to it."""
+    """None goes to an unregistered redirect URI, nor for an unknown application; other faults are sent back to it."""
     window = await visit(language)
     for wrong in (f"{shop.receiver.redirect_uri}/", "http://localhost:9/callback"):
         await window.ask(redirect_uri=wrong)
