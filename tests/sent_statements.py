@@ -61,7 +61,9 @@ def complaints(written: Mapping[str, str], sent: Collection[str], not_sent: Coll
 def _is_whole(config: pytest.Config) -> bool:
     """Return whether all tests ran that `make test` runs."""
     option = config.option
-    is_chosen = option.keyword or option.markexpr not in ("", "not slow") or option.collectonly or getattr(option, "lf", False)
+    is_chosen = (
+        option.keyword or option.markexpr not in ("", "not slow") or option.collectonly or getattr(option, "lf", False)
+    )
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not is_chosen
 
 
