@@ -50,6 +50,8 @@ AWAY_SECONDS = 70
 
 CELL_SECONDS_MAX = 60.0
 NOT_FOUND_SECONDS = 120
+BUSY_SECONDS = 30
+"""What a busy machine may take to start the killed ones again; what holds a terminal holds it for 40 s or longer."""
 OUTCOME = """
 SELECT o.status, o.payment_status_detail, o.updated_ms - o.created_ms,
        (SELECT COUNT(*) FROM simulator_payments p
@@ -80,8 +82,8 @@ class Cell:
     def seconds_max(self) -> int:
         """How long the order may be live."""
         if self.terminal == "permit journalled" and self.away_seconds:
-            return NOT_FOUND_SECONDS + 5
-        return self.away_seconds + 5
+            return NOT_FOUND_SECONDS + BUSY_SECONDS
+        return self.away_seconds + BUSY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
