@@ -27,7 +27,7 @@ PYTEST := $(BIN)/pytest --numprocesses 4 --dist worksteal --quiet --durations 10
 # A case takes 5 s at most. One that hangs fails after this time, and shows where it was.
 HANGING_SECONDS := 240
 
-test: $(DEV) ## Run the tests, in about 7 min on two cores; ARGS="-k cancel" is passed on
+test: $(DEV) ## Run the tests, in about 5 min on two cores; ARGS="-k cancel" is passed on
 	@$(PYTEST) --timeout $(HANGING_SECONDS) -m "not slow" $(ARGS)
 
 test-all: $(DEV) ## Run every test in its longest form, with unlucky ids and beside busy loops too; takes hours

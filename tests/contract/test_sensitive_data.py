@@ -81,8 +81,8 @@ def canaries() -> Canaries:
 
 
 def _some(part: Part, sendings: list[Sending], shift: int) -> list[Sending]:
-    """Return a quarter of the requests of operators, which cost as much as those of all other surfaces, else all."""
-    return quarter(sendings, shift) if part.table is operators.TABLE else sendings
+    """Return a quarter of the requests of operators and of their pages, which cost most, and all others."""
+    return quarter(sendings, shift) if part.table in (operators.TABLE, console.TABLE) else sendings
 
 
 def _all(_: Part, sendings: list[Sending], shift: int) -> list[Sending]:  # noqa: ARG001 - `_some` has it
