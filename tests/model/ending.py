@@ -28,7 +28,10 @@ LAST_SALES = (
     (2, 9_990_030, 900, ("result", "create", "ack", "authorizing", "result", "refund", "refund_part")),
 )
 """Sales of every run: the terminal, the amount, the expiration in seconds, and the requests."""
-SETTLE_SECONDS_MAX, PATIENCE_SECONDS = 40.0, 0.7
+SETTLE_SECONDS_MAX = 180.0
+"""Only a hang takes so long."""
+PATIENCE_SECONDS, MORE_PATIENCE = 0.7, 1.5
+"""How long the work has before time passes again, which may restart the node: longer each time, for a busy machine."""
 PAGES_MAX = 50
 
 Seen = dict[str, tuple[str, ...]]
@@ -44,13 +47,15 @@ async def settle(shop: Shop) -> None:
     await shop.pass_time(LATE_MS)
     await _report_charges(shop)
     await shop.pass_time(SETTLE_MS)
-    deadline, patience = time.monotonic() + SETTLE_SECONDS_MAX, time.monotonic() + PATIENCE_SECONDS
+    patience = PATIENCE_SECONDS
+    deadline, later = time.monotonic() + SETTLE_SECONDS_MAX, time.monotonic() + patience
     while (left := await final_state.unsettled(shop.database_url)) != (0, 0):
         await shop.up()
         assert time.monotonic() < deadline, f"notifications and orders that are due are not done: {left}"
-        if time.monotonic() > patience:
+        if time.monotonic() > later:
             await shop.pass_time(FURTHER_MS)
-            patience = time.monotonic() + PATIENCE_SECONDS
+            patience *= MORE_PATIENCE
+            later = time.monotonic() + patience
         await asyncio.sleep(0.05)
     for terminal in range(len(shop.orders)):
         await _read_all(shop, terminal, deadline)
