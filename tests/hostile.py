@@ -70,6 +70,10 @@ def _documents() -> Iterator[tuple[str, bytes]]:
     yield "unknown_keys_allowed", _json(wide)
     yield "long_keys", _json({f"{key}{'é' * 100}": 1 for key in keys[:MEMBERS_MAX]})
     yield "one_long_key", _json({"\U0001f600" * 16_000: None})
+    numbers = UNITS["card_numbers"] * 3_000
+    yield "one_name_of_card_numbers", _json({numbers: 1})
+    yield "doubled_name_of_card_numbers", b'{"%s":1,"%s":1}' % ((numbers[:30_000].encode(),) * 2)
+    yield "names_of_card_numbers", _json({f"{number:03}{numbers[:125]}": 1 for number in range(MEMBERS_MAX)})
     yield "doubled_long_key", b'{"%s":1,"%s":1}' % (b"a" * 32_000, b"a" * 32_000)
     for name, value in (("nulls", None), ("numbers", 1), ("empties", []), ("controls", "\x00"), ("texts", "\u200d")):
         member = _json(value)
@@ -95,6 +99,14 @@ def _documents() -> Iterator[tuple[str, bytes]]:
     yield "blanks", b" " * BODY_BYTES_MAX
 
 
+def large(good: Mapping[str, Any], bytes_max: int) -> Iterator[tuple[str, bytes]]:
+    """Yield JSON close to another limit of size: a name, and each text of the valid document, of card numbers."""
+    numbers = UNITS["card_numbers"] * ((bytes_max - len(_json(good))) // len(UNITS["card_numbers"]) - 1)
+    yield "large name", _json({numbers: 1})
+    for name in (name for name, value in good.items() if isinstance(value, str)):
+        yield f"large {name}", _json({**good, name: numbers})
+
+
 def spoiled(good: Any, names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     """Yield the valid document with one field replaced, `names` are its optional ones, by the largest values."""
     document = good if isinstance(good, dict) else {}
@@ -114,6 +126,11 @@ def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
     for field in good:
         for name, text in texts(room, lambda unit: len(quoted(unit))):
             yield f"{field}={name}", urllib.parse.urlencode({**good, field: text}, quote_via=_of_a_form).encode()
+    numbers = UNITS["card_numbers"] * 3_000
+    yield "one_name_of_card_numbers", urllib.parse.urlencode({numbers: 1}).encode()
+    yield "doubled_name_of_card_numbers", b"&".join([urllib.parse.urlencode({numbers[:30_000]: 1}).encode()] * 2)
+    names = {f"{number:02}{numbers[:126]}": 1 for number in range(FORM_FIELDS_MAX)}
+    yield "names_of_card_numbers", urllib.parse.urlencode(names).encode()
     yield "escapes", b"a=" + b"%41" * 21_000
     yield "broken_escapes", b"a=" + b"%" * 65_000
     yield "no_utf_8", b"a=" + b"%ff" * 21_000

@@ -126,6 +126,8 @@ async def test_an_unreadable_body_is_refused(wired: Service, path: str) -> None:
         (form + b"&client_id=1", FORM, {}, twice.decode()),
         (form + b"&client%5Fid=1", FORM, {}, twice.decode()),
         (document[:-1] + b', "client_id": "1"}', JSON, {}, "Detected duplicate key"),
+        (form + b"&" + b"a" * 129 + b"=1", FORM, {}, "long name"),
+        (document[:-1] + b', "%s": "1"}' % (b"a" * 129), JSON, {}, "long name"),
         (form + b"&state=x", FORM, {}, "a parameter is unknown"),
         (document[:-1] + b', "state": "x"}', JSON, {}, "a parameter is unknown"),
         (form + b"&" + b"&".join(b"p%d=" % number for number in range(60)), FORM, {}, "the form is not well-formed"),
@@ -211,6 +213,12 @@ async def test_the_message_names_the_parameter(wired: Service, path: str) -> Non
         (document[:-1] + f', "{card}": 1, "{card}": "{value}"}}'.encode(), JSON, '"***" is sent twice.'),
         (form + f"&{last}={value}".encode(), FORM, f"{last} is sent twice."),
         (form + f"&{card}=1&{card}={value}".encode(), FORM, '"***" is sent twice.'),
+        (form + f"&{'x' * 129}={value}".encode(), FORM, f'"{"x" * 64}" must be a name of at most 128 characters.'),
+        (
+            document[:-1] + f', "{card * 9}": "{value}"}}'.encode(),
+            JSON,
+            '"***" must be a name of at most 128 characters.',
+        ),
     ):
         await _is_named(await post(wired, path, data, content_type), message, value)
     reply = await post(wired, f"{path}?{last}={value}", document, JSON)

@@ -55,10 +55,13 @@ def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
         WIDE_ARRAY.replace(b"[", b"[0,"),
         WIDE_OBJECT.replace(b"{", b'{"a":0,'),
         b'{"a":[' + WIDE_ARRAY.replace(b"[", b"[0,") + b"]}",
+        b'{"%s": 1}' % (b"a" * 129),
+        b'[{"a": {"%s": 1}}]' % ("é" * 129).encode(),
+        b'{"%s": 1}' % (b"\\u00e9" * 129),
     ],
 )
 def test_lenient_json_is_a_syntax_error(raw: bytes) -> None:
-    """Duplicate keys, lone surrogates, NaN, a byte order mark, other encodings, long numbers; depth and width."""
+    """Duplicate keys, lone surrogates, NaN, other encodings, long numbers and names; depth and width."""
     with pytest.raises(Refusal) as refused:
         body.parse_json(raw)
     assert refused.value.kind.code == "json_syntax_error"
@@ -75,10 +78,13 @@ def test_lenient_json_is_a_syntax_error(raw: bytes) -> None:
         WIDE_OBJECT,
         b"[" + b",".join([WIDE_ARRAY] * 3) + b"]",
         b'["' + b"," * 1000 + b'"]',
+        b'{"%s": "%s"}' % (b"a" * 128, b"a" * 129),
+        b'{"%s": 1}' % (b"\\u00e9" * 128),
+        b'{"\\"%s": 1}' % (b"a" * 127),
     ],
 )
 def test_bodies_at_the_limits_are_accepted(raw: bytes) -> None:
-    """32 levels and 256 members are fine, and so are digits and commas in a string."""
+    """32 levels, 256 members and names of 128 characters are fine, and so are digits and commas in a string."""
     body.parse_json(raw)
 
 
@@ -88,6 +94,7 @@ def test_bodies_at_the_limits_are_accepted(raw: bytes) -> None:
         (b"[" * 33 + b"]" * 33, "must be at most 32 levels deep"),
         (WIDE_ARRAY.replace(b"[", b"[0,"), "an object or an array must have at most 256 members"),
         (b'{"a": 123456789012345678901}', "a number must have at most 20 digits"),
+        (b'{"%s": 1}' % (b"a" * 129), "a name must have at most 128 characters"),
     ],
 )
 def test_the_detail_names_the_limit(raw: bytes, rule: str) -> None:
@@ -226,6 +233,14 @@ def test_a_malformed_form_is_refused(raw: bytes) -> None:
     """A field sent twice, one without a value, bytes that are no UTF-8, broken escapes, forbidden characters."""
     with pytest.raises(Refusal):
         body.parse_form(raw)
+
+
+def test_a_long_name_of_a_form_is_refused_with_its_limit() -> None:
+    """Of 129 characters, however many bytes they are."""
+    assert body.parse_form(b"%C3%A9" * 128 + b"=1") == {"é" * 128: "1"}
+    with pytest.raises(Refusal) as refused:
+        body.parse_form(b"%C3%A9" * 129 + b"=1")
+    assert refused.value.details == ("a name must have at most 128 characters",)
 
 
 def test_a_repeated_key_is_not_in_the_message() -> None:

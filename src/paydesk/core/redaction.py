@@ -119,8 +119,8 @@ def redacted_name(name: str) -> str:
 
     Any other name than one of letters, digits and underscores is in quotation marks, escaped as in JSON.
     """
-    # A name may be a card number or a secret, so it is masked before it is truncated.
-    name = str(redacted(name))
+    # A name may be a card number or a secret, so it is masked before it is truncated, and a long one before that.
+    name = str(redacted(name[: 2 * NAME_CHARACTERS_MAX]))
     is_plain = len(name) <= NAME_CHARACTERS_MAX and _PLAIN_NAME.fullmatch(name)
     return name if is_plain else json.dumps(name[:NAME_CHARACTERS_MAX])
 

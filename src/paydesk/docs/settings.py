@@ -66,6 +66,7 @@ a further one gets 429.
 The body of a request has at most 64 KiB; of `POST /terminals/v1/actions`, which can have an image, at most
 {BODY_BYTES_MAX:,} bytes. A process reads and handles at most {BODIES_MAX} bodies above 64 KiB at a time, and
 {BODIES_OF_CALLER_MAX} of one access token; a further one gets 429.
+The names in a body, of JSON or of a form, have at most 128 characters, and numbers in JSON at most 20 digits.
 
 At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins get 503 at once, those
 from unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a wrong client

@@ -23,6 +23,7 @@ from paydesk.core.errors import (
 BODY_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 32
 MEMBERS_MAX = 256
+NAME_CHARACTERS_MAX = 128
 NUMBER_DIGITS_MAX = 20
 FORM_FIELDS_MAX = 50
 _LINES = re.compile(r"[\r\n\t]")
@@ -78,9 +79,9 @@ def too_large(bytes_max: int = BODY_BYTES_MAX) -> Refusal:
 
 
 def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
-    """Return the document: strict JSON in UTF-8, no duplicate key, limited in depth, members and digits.
+    """Return the document: strict JSON in UTF-8, no duplicate key, limited in depth, members, names and digits.
 
-    Raises `json_syntax_error`; for a duplicate key the refusal of `name_fault` if there is one.
+    Raises `json_syntax_error`; for a duplicate or long key the refusal of `name_fault` if there is one.
     """
     try:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
@@ -89,9 +90,11 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
         if name_fault is not None and key is not None:
             raise name_fault(reason, key[1], _REPEATED) from None
         raise JSON_SYNTAX_ERROR.with_reason(reason, reason) from None
-    # A body with few brackets and commas is within the limits, so most documents need no traversal.
+    # A body with few brackets and commas, and short texts, is within the limits: most documents need no traversal.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
+    if len(raw) > NAME_CHARACTERS_MAX and max(map(len, raw.split(b'"'))) > NAME_CHARACTERS_MAX:
+        _check_names(document, name_fault)
     if _LONG_NUMBER.search(raw) and _has_long_number(raw):
         raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
     return document
@@ -108,8 +111,8 @@ def parse_form(
 
     Values of fields in `invisible_allowed` may have invisible characters, of those in `lines_allowed` line ends and
     tabs.
-    Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form; for a repeated field
-    and a value with forbidden characters the refusal of `name_fault` if there is one.
+    Raises `unsupported_properties` for a repeated field, `json_syntax_error` for a malformed form and a long name; for
+    a repeated field, a long name and a value with forbidden characters the refusal of `name_fault` if there is one.
     """
     try:
         sent = raw.decode("ascii")
@@ -124,6 +127,9 @@ def parse_form(
         )
     except ValueError:
         raise JSON_SYNTAX_ERROR.with_reason("the form is not well-formed") from None
+    for name, _ in pairs:
+        if len(name) > NAME_CHARACTERS_MAX:
+            raise _long_name(name, name_fault)
     fields = dict(pairs)
     if len(fields) != len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -157,6 +163,22 @@ def _check_shape(document: Any) -> None:
                 "too many members", f"an object or an array must have at most {MEMBERS_MAX} members"
             )
         level = [child for value in level for child in (value.values() if isinstance(value, dict) else value)]
+
+
+def _check_names(document: Any, name_fault: NameFault | None) -> None:
+    """Refuse a name that is too long: a refusal shows names masked, which takes time for each of their digits."""
+    level = [document]
+    while level := [value for value in level if isinstance(value, dict | list)]:
+        for name in (name for value in level if isinstance(value, dict) for name in value):
+            if len(name) > NAME_CHARACTERS_MAX:
+                raise _long_name(name, name_fault)
+        level = [child for value in level for child in (value.values() if isinstance(value, dict) else value)]
+
+
+def _long_name(name: str, name_fault: NameFault | None) -> Refusal:
+    if name_fault is not None:
+        return name_fault("long name", name, f"must be a name of at most {NAME_CHARACTERS_MAX} characters")
+    return JSON_SYNTAX_ERROR.with_reason("long name", f"a name must have at most {NAME_CHARACTERS_MAX} characters")
 
 
 def _has_long_number(raw: bytes) -> bool:
