@@ -103,7 +103,9 @@ async def test_every_card(service: Service) -> None:
         await virtual.act("tap", card=card)
         if card in ("no_answer", "late"):
             unknown = await virtual.screen("unknown")
-            return unknown["status_detail"], (await service.get(order_id))["status"], "unknown"
+            # Time is skipped: the acquirer may have been inquired already, or the terminal have heard of it late.
+            assert (await service.get(order_id))["status"] in ("at_terminal", "processed")
+            return unknown["status_detail"], "", "unknown"
         name = "declined" if card in FAILED_DETAILS or card == "wrong_pin" else "approved"
         screen = await virtual.screen(name, 20)
         order = await ended(service, order_id, "failed" if name == "declined" else "processed")
@@ -115,7 +117,7 @@ async def test_every_card(service: Service) -> None:
     expected = dict.fromkeys(CARDS, ("accredited", "accredited", "approved"))
     expected |= {detail: (detail, detail, "declined") for detail in FAILED_DETAILS}
     expected["wrong_pin"] = ("max_attempts_exceeded", "max_attempts_exceeded", "declined")
-    expected |= dict.fromkeys(("no_answer", "late"), ("check_on_terminal", "at_terminal", "unknown"))
+    expected |= dict.fromkeys(("no_answer", "late"), ("check_on_terminal", "", "unknown"))
     assert outcomes == expected
 
 
