@@ -64,7 +64,7 @@ class Simulation:
         pace = Pace(poll_seconds=plan.poll_seconds)
         self._fleet = Fleet(service.device_url, plan.journals, pace, plan.seed, hidden=True)
         self._pairing: Pairing | None = None
-        self._stop = asyncio.Event()
+        self._stop, self._is_removing = asyncio.Event(), False
 
     async def run(self, stop: asyncio.Event) -> dict[str, int]:
         """Run until `stop` is set; return the totals. Raises `Refused`, after removing what was paired."""
@@ -128,10 +128,10 @@ class Simulation:
                 raise
 
     async def _wait(self, seconds: float) -> None:
-        """Wait because the service is busy; raise `Refused` once the simulation is to end."""
+        """Wait because the service is busy; raise `Refused` once the simulation is to end. Removals go on."""
         self._watcher.busy(seconds)
-        if self._stop.is_set():
-            await asyncio.sleep(seconds)  # Removals go on.
+        if self._is_removing:
+            await asyncio.sleep(seconds)
             return
         await _within(seconds, self._stop.wait())
         if self._stop.is_set():
@@ -152,6 +152,7 @@ class Simulation:
             await asyncio.sleep(WATCH_SECONDS / 10)
 
     async def _remove(self) -> None:
+        self._is_removing = True
         kept: dict[str, str] = {}
         pairing = self._pairing
         if pairing is None or pairing.store_id is None:
