@@ -6,11 +6,14 @@ would fail by chance without them, and a service that refuses or masks one would
 
 from __future__ import annotations
 
+import os
 import uuid
 from itertools import count
 
 from paydesk.core import ids
 
+OF_A_CHILD = 1_000_000
+"""So many further on counts a forked process, which draws other ids than its parent."""
 _drawn = count(1)
 
 
@@ -32,8 +35,14 @@ def _with_check_digit(digits: str) -> str:
     return f"{digits}{-(doubled + sum(map(int, digits[1::2]))) % 10}"
 
 
+def _count_further() -> None:
+    global _drawn  # noqa: PLW0603 - there is one count in a process
+    _drawn = count(next(_drawn) + OF_A_CHILD)
+
+
 def install() -> None:
     """Draw such ids from now on."""
+    os.register_at_fork(after_in_child=_count_further)
     uuid.uuid4 = lambda: uuid.UUID(unlucky_uuid())
     ids.uuid = unlucky_uuid
     ids.application_number = ids.event_number = unlucky_number
