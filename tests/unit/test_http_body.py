@@ -58,6 +58,7 @@ def faults(document: Any, **context: Any) -> list[tuple[str, str]]:
         b'{"%s": 1}' % (b"a" * 129),
         b'[{"a": {"%s": 1}}]' % ("é" * 129).encode(),
         b'{"%s": 1}' % (b"\\u00e9" * 129),
+        b'{"%s": 1}' % (b'\\"' * 129),
     ],
 )
 def test_lenient_json_is_a_syntax_error(raw: bytes) -> None:

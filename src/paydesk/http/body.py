@@ -93,7 +93,8 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
     # A body with few brackets and commas, and short texts, is within the limits: most documents need no traversal.
     if raw.count(b"{") + raw.count(b"[") > DEPTH_MAX or (len(raw) > 2 * MEMBERS_MAX and raw.count(b",") >= MEMBERS_MAX):
         _check_shape(document)
-    if len(raw) > NAME_CHARACTERS_MAX and max(map(len, raw.split(b'"'))) > NAME_CHARACTERS_MAX:
+    # An escaped quotation mark may be inside a name.
+    if len(raw) > NAME_CHARACTERS_MAX and (b"\\" in raw or max(map(len, raw.split(b'"'))) > NAME_CHARACTERS_MAX):
         _check_names(document, name_fault)
     if _LONG_NUMBER.search(raw) and _has_long_number(raw):
         raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
