@@ -29,6 +29,7 @@ import pytest
 
 import conflict_guard
 import long_cases
+import machine_deadlines
 import rotating
 import sent_statements
 import unlucky_ids
@@ -75,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for plugin in (long_cases, rotating, sent_statements):
         config.pluginmanager.register(plugin)
     sent_statements.install()
+    machine_deadlines.install()
     if MEMORY.is_dir() and "TMPDIR" not in os.environ and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None

@@ -25,7 +25,7 @@ class MovableUvLoop(uvloop.Loop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._timers: list[asyncio.TimerHandle] = []
+        self.timers: list[asyncio.TimerHandle] = []
         self._alarm: asyncio.TimerHandle | None = None
         moved_time.when_moved.append(self._moved)
 
@@ -49,8 +49,8 @@ class MovableUvLoop(uvloop.Loop):
     ) -> asyncio.TimerHandle:
         """Call back at this time."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, timer)
-        if self._timers[0] is timer:
+        heapq.heappush(self.timers, timer)
+        if self.timers[0] is timer:
             self._set_alarm()
         return timer
 
@@ -62,8 +62,8 @@ class MovableUvLoop(uvloop.Loop):
 
     def _ring(self) -> None:
         now = self.time()
-        while self._timers and self._timers[0].when() <= now:
-            timer = heapq.heappop(self._timers)
+        while self.timers and self.timers[0].when() <= now:
+            timer = heapq.heappop(self.timers)
             if not timer.cancelled():
                 timer._run()
         self._set_alarm()
@@ -71,8 +71,8 @@ class MovableUvLoop(uvloop.Loop):
     def _set_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._timers:
-            self._alarm = super().call_later(max(0, self._timers[0].when() - self.time()), self._ring)
+        if self.timers:
+            self._alarm = super().call_later(max(0, self.timers[0].when() - self.time()), self._ring)
 
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {

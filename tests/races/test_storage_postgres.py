@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from cut_wire import Cut, CutWire
+from moved_time import advance
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres import PostgresDatabase
@@ -118,6 +119,17 @@ async def test_a_missed_deadline_drops_the_connection(wire: CutWire, at: bytes) 
         assert await _add(database, "A__3") == 1
         assert wire.connections == 2
         assert wire.cancel_requests == 0
+
+
+async def test_moved_time_leaves_a_statement_its_own(postgres_url: str) -> None:
+    """A test that moves time does not drop the connections of what is under way."""
+    async with _opened(postgres_url) as database, _connected(postgres_url) as rival:
+        await rival.execute("BEGIN; LOCK TABLE terminal_owners")
+        write = asyncio.create_task(_add(database, "A__1"))
+        await _until_waiting(postgres_url)
+        advance(3_600)
+        await rival.execute("COMMIT")
+        assert await write == 1
 
 
 async def test_a_canceled_caller_sends_no_cancel_request(wire: CutWire, postgres_url: str) -> None:
