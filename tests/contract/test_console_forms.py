@@ -281,10 +281,10 @@ async def test_a_form_made_by_hand_is_compared_with_what_is_stored(service: Serv
 
 
 async def test_an_unknown_page_is_a_page(owner: Console) -> None:
-    """For browsers, with a link to the console; the screens of `paydesk dev` are unknown in production."""
-    for path in ("/console/nowhere", "/console/development", "/console/orders/x/y"):
+    """One of the console, with its navigation; the screens of `paydesk dev` are unknown in production."""
+    for path in ("/console/nowhere", "/console/development", "/console/orders/x/y", "/console/nowhere?page=2"):
         page = await owner.open(path, 404)
         assert page.headers["content-type"].startswith("text/html")
-        assert "There is no such page" in page.text
-        assert "/console" in links(page)
+        assert "What it led to may have been removed." in page.text
+        assert {"/console", "/console/orders", "/console/audit"} <= set(links(page))
     assert (await owner.get("/consoles")).headers["content-type"] == "application/json"

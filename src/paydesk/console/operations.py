@@ -30,7 +30,7 @@ from paydesk.console import (
     terminals,
     webhooks,
 )
-from paydesk.console.screen import PACKAGE, form, page
+from paydesk.console.screen import PACKAGE, form, nowhere, page
 from paydesk.operation import Operation, Query
 from paydesk.web import assets
 from paydesk.web import live as streams
@@ -88,3 +88,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *sent_elsewhere.OPERATIONS,
     *assets.operations(PACKAGE, surface="console"),
 )
+
+NOWHERE = page("/nowhere", "nowhere", "Say that there is no such page", nowhere)
+"""What answers at every other path below `/console`. It is in no table: a client cannot ask for it by a path."""

@@ -166,6 +166,13 @@ def problem(request: ConsoleRequest, refused: ApiRefused, section: str = "", *wa
     )
 
 
+@screen
+async def nowhere(request: ConsoleRequest) -> Answer:
+    """Say that the address leads to no page."""
+    sentence = "Check the address. What it led to may have been removed."
+    return problem(request, ApiRefused(404, "not_found", sentence, (), request.call.request_id))
+
+
 def page(
     path: str,
     name: str,
