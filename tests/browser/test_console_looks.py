@@ -40,6 +40,25 @@ DIALOG = """() => {
     ].filter(Boolean);
 }"""
 
+TABLET = ViewportSize(width=960, height=844)
+REPLACED = "#live:is([data-live], [data-every]) :is(input:not([type=hidden]), select, textarea)"
+"""Fields in a part of the page that is fetched again while a person types."""
+BROKEN = r"""() => {
+    const broken = [], range = document.createRange();
+    for (const cell of document.querySelectorAll("main :is(td, th)")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const word of texts.currentNode.data.matchAll(/\w{2,24}/g)) {
+                range.setStart(texts.currentNode, word.index);
+                range.setEnd(texts.currentNode, word.index + word[0].length);
+                if (new Set([...range.getClientRects()].map(it => it.top)).size > 1) broken.push(word[0]);
+            }
+        }
+    }
+    return broken;
+}"""
+"""The words in tables of which a part is on another line."""
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def made(sqlite_url: str, tmp_path: Path) -> AsyncIterator[World]:
@@ -109,12 +128,25 @@ async def test_every_screen_fits_a_phone_and_bars_nobody(windows: Windows, made:
                 await one.open(path)
                 assert await one.page.locator(HOSTILE).count() == 0, path
                 await one.check_width(path)
+                assert await one.page.locator(REPLACED).count() == 0, path
                 assert await violations(one.page, colors=number == 0) == [], path
                 if number == 0:
                     await check_dark(one, path, [["main"]] if operation is not first else None)
                 async for name in dialogs(one, path, opened):
                     rules = TAGS if len(opened) == 1 else OF_FORMS
                     assert await violations(one.page, rules, [["#dialog"]], colors=len(opened) == 1) == [], (path, name)
+
+
+async def test_no_word_of_a_list_is_broken_beside_the_navigation(windows: Windows, made: World) -> None:
+    """Where a table has the least room for its columns: names of several words, and every list of the console."""
+    await made.service.scene.run("UPDATE sellers SET name = $1", "Padaria Aurora Ltda.")
+    await made.service.scene.run("UPDATE stores SET name = $1", "Centro, Rua da Consolacao")
+    await made.service.scene.run("UPDATE pos SET name = $1", "Mostrador 1")
+    async with opening(windows, made) as window:
+        one = await window(viewport=TABLET)
+        for path in [one.path for one in pages(of_form=False) if "{" not in one.path]:
+            await one.open(path)
+            assert await one.page.evaluate(BROKEN) == [], path
 
 
 async def check_dark(window: Window, path: str, parts: list[list[str]] | None) -> None:

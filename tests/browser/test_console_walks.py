@@ -43,6 +43,23 @@ async def made(sqlite_url: str, tmp_path: Path) -> AsyncIterator[World]:
     await database.close()
 
 
+BESIDE = """() => {
+    const right = it => it.getBoundingClientRect().right, text = it => {
+        const range = document.createRange();
+        range.selectNodeContents(it);
+        return range.getBoundingClientRect().right;
+    };
+    const all = selector => [...document.querySelectorAll(selector)];
+    const again = all(".attempts .again").filter(it => right(it) > right(it.closest("section")));
+    const times = all(".steps time").filter(it => text(it) > right(it) + 1);
+    return [...again, ...times].map(it => it.outerHTML);
+}"""
+"""What an order's page pushes off its card, and times that run into the names of lanes."""
+TOPS = (
+    """() => [...document.querySelectorAll("#live > section")].slice(0, 2).map(it => it.getBoundingClientRect().top)"""
+)
+
+
 async def tab_to(page: Page, name: str) -> None:
     """Press Tab until the link or button of that name has the focus, visibly."""
     for _ in range(TABS_MAX):
@@ -213,6 +230,54 @@ async def test_times_follow_a_clock_that_is_moved_elsewhere(windows: Windows, ma
         await expect(created).to_have_text("20 min ago")
 
 
+async def test_a_long_failure_leaves_the_order_page_in_place(windows: Windows, made: World) -> None:
+    """Its times are long too, as the notification was sent again 21 minutes later."""
+    order_id, error = (
+        made.orders["processed"],
+        "Cannot connect to host shop.example:443 ssl:default: Connection refused",
+    )
+    late = "UPDATE attempts SET answer_status = NULL, error = $1, started_ms = started_ms + 1290000"
+    await made.service.scene.run(late, error)
+    async with opening(windows, made) as window:
+        one = await window()
+        for width in (960, 1280):
+            await one.page.set_viewport_size({"width": width, "height": 844})
+            await one.open(f"/console/orders/{order_id}")
+            await expect(one.page.locator(".steps time", has_text="+21 min 3").first).to_be_visible()
+            await expect(one.page.locator(".attempts", has_text=error)).to_be_visible()
+            assert await one.page.evaluate(BESIDE) == [], width
+
+
+async def test_nothing_moves_when_an_order_ends(windows: Windows, made: World) -> None:
+    """The reason is shorter then, and the card and the acquirer's numbers are known."""
+    device = await made.service.device(await made.service.terminal())
+    order_id = (await made.service.create(device.terminal)).body["id"]
+    await device.ack(order_id[3:])
+    async with opening(windows, made) as window:
+        one = await window()
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open(f"/console/orders/{order_id}")
+        before = await one.page.evaluate(TOPS)
+        await device.authorizing(order_id[3:])
+        await device.approve(order_id[3:])
+        await expect(one.page.locator(".why b")).to_have_text("Paid")
+        assert await one.page.evaluate(TOPS) == before
+
+
+async def test_filters_stay_open_while_a_person_types(windows: Windows, made: World) -> None:
+    """Rows that arrive meanwhile are shown below the form."""
+    async with opening(windows, made) as window:
+        one = await window()
+        async with one.page.expect_response(lambda answer: EVENTS in answer.url):
+            await one.open("/console/orders")
+        await one.page.locator(".filters summary").click()
+        await one.page.get_by_label("Buyer's e-mail").fill("buyer@")
+        order_id = (await made.service.create(await made.service.terminal())).body["id"]
+        await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
+        await expect(one.page.get_by_label("Buyer's e-mail")).to_be_visible()
+        await expect(one.page.get_by_label("Buyer's e-mail")).to_have_value("buyer@")
+
+
 async def test_without_scripts_every_action_works(windows: Windows, made: World) -> None:
     """The form is a page of its own then."""
     order_id = made.orders["created"]
@@ -220,7 +285,6 @@ async def test_without_scripts_every_action_works(windows: Windows, made: World)
         one = await window("operator", java_script_enabled=False, viewport=PHONE)
         await one.open(f"/console/orders/{order_id}")
         await expect(one.page.locator("[data-copy]").first).to_be_hidden()
-        await one.reads('"Authorization: Bearer $PAYDESK_OPERATOR_TOKEN"')
         await one.click("Cancel")
         await one.page.get_by_label("Reason").fill("Left the shop")
         await one.click("Cancel the order")

@@ -15,7 +15,8 @@ from paydesk.console.request import Notice
 from paydesk.core.clock import MovableClock
 from paydesk.storage.database import Database
 from plain_rows import REVERSAL, run
-from refund_scene import paid
+from recorded_scene import record
+from refund_scene import DECLINED, paid, refund
 from resolving_scene import THREE_MINUTES_MS, scene, unknown
 from service import Service, running
 from webhooks_scene import subscribe
@@ -85,6 +86,78 @@ async def test_page_offers_only_what_is_possible(database: Database) -> None:
             )
         }
     assert offered == {"created": {"cancel"}, "paid": {"refund"}, "support": set()}
+
+
+async def test_an_order_at_an_offline_terminal_says_so(database: Database) -> None:
+    """Since when, what will happen, and a release where it is possible."""
+    seen = "UPDATE terminals SET last_seen_ms = $1 WHERE terminal_id = $2"
+    async with running(database, workers=False) as service:
+        device = await service.device(await service.terminal())
+        order_id: str = (await service.create(device.terminal)).body["id"]
+        person, support = await desk(service), await desk(service, "support")
+        release = f"/console/terminals/{device.terminal.id}/release"
+
+        async def shown(browser: Console, last_seen_ms: int | None) -> tuple[str, bool]:
+            await run(database, seen, last_seen_ms, device.terminal.id)
+            page = await order_page(browser, order_id)
+            return page.text, release in page.html
+
+        never, releases = await shown(person, None)
+        assert "The terminal has never been online. The order waits for the terminal to take it; at" in never
+        assert ("which cancels the order" in never, releases) == (True, True)
+        long_ago, releases = await shown(support, 1_769_869_602_109)
+        assert "The terminal is offline: last seen" in long_ago
+        assert not releases
+        now, releases = await shown(person, service.clock.now_ms())
+        assert ("Waits for the terminal to take it" in now, releases) == (True, False)
+        await device.ack(order_id[3:])
+        await device.authorizing(order_id[3:])
+        permitted, releases = await shown(person, None)
+        assert "The terminal has never been online" in permitted
+        assert ("The card may be charged." in permitted, releases) == (True, False)
+
+
+async def test_a_refused_refund_is_marked(database: Database) -> None:
+    """Beside the status, as the order is still paid."""
+    async with running(database, workers=False) as service:
+        order_id = await paid(service, DECLINED)
+        browser = await desk(service)
+
+        async def marks() -> list[str]:
+            return re.findall(r"</svg>Refund declined", (await order_page(browser, order_id)).html)
+
+        before = await marks()
+        assert (await refund(service, order_id)).status == 409
+        after = await marks()
+    assert (len(before), len(after)) == (0, 1)
+
+
+async def test_the_request_that_created_the_order_is_copied(database: Database) -> None:
+    """As the application sent it, once; a request that reads the order if that one is no longer recorded."""
+    async with running(database, workers=False, development=True) as service:
+        order_id: str = (await service.create(await service.terminal())).body["id"]
+        browser = await desk(service)
+
+        async def copied() -> str:
+            tags = (await order_page(browser, order_id)).tags
+            (command,) = [given["data-copy"] for _, given in tags if given.get("data-copy", "").startswith("curl")]
+            return command
+
+        reads = await copied()
+        await record(
+            service,
+            "POST",
+            "/v1/orders",
+            status=201,
+            operation="create_order",
+            order_id=order_id,
+            request_body='{"a":1}',
+        )
+        created = await copied()
+    assert all(part in reads for part in ("-X GET", f"/v1/orders/{order_id} ", "$PAYDESK_ACCESS_TOKEN"))
+    assert all(
+        part in created for part in ("-X POST", "/v1/orders ", """--data-raw '{"a":1}'""", "$PAYDESK_ACCESS_TOKEN")
+    )
 
 
 async def test_cancel_says_what_will_happen_and_what_happened(database: Database) -> None:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from paydesk.core.card_numbers import MASK
 
+if TYPE_CHECKING:
+    from paydesk.console.request import ConsoleRequest
+
 JSON_HEADER = "Content-Type: application/json"
 BASE, BODY_FILE = '"$PAYDESK_BASE_URL"', "body.json"
 """The address of the service where it is not known here, and the file with the body if that is not recorded."""
-ACCESS_TOKEN, DEVICE_TOKEN, OPERATOR_TOKEN = (
-    "PAYDESK_ACCESS_TOKEN", "PAYDESK_DEVICE_TOKEN", "PAYDESK_OPERATOR_TOKEN",
-)  # fmt: skip
+ACCESS_TOKEN, DEVICE_TOKEN = "PAYDESK_ACCESS_TOKEN", "PAYDESK_DEVICE_TOKEN"
 """The variables that the commands need; `paydesk env` sets those of an application."""
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _PATH_SAFE, _QUERY_SAFE = "/%:@!$&'()*+,;=~", "/%:@!$&'()*+,;=~?"
+
+
+def base_url(request: ConsoleRequest) -> str:
+    """Return the address that clients send requests to, as far as it is known.
+
+    In production it is another one than that of the operators' listener.
+    """
+    return (request.call.settings.public_url or "") if request.development else ""
 
 
 def command(one: Mapping[str, Any], base_url: str = "") -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from paydesk.console import curl, reasons, timeline_drawing, timeline_rows, view
+from paydesk.console import curl, reasons, timeline_drawing, timeline_rows, view, webhooks
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
+from paydesk.console.terminal_looks import RELEASABLE
 from paydesk.console.timeline_parts import LIVE_LABELS
 from paydesk.console.timeline_steps import timeline_of
 from paydesk.console.timeline_terminal import card_of
@@ -41,11 +41,16 @@ METHODS = {
 """The names of payment methods; others are shown by their id."""
 
 
+WAITS_FOR_THE_TERMINAL = ("acknowledgement", "payment", "cancel_answer", "result")
+"""What an order waits for while the next step is its terminal's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rights:
     """What an operator can do to the order now."""
 
     cancel: bool
+    release: bool
     refund: bool
     resolve: bool
     resolve_from: str = ""
@@ -58,6 +63,7 @@ async def show(request: ConsoleRequest) -> Answer:
     order = await request.api.get("orders/{}", request.path)
     requests = await _requests(request)
     timeline = timeline_of(order, requests, request.now_ms)
+    silent = await _silent(request, order)
     terminal_id = order["place"]["terminal_id"]
     return render(
         request,
@@ -72,7 +78,10 @@ async def show(request: ConsoleRequest) -> Answer:
         # A terminal of the seller always has a store.
         has_terminal="store" in order["place"],
         card=card_text(order),
-        rights=rights_of(request, order),
+        silent=silent,
+        do_about_silence=_do_about(silent),
+        has_refused_refund=any(one["status"] == "failed" for one in order["order_refunds"]),
+        rights=rights_of(request, order, silent),
         is_live=order["status"] in LIVE_LABELS,
         not_yet=not_yet,
         remaining=remaining(order),
@@ -81,8 +90,9 @@ async def show(request: ConsoleRequest) -> Answer:
         rows=timeline_rows.rows_of(timeline),
         exact=exact,
         looks=statuses,
+        delivery_look=webhooks.delivery_look,
         answer_of=answer_of,
-        curl=curl_of(request, order),
+        curl=await _curl(request, order, requests),
         command=f"paydesk orders get {order['id']}",
         changes=CHANGES,
         json=msgspec.json.format(msgspec.json.encode(order), indent=2).decode(),
@@ -99,15 +109,34 @@ async def _requests(request: ConsoleRequest) -> list[Any]:
     return found[::-1]
 
 
-def rights_of(request: ConsoleRequest, order: Document) -> Rights:
-    """Return which actions the order's state and the operator's role permit."""
+async def _silent(request: ConsoleRequest, order: Document) -> Document | None:
+    """Return what the order waits for if it waits for a terminal that is offline."""
+    if order["status"] not in LIVE_LABELS or "store" not in order["place"]:
+        return None
+    slot: Document = (await request.api.get("terminals/{}/queue", order["place"]["terminal_id"])).get("current", {})
+    waits = slot.get("id") == order["id"] and slot["waits_for"] in WAITS_FOR_THE_TERMINAL
+    return slot if waits and slot["terminal_status"] == "offline" else None
+
+
+def _do_about(silent: Document | None) -> str:
+    """Return what a person does about an order that waits for an offline terminal."""
+    if silent is None:
+        return ""
+    look = "Check the terminal's power and network"
+    return f"{look}, or release it, which cancels the order." if silent["waits_for"] in RELEASABLE else f"{look}."
+
+
+def rights_of(request: ConsoleRequest, order: Document, silent: Document | None = None) -> Rights:
+    """Return which actions the order's state and the operator's role permit; a release if its terminal is silent."""
     is_live, detail = order["status"] in LIVE_LABELS, order["status_detail"]
     can_cancel = is_live and detail != "check_on_terminal" and "permitted_date" not in order["times"]
     may = request.may_change
+    can_release = may and silent is not None and silent["waits_for"] in RELEASABLE
     is_unknown = may and is_live and detail == "check_on_terminal"
     resolve_from = not_yet(order.get("waiting", {}).get("resolvable_date"), request.now_ms) if is_unknown else ""
     return Rights(
         cancel=may and can_cancel,
+        release=can_release,
         refund=may and bool(remaining(order)),
         resolve=is_unknown and not resolve_from,
         resolve_from=resolve_from,
@@ -154,8 +183,10 @@ def exact(step_ms: int) -> str:
     return rfc3339(step_ms)
 
 
-def curl_of(request: ConsoleRequest, order: Document) -> str:
-    """Return the command that reads the order as the page shows it, with the operator's token in a variable."""
-    base = request.call.settings.public_url or f"http://{request.call.headers.get('host', '')}"
-    address = shlex.quote(f"{base}/operator/v1/orders/{order['id']}")
-    return f'curl -sS {address} -H "Authorization: Bearer ${curl.OPERATOR_TOKEN}"'
+async def _curl(request: ConsoleRequest, order: Document, requests: Sequence[Document]) -> str:
+    """Return the command for the request that created the order, or, if that is not recorded, for one that reads it."""
+    created = next((one for one in requests if one.get("operation") == "create_order" and one["status"] == 201), None)
+    one = {"method": "GET", "path": f"/v1/orders/{order['id']}"}
+    if created is not None:
+        one = await request.api.get("requests/{}", created["entry_id"])
+    return curl.command(one, curl.base_url(request))

@@ -70,8 +70,7 @@ async def show(request: ConsoleRequest) -> Answer:
 async def show_one(request: ConsoleRequest) -> Answer:
     """Show a request with its answer."""
     one = await request.api.get("requests/{}", request.path)
-    # In production the operators' listener has another address than the one for clients.
-    command = curl.command(one, (request.call.settings.public_url or "") if request.development else "")
+    command = curl.command(one, curl.base_url(request))
     return render(
         request,
         "request.html",
