@@ -127,6 +127,13 @@ async def authorize(device: Device, lease_id: str, test_card: str = "visa_approv
     return await device.post(f"/leases/{lease_id}/authorize", request_of(device.boot_id, test_card, **changes))
 
 
+def waiting(service: Service, lease_id: str) -> int:
+    """Return how many requests wait for the call to the acquirer that runs for the lease."""
+    call = service.shared.authorizations.running(f"ORD{lease_id}")
+    # One callback is the node's own: it forgets the call when that ends.
+    return 0 if call is None else len(call._callbacks) - 1
+
+
 async def ledger(service: Service) -> list[tuple[Any, ...]]:
     """Return the payments at the acquirer: the id, the amount, the outcome, whether it is reversed."""
     return [(*row[:3], bool(row[3])) for row in await service.database.read(lambda tx: tx.all(LEDGER))]

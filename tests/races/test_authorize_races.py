@@ -22,6 +22,7 @@ from authorize_scene import (
     request_of,
     rows,
     service_device,
+    waiting,
     watched,
 )
 from conftest import short_and_long
@@ -115,10 +116,7 @@ async def test_concurrent_requests_join_one_call(database: Database) -> None:
         requests = [asyncio.create_task(authorize(device, lease_id)) for _ in range(20)]
         await until(lambda: gated.waiting == len(requests))
         gated.gate.set()
-        await acquirer.entered.wait()
-        # Each unit of work that was queued before this one is committed, and what follows it has begun.
-        await database.write(lambda tx: tx.one("SELECT 1"))
-        await turns(50)
+        await until(lambda: waiting(service, lease_id) == len(requests))
         acquirer.may_charge.set()
         replies = await asyncio.gather(*requests)
         assert len(acquirer.charges) == 1
@@ -263,8 +261,7 @@ async def test_a_repeat_that_joins_does_not_delay_the_failure(shop: Shop) -> Non
     shop.acquirer.answers.extend([NotSent("the line is down")] * 10_000)
     lease_id, request = await begun(shop)
     repeat = asyncio.create_task(authorize(shop.device, lease_id))
-    await until(lambda: shop.service.gauges.requests_running == 2)
-    await turns(50)
+    await until(lambda: waiting(shop.service, lease_id) == 2)
     advance(authorizations.ANSWER_SECONDS_MAX)
     assert (await repeat).raw == (await request).raw
     assert (await shop.order(lease_id)).state == status.FAILED["processing_error"]
