@@ -23,6 +23,7 @@ from paydesk.storage.database import Database
 from print_scene import print_on
 from refund_scene import part_of, pay, refund
 from service import Device, Service, Terminal, running
+from waiting import HANGS_SECONDS
 from webhooks_scene import Receiver, receiver, subscribe
 
 RECEIVED = "the receiver's answer"
@@ -114,7 +115,7 @@ class World:
 
     async def until(self, path: str, is_met: Any) -> dict[str, Any]:
         """Return what `/operator/v1` answers once the condition holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS_SECONDS):
             while True:
                 found = await self.owner.did("GET", path)
                 if is_met(found):

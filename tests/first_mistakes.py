@@ -26,7 +26,7 @@ import node_clients
 import paydesk_process
 
 PAGE = Path(__file__).parents[1] / "docs" / "first-mistakes.md"
-WAIT_SECONDS_MAX = 10
+WAIT_SECONDS_MAX = 60
 HEADINGS = {"curl": "curl", "python": "Python", "node": "Node"}
 Json = dict[str, Any]
 

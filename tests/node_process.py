@@ -31,6 +31,7 @@ from paydesk.http.reply import Receive, Scope, Send
 from paydesk.workers import run_all
 from paydesk_process import environment
 from service import KEYS
+from waiting import HANGS_SECONDS
 
 START_SECONDS_MAX = 30.0
 CRASH_AT = "CRASH_AT"
@@ -81,7 +82,7 @@ class NodeProcess:
         """Return whether it still runs."""
         return self._process is not None and self._process.poll() is None
 
-    def died(self, seconds_max: float = 10) -> int:
+    def died(self, seconds_max: float = HANGS_SECONDS) -> int:
         """Wait until it ends by itself; return the exit status, negative for a signal."""
         assert self._process is not None, "it ran"
         return self._process.wait(seconds_max)
@@ -90,7 +91,7 @@ class NodeProcess:
         """Send SIGTERM if it runs; an armed crash point may kill it instead."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-            status = self._process.wait(10)
+            status = self._process.wait(HANGS_SECONDS)
             assert status == 0 or (is_armed and status == -signal.SIGKILL), self.log.read_text()[-2000:]
 
     def close(self) -> None:
@@ -100,7 +101,7 @@ class NodeProcess:
 
     def _answers(self) -> bool:
         try:
-            urllib.request.urlopen(self.base_url + "/nothing", timeout=1)  # noqa: S310 - our own address
+            urllib.request.urlopen(self.base_url + "/nothing", timeout=HANGS_SECONDS)  # noqa: S310 - our own address
         except urllib.error.HTTPError as answer:
             answer.close()
             return True

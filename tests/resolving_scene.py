@@ -16,6 +16,7 @@ from paydesk.invariants import check
 from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 from service import Device, Service, running
+from waiting import HANGS_SECONDS
 
 THREE_MINUTES_MS = 180_000
 REASON = "The acquirer's portal has nothing of it."
@@ -44,7 +45,7 @@ async def unknown(service: Service, device: Device) -> str:
 async def until(service: Service, order_id: str, **wanted: Any) -> dict[str, Any]:
     """Return the order's inquiry or reversal once it has the given values."""
     asking = await operator(service, "support")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS_SECONDS):
         while True:
             for noun in ("inquiries", "reversals"):
                 for one in (await asking.did("GET", noun))["data"]:

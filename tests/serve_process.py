@@ -118,7 +118,7 @@ class ConnectingClients:
     def _loop(self) -> None:
         while not self._stop.is_set():
             try:
-                with urllib.request.urlopen(self._url, timeout=20) as answer:  # noqa: S310 - our own address
+                with urllib.request.urlopen(self._url, timeout=HANGS_SECONDS) as answer:  # noqa: S310 - our own address
                     answer.read()
             except OSError as error:
                 self.failures.append(repr(error))

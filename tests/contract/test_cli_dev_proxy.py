@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from paydesk_process import Dev, command, credentials, dev
+from waiting import HANGS_SECONDS
 
 API = "api.mercadopago.com"
 FIELDS = ("tls_base_url", "ca_file", "ca_bundle_file", "proxy_url")
@@ -37,7 +38,7 @@ def tunnel(document: dict[str, Any], host: str = API) -> Iterator[http.client.HT
     """Open a connection through the proxy that trusts the bundle of the credentials file."""
     context = ssl.create_default_context(cafile=document["ca_bundle_file"])
     proxy = port_of(document["proxy_url"])
-    connection = http.client.HTTPSConnection("127.0.0.1", proxy, context=context, timeout=10)
+    connection = http.client.HTTPSConnection("127.0.0.1", proxy, context=context, timeout=HANGS_SECONDS)
     connection.set_tunnel(host, 443)
     try:
         yield connection
@@ -128,13 +129,15 @@ def test_another_host_inside_the_tunnel_is_refused(service: Dev) -> None:
 
 def test_the_vendors_hosts_are_refused_without_tls(service: Dev, tmp_path: Path) -> None:
     """On the http port, and on the TLS port of a service without `--proxy`."""
-    plain = http.client.HTTPConnection("127.0.0.1", port_of(credentials(service.folder)["base_url"]), timeout=10)
+    port = port_of(credentials(service.folder)["base_url"])
+    plain = http.client.HTTPConnection("127.0.0.1", port, timeout=HANGS_SECONDS)
     assert status(plain, API) == 421
     plain.close()
     with dev(tmp_path, "--tls", XDG_DATA_HOME=str(tmp_path / "home")):
         found = credentials(tmp_path)
         context = ssl.create_default_context(cafile=found["ca_file"])
-        secure = http.client.HTTPSConnection("localhost", port_of(found["tls_base_url"]), context=context, timeout=10)
+        port = port_of(found["tls_base_url"])
+        secure = http.client.HTTPSConnection("localhost", port, context=context, timeout=HANGS_SECONDS)
         assert status(secure, "localhost") == 200
         assert status(secure, API) == 421
         secure.close()
@@ -144,7 +147,7 @@ def test_http_2_inside_the_tunnel_is_refused(service: Dev) -> None:
     """The service speaks HTTP/1.1; a client that insists on another protocol gets an error, not silence."""
     found = credentials(service.folder)
     context = ssl.create_default_context(cafile=found["ca_bundle_file"])
-    with socket.create_connection(("127.0.0.1", port_of(found["proxy_url"])), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port_of(found["proxy_url"])), timeout=HANGS_SECONDS) as connection:
         connection.sendall(f"CONNECT {API}:443 HTTP/1.1\r\n\r\n".encode())
         assert connection.recv(1000) == b"HTTP/1.1 200 Connection established\r\n\r\n"
         with context.wrap_socket(connection, server_hostname=API) as secure:

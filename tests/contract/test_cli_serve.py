@@ -10,6 +10,7 @@ import pytest
 from command_line import command
 from paydesk_process import request
 from serve_process import ServeProcess
+from waiting import wait_until
 
 
 @pytest.mark.on_postgres
@@ -28,7 +29,7 @@ def test_listeners(database_url: str, tmp_path: Path) -> None:
         assert request("GET", f"{operators}/terminals/v1/list")[0] == 404
         for address in (clients, operators):
             assert request("GET", f"{address}/livez")[0] == 200
-            assert request("GET", f"{address}/readyz")[0] == 200
+            wait_until(lambda url=f"{address}/readyz": request("GET", url)[0] == 200)  # type: ignore[misc]
             for path in ("/dev/clock", "/demo/inbox", "/demo/callback"):
                 assert request("GET", address + path, token)[0] == 404
             assert request("POST", f"{address}/operator/v1/codes", token, {})[0] == 404

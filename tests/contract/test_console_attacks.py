@@ -21,6 +21,7 @@ from paydesk.console.request import SESSION
 from paydesk.operation import Operation
 from paydesk.storage.database import Database
 from paydesk.web import hints
+from waiting import HANGS_SECONDS
 
 KEPT = (
     "operator_audit", "operators", "sellers", "applications", "application_secrets", "stores", "pos", "subscriptions",
@@ -245,7 +246,7 @@ async def test_an_ended_session_shows_nothing_more(made: World, how: str) -> Non
     async with made.service.session.get(f"{made.service.base_url}/console/events", headers=headers) as stream:
         assert stream.status == 200
         await end(made, browser, how)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS_SECONDS):
             while await stream.content.readany():
                 pass
     before = await state(made.service.database)

@@ -17,6 +17,7 @@ from recorded_scene import record
 from reset_scene import Resettable, resettable
 from service import Service, order_body, running
 from tables import each
+from waiting import HANGS_SECONDS
 
 HERE = "/console/requests"
 UNKNOWN = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -158,7 +159,7 @@ async def sent(one: Resettable, desk: Console, path: str, body: Any, key: str) -
     document = one.document()
     reply = await one.service.request("POST", path, body, token=document["test"]["access_token"], key=key)
     query = f"requests?request_id={reply.headers['X-Request-Id']}"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS_SECONDS):
         while not (found := (await desk.operator.did("GET", query))["data"]):  # type: ignore[union-attr]  # noqa: ASYNC110 - an operator would look again, too
             await asyncio.sleep(0.02)
     return str(found[0]["entry_id"])

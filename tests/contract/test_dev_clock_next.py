@@ -17,6 +17,7 @@ from paydesk.webhooks.schedule import PARKED_MS
 from plain_rows import DELIVERY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from print_scene import print_on
 from service import Service, running
+from waiting import HANGS_SECONDS
 
 NOW_MS = 1_769_869_602_109
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -79,7 +80,7 @@ async def test_running_clock_reaches_the_time(database: Database, clock: Movable
         assert reached["next"]["kind"] == "order_expiry"
         assert reached["now"] >= reached["next"]["due_date"]
         assert not reached["frozen"]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS_SECONDS):
             while (await service.get(order["id"]))["status"] == "created":  # noqa: ASYNC110 - as a client polls
                 await asyncio.sleep(0.02)
 

@@ -18,12 +18,14 @@ import structlog
 
 from event_loops import LOOPS, turns
 from moved_time import advance
-from paydesk.http.listener import PAUSE_SECONDS, Listener
+from paydesk.http import listener as listeners
+from paydesk.http.listener import Listener
 from paydesk.http.server import bind
 from waiting import until
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 ACCEPTS_PER_TURN = 100
+PAUSE_SECONDS = 600
 
 
 class Clients:
@@ -175,6 +177,14 @@ def test_clients_that_disconnect_before_the_accept(run: Any, clients: Clients) -
     run(body())
 
 
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pauses end only when time is moved."""
+    monkeypatch.setattr(listeners, "PAUSE_SECONDS", PAUSE_SECONDS)
+    monkeypatch.setattr(listeners, "LOG_SECONDS", 100 * PAUSE_SECONDS)
+
+
+@pytest.mark.usefixtures("pauses")
 def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -> None:
     """It is tried once a pause and logged once; with a free descriptor, waiting clients are accepted."""
 
@@ -197,6 +207,7 @@ def test_without_file_descriptors_accepting_pauses(run: Any, clients: Clients) -
     run(body())
 
 
+@pytest.mark.usefixtures("pauses")
 def test_a_listener_closes_while_accepting_pauses(run: Any, clients: Clients) -> None:
     """Nothing is left behind that would accept from a closed socket."""
 

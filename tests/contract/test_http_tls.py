@@ -20,6 +20,7 @@ from event_loops import EACH_LOOP, LOOPS, passes_until, turns
 from moved_time import advance
 from paydesk.dev import certificates
 from paydesk.http import server
+from paydesk.http import tls as handshakes
 from paydesk.http.connection_limits import RECENT_SECONDS
 from paydesk.http.evictable import LINGER_SECONDS
 from paydesk.http.gauges import Gauges
@@ -415,8 +416,11 @@ def test_the_last_answer_of_a_connection_ends_it(run: Any, start: Any) -> None:
     run(body())
 
 
-def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any) -> None:
-    """Neither for handshakes nor for connections without a request; a handshake that completes at once is served."""
+def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for handshakes nor for connections without a request; a handshake that completes in time is served."""
+    monkeypatch.setattr(handshakes, "HANDSHAKES_END_SECONDS", 600)
+    monkeypatch.setattr(server, "QUIET_SECONDS", 600)
+    monkeypatch.setattr(server, "DRAIN_SECONDS", NEVER_SECONDS)
 
     async def body() -> None:
         async with start() as service:
@@ -424,8 +428,10 @@ def test_shutdown_does_not_wait_for_silent_clients(run: Any, start: Any) -> None
                 reader, writer = await service.connect()
                 connecting = asyncio.create_task(service.request())
                 await asyncio.sleep(0)
-                await service.end()
+                ending = asyncio.create_task(service.end())
                 assert (await connecting)[0] == 200
+                await passes_until(ending.done, 600)
+                await ending
                 for client in (silent, unfinished):
                     await ended(client)
                 assert await reader.read() == b""

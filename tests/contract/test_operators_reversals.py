@@ -17,6 +17,7 @@ from paydesk.storage.database import Database
 from refund_scene import Refunder, paid, refund
 from resolving_scene import REASON, THREE_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running
+from waiting import HANGS_SECONDS
 
 GONE = {"outcome": "reversed", "reason": REASON}
 NOTHING = {"outcome": "not_found", "reason": REASON}
@@ -32,7 +33,7 @@ async def late(service: Service, device: Device) -> str:
 
 async def unclaimed(person: Operator, path: str, body: dict[str, str]) -> Reply:
     """Send the request until no attempt at the acquirer is running, and return the reply."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS_SECONDS):
         while True:
             reply = await person.ask("POST", path, body)
             if reply.status == 200 or "in progress" not in reply.details[0]:

@@ -16,6 +16,7 @@ from operator_calls import audited, operator
 from paydesk.storage.database import Database
 from sent_elsewhere_scene import URL, Desk, desk
 from tables import each
+from waiting import HANGS_SECONDS
 
 UNKNOWN = f"{uuid.UUID(int=1)}.{uuid.UUID(int=2)}"
 
@@ -98,7 +99,7 @@ async def test_a_name_that_moves_after_the_check_is_refused(
 
 async def _events(one: Desk) -> list[dict[str, Any]]:
     """Return the operator events, of which one is recorded after the answer was sent."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS_SECONDS):
         while not (found := (await one.support.did("GET", "events"))["data"]):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     events: list[dict[str, Any]] = found

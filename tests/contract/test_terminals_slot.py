@@ -17,6 +17,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from resolving_scene import scene, typed, unknown
 from service import Device, Service, running
+from waiting import HANGS_SECONDS
 
 BROKEN = {"reason": "The terminal is broken."}
 CANCEL = {"X-Allow-Cancelable-Status": "at_terminal"}
@@ -69,7 +70,7 @@ async def test_the_slot_of_a_permitted_order(database: Database, clock: MovableC
         current = await slot(person, device)
         assert (current["waits_for"], current["until_date"]) == ("result", later(now, 40))
         await device.result(lease_id, outcome="unknown")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS_SECONDS):
             while (current := await slot(person, device))["next_date"] == now:  # noqa: ASYNC110 - the worker asks at once
                 await asyncio.sleep(0.02)
         assert current["waits_for"] == "inquiry"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from paydesk.storage.database import Database, Transaction
 from reset_scene import Resettable, resettable
 from service import Reply, Terminal
 from virtual_scene import create
-from waiting import until
+from waiting import HANGS_SECONDS, until
 
 EXPECTED = {
     *("order_not_found", "already_queued_order_on_terminal", "resource_locked", "cannot_cancel_order"),
@@ -99,11 +100,10 @@ async def test_resets_while_orders_are_processed(one: Resettable, resets: int) -
 
 async def findings(one: Resettable) -> list[str]:
     """Return what violates an invariant once the orders under way have ended."""
-    found = [""]
-    for _ in range(200):
-        if not (found := [str(finding) for finding in await check.check(one.service.database)]):
-            break
-        await asyncio.sleep(0.05)
+    found, until_seconds = [""], time.monotonic() + HANGS_SECONDS
+    while found and time.monotonic() < until_seconds:
+        found = [str(finding) for finding in await check.check(one.service.database)]
+        await asyncio.sleep(0.02)
     return found
 
 

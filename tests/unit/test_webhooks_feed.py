@@ -19,7 +19,7 @@ from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.webhook_feed import EventFeed
 from paydesk.commands.webhook_secret import signing_secret
 from skipped_waits import skipped_waits
-from waiting import timer
+from waiting import HANGS_SECONDS, timer
 from webhooks_scene import receiver
 
 
@@ -80,7 +80,7 @@ async def feed_of(file: Path, answers: Sequence[web.StreamResponse | bytes]) -> 
 async def read(feed: EventFeed, count: int) -> list[str]:
     """Return the ids of the first events, and make sure that no other one follows at once."""
     ids: list[str] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS_SECONDS):
         async for one in feed.events():
             ids.append(one.event_id)
             if len(ids) == count:
