@@ -27,6 +27,7 @@ from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 from paydesk_process import PAYDESK, credentials, dev, environment
 from tables import each
+from waiting import HANGS_SECONDS
 
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 NO_SERVICE = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
@@ -89,7 +90,7 @@ def paid(folder: Path, amount: str = "24.90") -> str:
 
 def wait_for(folder: Path, order_id: str, status: str) -> None:
     """Wait until the order has this status."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANGS_SECONDS
     while answer(folder, "get", order_id)["status"] != status:
         assert time.monotonic() < deadline, status
         time.sleep(0.05)
@@ -203,7 +204,7 @@ def test_ctrl_c_ends_watch_with_130(folder: Path) -> None:
             assert watching.stdout is not None
             assert watching.stdout.readline().startswith(order_id)
             watching.send_signal(signal.SIGINT)
-            _, errors = watching.communicate(timeout=20)
+            _, errors = watching.communicate(timeout=HANGS_SECONDS)
         assert (watching.returncode, errors) == (130, "")
         assert answer(folder, "get", order_id)["status"] == "created"
 

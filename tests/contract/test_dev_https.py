@@ -26,6 +26,7 @@ import requests
 from conftest import skip_unless_ci
 from paydesk.dev.certificates import CERTIFICATE_FILE, VENDOR_HOSTS
 from paydesk_process import Dev, command, credentials, dev, environment, request
+from waiting import HANGS_SECONDS
 
 CLIENT_SECONDS = 30
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
@@ -367,7 +368,8 @@ def test_stops_soon_with_open_connections(tmp_path: Path, user: Path) -> None:
         address = ("127.0.0.1", _port(found))
         with socket.create_connection(address), socket.create_connection(address) as begun, requests.Session() as idle:
             begun.sendall(b"\x16\x03\x01")
-            assert idle.get(f"{found['tls_base_url']}/livez", verify=found["ca_file"], timeout=9).status_code == 200
+            answer = idle.get(f"{found['tls_base_url']}/livez", verify=found["ca_file"], timeout=HANGS_SECONDS)
+            assert answer.status_code == 200
             service.end()
         assert service.process.returncode == 0
         assert not any('"error"' in line or "Traceback" in line for line in service.errors)

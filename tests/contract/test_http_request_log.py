@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
+from moved_time import advance
 from operator_calls import operator
 from page_scene import Browser, authorization, browser
 from paydesk.core.clock import MovableClock
@@ -15,9 +16,11 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
+from waiting import until
 
 CLIENT = "203.0.113.9"
 FORWARDED = {"X-Forwarded-For": f"198.51.100.1, {CLIENT}"}
+HEAD_SECONDS = 120
 IDS = ("application_id", "seller_id", "terminal_id", "operator_id")
 
 Lines = list[Any]
@@ -26,7 +29,7 @@ Lines = list[Any]
 @pytest.fixture
 async def service(database: Database, clock: MovableClock) -> AsyncIterator[Service]:
     """A service behind a trusted proxy."""
-    settings = Settings(trusted_proxies=("127.0.0.1",), head_timeout_seconds=1)
+    settings = Settings(trusted_proxies=("127.0.0.1",), head_timeout_seconds=HEAD_SECONDS)
     async with running(database, clock=clock, settings=settings, workers=False) as service:
         service.scene.clock = clock
         yield service
@@ -174,6 +177,9 @@ async def test_the_log_line_of_malformed_http(service: Service, lines: Lines) ->
     ):
         async with wire(service) as connection:
             await connection.send(request)
+            if status == 408:
+                await until(lambda: service.gauges.requests_arriving == 1)
+                advance(HEAD_SECONDS)
             assert (await connection.answer()).status == status
         assert last(lines) == {"status": status, "address": address}
 

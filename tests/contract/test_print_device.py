@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from moved_time import advance
 from paydesk.invariants import check
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
@@ -61,13 +62,15 @@ async def test_reports_of_one_action_at_once_end_it_once(service: Service) -> No
 
 async def test_an_action_is_offered_again_without_a_report(database: Database) -> None:
     """After a time, and at once to a later start of the terminal, which may print it a second time."""
-    async with running(database, settings=Settings(offer_again_seconds=1)) as service:
+    async with running(database, settings=Settings(offer_again_seconds=50)) as service:
         device = await service.device(await service.terminal())
         action_id = (await print_on(service, device.terminal)).body["id"]
         first = await device.next()
         assert (await device.next(wait=0)).status == 204
-        again = await device.next(wait=5)
-        assert again.body == first.body
+        again = asyncio.create_task(device.next(wait=55))
+        await service.polls(device.terminal)
+        advance(50)
+        assert (await again).body == first.body
         restarted = await service.device(device.terminal)
         assert (await restarted.next(wait=0)).body == first.body
         assert (await report(device, action_id)).code == "stale_session"

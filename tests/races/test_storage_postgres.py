@@ -27,6 +27,7 @@ COUNT = "SELECT COUNT(*) FROM terminal_owners"
 ARE_WAITING = """
 SELECT COUNT(DISTINCT pid) = $1 FROM pg_locks JOIN pg_stat_activity USING (pid)
  WHERE datname = current_database() AND NOT granted"""
+WAITS_FOR_STANDBY = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'"
 GATE = "SELECT pg_advisory_xact_lock(1)"
 
 
@@ -111,9 +112,11 @@ async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: C
 @pytest.mark.parametrize("at", [b"A__2", b"COMMIT"])
 async def test_a_missed_deadline_drops_the_connection(wire: CutWire, at: bytes) -> None:
     """After the deadline of a round trip the connection is dropped, and no cancel request is sent."""
-    async with _opened(wire.url, timeout_seconds=0.3) as database:
+    async with _opened(wire.url) as database:
         assert await _add(database, "A__1") == 1
         wire.plan("silence", at)
+        # Of this connection alone: the next one has the usual time.
+        database._connections._free[0]._seconds = 1
         with pytest.raises(Unavailable):
             await _add(database, "A__2")
         assert await _add(database, "A__3") == 1
@@ -315,7 +318,7 @@ async def test_a_commit_that_may_not_be_replicated_is_unknown(
     async with _opened(postgres_url) as database:
         postgres_server.configure(synchronous_standby_names="missing")
         try:
-            write = await _commit_that_waits(database)
+            write = await _commit_that_waits(database, postgres_url)
             postgres_server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             with pytest.raises(Unavailable, match="unknown"):
                 await write
@@ -324,13 +327,18 @@ async def test_a_commit_that_may_not_be_replicated_is_unknown(
         assert await _add(database, "B__1") == 1
 
 
-async def _commit_that_waits(database: Database) -> asyncio.Task[int]:
+async def _commit_that_waits(database: Database, url: str) -> asyncio.Task[int]:
     """The first write after the server has heard that it needs a standby."""
-    for number in range(100):
-        write = asyncio.create_task(_add(database, f"A__{number}"))
-        done, _ = await asyncio.wait([write], timeout=0.3)
-        if not done:
-            return write
+    async with _connected(url) as connection:
+        for number in range(10_000):
+            write = asyncio.create_task(_add(database, f"A__{number}"))
+
+            async def has_ended_or_waits(write: asyncio.Task[int] = write) -> bool:
+                return write.done() or bool(await connection.fetchval(WAITS_FOR_STANDBY))
+
+            await until_found(has_ended_or_waits)
+            if not write.done():
+                return write
     raise AssertionError("the server never waited for a standby")
 
 
@@ -339,8 +347,9 @@ async def test_more_units_than_connections_wait(postgres_url: str) -> None:
     async with _opened(postgres_url, connections_max=2, timeout_seconds=5) as database:
         assert await asyncio.gather(*(_add(database, f"A__{n}") for n in range(50))) == [1] * 50
         assert len(database._connections._free) == 2
-    async with _opened(postgres_url, connections_max=1, timeout_seconds=0.2, lock_timeout_seconds=5) as database:
+    async with _opened(postgres_url, connections_max=1, lock_timeout_seconds=5) as database:
         held = await database._connections.acquire()
+        database._connections._timeout_seconds = 0.2
         with pytest.raises(Unavailable, match="busy"):
             await _add(database, "B__1")
         database._connections.release(held)

@@ -175,7 +175,8 @@ async def test_a_repeat_waits_for_a_limited_time(
     repeat = await refund(asking, order_id, key="key")
     assert (repeat.status, repeat.code) == (423, "resource_locked")
     refunder.opens.set()
-    assert (await refund(asking, order_id, key="key")).raw == (await first).raw
+    answered = await first
+    assert (await refund(asking, order_id, key="key")).raw == answered.raw
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ async def faulty(
     """Run a receiver of a subscription with this fault."""
     clock, wall = MovableClock(), MovableClock()
     clock.freeze()
+    wall.freeze()
     async with (
         scene.receiver() as receiver,
         scene.worker(database, clock, wall=wall, development=development) as worker,
@@ -426,6 +427,7 @@ async def test_consents_are_disturbed_too(database: Database, kind: FaultKind) -
     """Notifications of topic `mp-connect` are counted and affected as those of orders."""
     clock, wall = MovableClock(), MovableClock()
     clock.freeze()
+    wall.freeze()
     async with (
         scene.receiver() as receiver,
         scene.worker(database, clock, wall=wall, development=True) as worker,
