@@ -79,11 +79,18 @@ class Canaries:
 
     def named(self) -> dict[str, str]:
         """Sensitive fields, by the names that terminals and acquirers give them."""
-        names = ("cvv", "cvc2", "pin", "pin_block", "track1", "track2", "57", "card_number")
-        made = {name: f"{self.chance.getrandbits(64):016X}" for name in names[:4]}
-        self.words.update(made.values())
+        names = ("cvv", "cvc2", "pin", "pin_block", "cvvCode", "card.cvv", "cvn", "pvv")
         texts = list(self.texts())
-        return made | dict(zip(names[4:], (texts[4], texts[5], texts[6], texts[0]), strict=True))
+        made = dict(
+            zip(("track1", "track2", "57", "card_number"), (texts[4], texts[5], texts[6], texts[0]), strict=True)
+        )
+        return {name: self.word() for name in names} | made | {"Track2Equivalent": next(self.texts())}
+
+    def word(self) -> str:
+        """Return a new PIN block."""
+        made = f"{self.chance.getrandbits(64):016X}"
+        self.words.add(made)
+        return made
 
     def found_in(self, text: str) -> list[str]:
         """Return the canaries in the text, in any script and with anything between their digits."""
@@ -126,6 +133,7 @@ async def sprayed(valid: Valid, canaries: Canaries, choose: Choose = list) -> As
 
 
 def _in_headers(canaries: Canaries) -> Iterator[Sending]:
+    yield _with_headers({"User-Agent": f"POS/1.0 {canaries.word()} cvv={canaries.word()}"})
     for text in canaries.some():
         value = text if text.isascii() else urllib.parse.quote(text)
         yield _with_headers(dict.fromkeys(HEADERS, value))

@@ -67,7 +67,7 @@ async def inbox(canaries: Canaries) -> AsyncIterator[Receiver]:
 
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
         named, texts = canaries.named(), list(canaries.texts())
-        body = json.dumps({"seen": named, "as": json.dumps(named), "note": texts})
+        body = json.dumps({"seen": named, "as": json.dumps(named), "note": texts, "x": canaries.word()})
         return web.Response(status=500, reason=texts[5], text=body, headers={"X-Card": texts[0]})
 
     async with receiver(answer) as made:

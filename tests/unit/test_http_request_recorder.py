@@ -140,6 +140,12 @@ def test_no_secret_of_a_body_is_kept(document: Any) -> None:
                 assert len(text) <= BODY_CHARACTERS_MAX
 
 
+def test_no_value_of_an_unknown_field_is_kept() -> None:
+    """Nor one of a `User-Agent`: it may be a verification value."""
+    row = kept(request(body=b'{"card": {"cvvCode": "737"}, "type": "point"}', user_agent="shop/7 cvn=737"))
+    assert (row.request_body, row.user_agent) == ('{"card": {"cvvCode": "***"}, "type": "point"}', "shop/7 cvn=***")
+
+
 @pytest.mark.parametrize(
     "name", [r"code\u005fverifier", r"code\u005Fverifier", r"code\u002dverifier", r"c\u006fde_verifier"]
 )

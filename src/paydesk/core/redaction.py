@@ -8,11 +8,11 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote_plus
 
-from paydesk.core import card_numbers
+from paydesk.core import card_numbers, harmless
 from paydesk.core.card_numbers import MASK
 
 _PAIRINGS = "operator/v1/pairings/"
@@ -33,7 +33,12 @@ _HEX = re.compile("[0-9a-fA-F]{40}")
 _USER_CODE = re.compile(f"-(?<={_CONSONANTS}-){_CONSONANTS}")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|secret|token|authorization|cookie|verifier|(?:user|device|authorization)_code"
-    r"|pan|card_?number|cvv2?|cvc2?|csc|cid|security_?code|pin|pin_?block|track_?[123]?(?:_?data)?|57|5a)$"
+    r"|(?:pan|card|cvv2?|cvc2?|cvn2?|cav2?|csc|cid|pvv|security|verification|pin|track_?[123]?)"
+    r"_?(?:code|value|number|block|data|equivalent)|pan|cvv2?|cvc2?|cvn2?|cav2?|csc|cid|pvv|pin|track_?[123]?|57|5a)$"
+)
+# Other names of passwords and keys, in what other servers send.
+_OTHER_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:api_?key|auth|bearer|clave|contrasena|contraseña|credentials?|hmac|jwt|pass(?:code|phrase|wd)?|pwd|senha)$"
 )
 # In a URL shorter names carry secrets too: `?key=`, `?code=`, `?sig=`.
 _SECRET_PARAMETER = re.compile(
@@ -70,19 +75,34 @@ def is_secret_name(name: str) -> bool:
 
 
 def redacted_answer(text: str) -> str:
-    """Return what another server answered as it may be kept: JSON and forms without the values of secret names.
+    """Return what another server answered as it may be kept: only values that are known to be harmless.
 
-    The text may be cut off. Of an object or array under a secret name nothing is kept, nor of what follows it.
+    The text may be JSON, a form or anything else, and may be cut off. Of an object or array under a secret name nothing
+    is kept, nor of what follows it.
     """
+    return _harmless(text, ())
+
+
+def redacted_body(text: str, *, is_answer: bool = False) -> str:
+    """Return a body of the interface as it may be kept: as `redacted_answer`, with the values of all its fields."""
+    return _harmless(text, harmless.ANSWERED if is_answer else harmless.SENT)
+
+
+def redacted_agent(text: str) -> str:
+    """Return a `User-Agent` as it may be kept: names and versions of programs and systems."""
+    return _without_secrets(harmless.masked(text), "")
+
+
+def _harmless(text: str, names: Collection[str]) -> str:
     text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     kept, end = [], 0
     for named in _NAMED.finditer(text):
         name = named["json"] or named["form"]
-        if named.start() >= end and is_secret_name(name):
+        if named.start() >= end and (is_secret_name(name) or _OTHER_SECRET_NAME.search(_words(name))):
             value = (_FORM_VALUE if named["json"] is None else _JSON_VALUE).match(text, named.end())
             kept += [text[end : named.end()], MASK if named["json"] is None else f'"{MASK}"']
             end = value.end() if value is not None else named.end()
-    return _without_secrets("".join([*kept, text[end:]]), "")
+    return _without_secrets(harmless.masked("".join([*kept, text[end:]]), names), "")
 
 
 def redacted_url(url: str) -> str:
@@ -132,7 +152,7 @@ def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
 
 def _words(name: str) -> str:
     """Return the name in lower case with its words separated by underscores."""
-    return _HUMP.sub("_", name).replace("-", "_").lower()
+    return _HUMP.sub("_", name).replace("-", "_").replace(".", "_").lower()
 
 
 def _without_secrets(text: str, name: str) -> str:

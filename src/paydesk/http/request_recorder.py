@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paydesk.core import ids, runtime
 from paydesk.core.card_numbers import MASK
-from paydesk.core.redaction import redacted, redacted_answer, redacted_url
+from paydesk.core.redaction import redacted, redacted_agent, redacted_body, redacted_url
 from paydesk.http import request_log
 from paydesk.operators.recorded_store import Recorded
 
@@ -153,9 +153,9 @@ class RequestRecorder:
             error=refusal.kind.code if refusal is not None else None,
             reason=_bounded(redacted(refusal.reason), REASON_CHARACTERS_MAX) if refusal is not None else None,
             address=left.address,
-            user_agent=_bounded(redacted(headers.get("user-agent", "")), AGENT_CHARACTERS_MAX),
+            user_agent=_bounded(redacted_agent(headers.get("user-agent", "")), AGENT_CHARACTERS_MAX),
             request_body=_body(request.raw) if self._development else None,
-            response_body=_body(reply.body) if self._development else None,
+            response_body=_body(reply.body, is_answer=True) if self._development else None,
             created_ms=created_ms,
         )
 
@@ -190,13 +190,13 @@ def _order_id(request: Request, reply: Reply) -> str | None:
     return None
 
 
-def _body(raw: bytes) -> str | None:
-    """Return a body for the record: text in which secrets are masked."""
+def _body(raw: bytes, *, is_answer: bool = False) -> str | None:
+    """Return a body for the record: text in which all is masked that is not known to be harmless."""
     if not raw:
         return None
     # Masked before it is cut off, so that no cut hides what a secret is recognized by.
     text = raw[: 2 * BODY_CHARACTERS_MAX].decode("utf-8", "replace")
-    return _bounded(redacted_answer(text), BODY_CHARACTERS_MAX)
+    return _bounded(redacted_body(text, is_answer=is_answer), BODY_CHARACTERS_MAX)
 
 
 def _bounded(text: Any, characters_max: int) -> str:

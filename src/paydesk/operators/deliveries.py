@@ -122,7 +122,7 @@ class AttemptAnswer(Closed, frozen=True):
     """The receiver's response to an attempt."""
 
     status: int
-    body: Annotated[str, Meta(description="Its first 4 KiB, with secrets masked.")]
+    body: Annotated[str, Meta(description="Its first 4 KiB, without values that may be card data or secrets.")]
 
 
 class AttemptDocument(Closed, frozen=True, kw_only=True):

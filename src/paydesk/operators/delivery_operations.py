@@ -39,7 +39,10 @@ OPERATIONS = (
         deliveries.get,
         "Get a delivery with the notification and all attempts",
         answer=deliveries.InspectedDelivery,
-        description="Attempts are kept until 30 days after the delivery's end. Secrets in answers are masked.",
+        description=(
+            "Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data or"
+            " secrets are masked."
+        ),
     ),
     _DELIVERY.acting(
         "resend",

@@ -66,8 +66,12 @@ class RecordedRequest(Closed, frozen=True, kw_only=True):
 class InspectedRequest(RecordedRequest, frozen=True, kw_only=True):
     """A request with its bodies, which are recorded in development only."""
 
-    request_body: Annotated[str, Meta(description="In development; secrets are masked.")] | None = None
-    response_body: Annotated[str, Meta(description="In development; secrets are masked.")] | None = None
+    request_body: (
+        Annotated[str, Meta(description="In development; without values that may be card data or secrets.")] | None
+    ) = None
+    response_body: (
+        Annotated[str, Meta(description="In development; without values that may be card data or secrets.")] | None
+    ) = None
 
 
 class RequestPage(lists.Page[RecordedRequest], frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from paydesk.core import ids
-from paydesk.core.redaction import redacted
+from paydesk.core.redaction import redacted_agent
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.storage.database import Database, Transaction
 
@@ -84,7 +84,7 @@ async def begin(
     if await tx.one(LOCK_OPERATOR, operator_id, password_hash) is None:
         return None
     token = Secret(f"PDS-{new_hex(160)}")
-    agent = str(redacted(user_agent))[:USER_AGENT_CHARACTERS_MAX]
+    agent = redacted_agent(user_agent)[:USER_AGENT_CHARACTERS_MAX]
     await tx.run(INSERT, ids.ulid(now_ms), digest(token.reveal()), operator_id, address, agent, now_ms, expires_ms)
     await end(tx, previous, now_ms)
     return token

@@ -13,7 +13,7 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.core.redaction import redacted_answer
+from paydesk.core.redaction import redacted_body
 from paydesk.sandbox.inbox_checks import Checks
 from paydesk.sandbox.schemas import Received
 from paydesk.sandbox.store import InboxEntry
@@ -54,7 +54,7 @@ def entry_of(headers: Mapping[str, str], body: bytes, *, received_ms: int, check
     about = _subject(parsed(body_text))
     texts = [str(about.get("action", "")), str(about.get("order_id", "")), checks.data_id]
     if checks.fault:
-        header_text, body_text = redacted_answer(header_text), _masked_start(body_text, BODY_CHARACTERS_MAX)
+        header_text, body_text = redacted_body(header_text), _masked_start(body_text, BODY_CHARACTERS_MAX)
         texts = [_masked_start(text, FILTERED_CHARACTERS_MAX) for text in texts]
     action, order_id, data_id = map(filtered, texts)
     checks = msgspec.structs.replace(checks, data_id=data_id, is_truncated=len(_text(body)) > BODY_CHARACTERS_MAX)
@@ -128,6 +128,6 @@ def _text(raw: bytes) -> str:
 
 def _masked_start(text: str, characters_max: int) -> str:
     start = text[: characters_max + MASKED_CHARACTERS_MORE]
-    masked = redacted_answer(start)
+    masked = redacted_body(start)
     # Masks shorten the text, so its end, perhaps the first part of a secret, may be within the limit.
     return masked[:-MASKED_CHARACTERS_MORE] if len(start) < len(text) else masked

@@ -10,7 +10,7 @@ from importlib import import_module
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from paydesk.core.redaction import redacted_answer
+from paydesk.core.redaction import redacted, redacted_answer
 from paydesk.webhooks import urls
 from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
 
@@ -151,8 +151,10 @@ def _failed(error: Exception) -> Outcome:
     cause = getattr(error, "os_error", error)
     refused = cause if isinstance(cause, AddressRefused) else None
     # `message` lacks the URL that aiohttp adds to the text of an error: its query may have the receiver's credentials.
-    text = str(refused or _connect_message(error) or getattr(error, "message", "") or error) or type(error).__name__
-    reason = redacted_answer(" ".join(text.replace("\0", "").split()))
+    own = str(refused or _connect_message(error))
+    text = own or str(getattr(error, "message", "") or error) or type(error).__name__
+    # Any other error may repeat what the receiver sent.
+    reason = str((redacted if own else redacted_answer)(" ".join(text.replace("\0", "").split())))
     return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
 
 
