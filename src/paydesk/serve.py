@@ -134,7 +134,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def check_files(settings: Settings) -> None:
-    """Raise `StartRefused` for a SQLite database that other users of the machine can read or write."""
+    """Raise `StartRefused` for a SQLite database that other users of the machine can read, write or replace."""
     scheme, _, name = settings.database_url.partition(":")
     if scheme != "sqlite":
         return
@@ -144,6 +144,13 @@ def check_files(settings: Settings) -> None:
         raise StartRefused(
             f"Other users of this machine can read or write {', '.join(shared)}: orders, and digests of tokens and"
             f" passwords. Run: chmod 600 {shlex.join(shared)}"
+        )
+    folders = dict.fromkeys((Path(name).parent.absolute(), Path(name).resolve().parent))
+    shared = [str(folder) for folder in folders if folder.exists() and folder.stat().st_mode & 0o022]
+    if shared:
+        raise StartRefused(
+            f"Other users of this machine can write to {', '.join(shared)}: they could replace the database, or add a"
+            f" journal that SQLite would read. Run: chmod go-w {shlex.join(shared)}"
         )
 
 

@@ -195,6 +195,21 @@ async def test_files_that_others_may_read(ending: str, sqlite_url: str, tmp_path
     await database.close()
 
 
+@each("mode", [0o770, 0o702, 0o1777, 0o722], ids=oct)
+def test_a_folder_that_others_may_write_to(sqlite_url: str, tmp_path: Path, mode: int) -> None:
+    """They could replace the file; it is found behind a link too."""
+    link = tmp_path.with_name(f"{tmp_path.name}-link")
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path)
+    for url in (sqlite_url, f"sqlite:{link / 'paydesk.db'}"):
+        settings = Settings(**GOOD, database_url=url)
+        tmp_path.chmod(mode)
+        with pytest.raises(StartRefused, match=f"chmod go-w .*{re.escape(str(tmp_path))}"):
+            check_files(settings)
+        tmp_path.chmod(0o755)
+        check_files(settings)
+
+
 def test_serve_refuses_files_that_others_may_read(sqlite_url: str, tmp_path: Path) -> None:
     """The command says so before it opens the database."""
     assert command("keys", "add", folder=tmp_path).returncode == 0
