@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import gc
+import os
 import resource
 import signal
 import socket
@@ -29,6 +31,9 @@ YOUNG_OBJECTS_MAX = 10_000
 GIL_WAIT_SECONDS = 0.0001
 """The thread switch interval. With the default of 5 ms a finished commit waits for the event loop, and the event loop
 for threads that hash passwords or read many rows."""
+
+PR_SET_DUMPABLE = 4
+"""An option of prctl(2)."""
 
 OPEN_FILES_RESERVED = 256
 """File descriptors besides clients' connections: the database, webhooks, files."""
@@ -107,6 +112,17 @@ async def until(stop: asyncio.Event, *tasks: asyncio.Task[Any]) -> None:
     finally:
         stopping.cancel()
         await asyncio.gather(stopping, return_exceptions=True)
+
+
+def keep_private() -> None:
+    """Write no core dump, which would hold keys, tokens and passwords, and make new files private: for `serve`.
+
+    On Linux no other process of the same user may attach to this one either, unless it is a debugger of root.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.umask(0o077)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def allow_open_files(count: int) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ def test_listeners(database_url: str, tmp_path: Path) -> None:
     process = serve.start()
     try:
         serve.wait_for("listening", 1)
+        _is_private(process.pid)
         clients, operators = serve.clients, serve.operators
         assert request("GET", f"{operators}/operator/v1/sellers", token)[0] == 200
         assert request("GET", f"{clients}/operator/v1/sellers", token)[0] == 404
@@ -41,6 +45,22 @@ def test_listeners(database_url: str, tmp_path: Path) -> None:
         assert not serve.lines("requests_aborted")
     finally:
         serve.close()
+
+
+def _is_private(pid: int) -> None:
+    """Core dumps are off, and new files are private."""
+    status, limits = (Path(f"/proc/{pid}/{name}").read_text() for name in ("status", "limits"))
+    assert re.search(r"^Umask:\s0077$", status, re.MULTILINE)
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE)
+
+
+def test_memory_of_a_private_process_cannot_be_dumped() -> None:
+    """Also where a handler of core dumps ignores their limit: the process is not dumpable."""
+    program = (
+        "import ctypes; from paydesk import node; node.keep_private(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "0"
 
 
 def test_one_listener_for_clients_and_operators_is_refused(tmp_path: Path) -> None:

@@ -149,6 +149,9 @@ def serve(
     """
     loaded = load_settings(settings)
     _import_structlog()
+    from paydesk import node
+
+    node.keep_private()
     if inherit is None and processes is not None:
         from paydesk import supervisor
 
