@@ -32,6 +32,8 @@ Kind = Literal[
     "refresh_token_replayed",
     "authorization_code_replayed",
     "sign_in_failures",
+    "owner_added",
+    "operator_token_created",
     "terminal_session_conflict",
     "webhook_address_refused",
     "webhook_paused",

@@ -296,6 +296,19 @@ async def test_too_many_failures_are_throttled(database: Database) -> None:
         assert await service.scene.value("SELECT COUNT(*) FROM operator_events WHERE kind = 'sign_in_failures'") == 1
 
 
+async def test_each_failed_sign_in_is_an_operator_event(service: Service) -> None:
+    """Also the first one; one row an hour for each operator, and one for all addresses that none has."""
+    eva = Browser(service)
+    for email in (EMAIL, EMAIL, "unknown-1@shop.example", "unknown-2@shop.example"):
+        assert (await sign_in_page(eva, email, "wrong")).status == 403
+    rows = await service.database.read(lambda tx: tx.all("SELECT kind, subject, body FROM operator_events"))
+    operator_id = await service.scene.value("SELECT operator_id FROM operators WHERE email = $1", EMAIL)
+    body = '{"address":"127.0.0.1"}'
+    assert sorted(map(tuple, rows)) == sorted(
+        ("sign_in_failures", subject, body) for subject in (operator_id, "unknown_operator")
+    )
+
+
 async def test_no_page_or_log_has_a_secret(service: Service) -> None:
     """Neither the session's token, nor the password, nor the link."""
     eva = Browser(service)

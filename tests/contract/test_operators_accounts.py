@@ -34,6 +34,27 @@ async def test_owner_adds_and_revokes_operators(service: Service) -> None:
     assert token not in str(lines)
 
 
+@pytest.mark.on_postgres
+async def test_new_owners_and_new_tokens_are_operator_events(service: Service) -> None:
+    """Of people and programs, at once or by a change of the role; other roles of people are none."""
+    owner = await operator(service)
+    program = await owner.did("POST", "operators", {"name": "ci", "role": "owner"})
+    person = await owner.did("POST", "operators", {"name": "Eva", "role": "viewer", "email": "eva@shop.example"})
+    path = f"operators/{person['operator_id']}"
+    for role in ("owner", "owner", "operator"):
+        await owner.did("PATCH", path, {"role": role})
+    assert await owner.refused("PATCH", path, {"role": "other"}) == (400, "property_value")
+    events = (await owner.did("GET", "events"))["data"]
+    facts = {"address": "127.0.0.1", "operator_id": owner.operator_id}
+    found = sorted((event["kind"], event["subject"], event["body"]) for event in events)
+    first, second = sorted((program["operator_id"], person["operator_id"]))
+    assert found == [
+        ("operator_token_created", program["operator_id"], {**facts, "role": "owner"}),
+        ("owner_added", first, facts),
+        ("owner_added", second, facts),
+    ]
+
+
 async def test_only_owners_add_and_revoke_operators(service: Service) -> None:
     """Operators and support read the list; they get 403 for changes, also of themselves."""
     await operator(service)

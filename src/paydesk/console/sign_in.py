@@ -15,7 +15,6 @@ from paydesk.console.screen import PACKAGE
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.consent.throttle import FAILURES_PER_ALERT
 from paydesk.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
@@ -26,6 +25,8 @@ from paydesk.web.language import texts
 
 HOUR_MS = 3_600_000
 PURPOSE = "console-sign-in"
+UNKNOWN = "unknown_operator"
+"""The subject of the event of failed sign-ins with e-mail addresses that no operator has."""
 _OWN_PATH = re.compile(rf"{PATH}(?:[/?][\x21-\x7e]*)?", re.ASCII)
 _NOTICES = {SIGN_IN_FAILED: "failed", SIGN_IN_THROTTLED: "throttled", FORM_OUTDATED: "outdated"}
 
@@ -165,8 +166,8 @@ async def _authenticate(request: ConsoleRequest, email: str, password: str) -> S
     is_valid = found is not None and found.password_hash is not None and found.revoked_ms is None
     stored = found.password_hash if found is not None and is_valid else None
     if not await verify_password(stored, password, known_origin=throttle.is_known_origin(email, address)):
-        if throttle.failed(email, address):
-            call.alert = _alert(address, found.operator_id if found is not None else "")
+        throttle.failed(email, address)
+        call.alert = _alert(address, found.operator_id if found is not None else "")
         return SIGN_IN_FAILED.with_reason("password differs" if is_valid else "unknown or revoked operator")
     assert found is not None, "no password is right without an operator"
     assert stored is not None, "nor without a hash"
@@ -184,11 +185,6 @@ async def _authenticate(request: ConsoleRequest, email: str, password: str) -> S
 
 
 def _alert(address: str, operator_id: str) -> OperatorEvent:
-    """Return the event of failed sign-ins, without an unknown e-mail address: it may be a password."""
-    return OperatorEvent(
-        "sign_in_failures",
-        operator_id or "unknown_email",
-        f"{FAILURES_PER_ALERT} sign-ins of operators with one e-mail address failed from one address within an hour.",
-        None,
-        {"address": address, "failures": FAILURES_PER_ALERT},
-    )
+    """Return the event of a failed sign-in, without an unknown e-mail address: it may be a password."""
+    message = "A sign-in of this operator failed." if operator_id else "A sign-in of an unknown operator failed."
+    return OperatorEvent("sign_in_failures", operator_id or UNKNOWN, message, None, {"address": address})

@@ -12,11 +12,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk import audit
+from paydesk import audit, operator_events
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
+from paydesk.operator_events import OperatorEvent
 from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.operator_schemas import OperatorChange, OperatorRequest, Role
@@ -73,6 +74,8 @@ async def create(call: Call) -> Answer:
     await _require_owner(call)
     document, made = await _add(call.tx, call.body, call.settings.operator_url, call.now_ms)
     await audit.record(call, call.tx, "operators.create", document.operator_id, after=document)
+    events = _events(document, call.caller.operator_id, call.address)
+    call.alert = await _recorded(call.tx, events, call.now_ms)
     return Answer(201, made)
 
 
@@ -89,6 +92,7 @@ async def create_local(tx: Transaction, request: OperatorRequest, base_url: str,
         after=document,
         now_ms=now_ms,
     )
+    await _recorded(tx, _events(document, document.operator_id, LOCAL_ADDRESS), now_ms)
     return made
 
 
@@ -120,6 +124,9 @@ async def change(call: Call) -> Answer:
     if email != before.email:
         # The link may have gone to the person with the earlier address.
         await links.end_all(call.tx, before.operator_id, call.now_ms)
+    if role == "owner" != before.role and before.revoked_date is None:
+        added = _owner_added(before.operator_id, call.caller.operator_id, call.address)
+        call.alert = await _recorded(call.tx, [added], call.now_ms)
     return await _changed(call, "operators.change", before)
 
 
@@ -200,6 +207,28 @@ async def _changed(call: Call, action: str, before: OperatorDocument) -> Answer:
     if after != before:
         await audit.record(call, call.tx, action, before.operator_id, before=before, after=after)
     return Answer(200, _shown(call, found))
+
+
+def _events(added: OperatorDocument, author_id: str, address: str) -> list[OperatorEvent]:
+    """Return the events of a new operator: an owner, and a token."""
+    events = [_owner_added(added.operator_id, author_id, address)] if added.role == "owner" else []
+    if added.has_token:
+        facts = {"address": address, "operator_id": author_id, "role": added.role}
+        message = f"A token was created for a new operator of role {added.role}."
+        events.append(OperatorEvent("operator_token_created", added.operator_id, message, None, facts))
+    return events
+
+
+def _owner_added(operator_id: str, author_id: str, address: str) -> OperatorEvent:
+    facts = {"address": address, "operator_id": author_id}
+    return OperatorEvent("owner_added", operator_id, "An operator has become an owner.", None, facts)
+
+
+async def _recorded(tx: Transaction, events: list[OperatorEvent], now_ms: int) -> OperatorEvent | None:
+    """Record the events, and return the first one, for the log."""
+    for event in events:
+        await operator_events.record(tx, event, now_ms)
+    return events[0] if events else None
 
 
 def _unknown() -> Refusal:
