@@ -21,7 +21,7 @@ from waiting import until
 CLIENT = "203.0.113.9"
 FORWARDED = {"X-Forwarded-For": f"198.51.100.1, {CLIENT}"}
 HEAD_SECONDS = 120
-IDS = ("application_id", "seller_id", "terminal_id", "operator_id")
+IDS = ("application_id", "seller_id", "terminal_id", "operator_id", "client_id")
 
 Lines = list[Any]
 
@@ -73,7 +73,10 @@ async def test_the_log_line_of_an_expired_token(service: Service, lines: Lines) 
 
 
 async def test_the_log_line_of_the_token_endpoints(service: Service, lines: Lines) -> None:
-    """The client once its secret was right, the seller once the code or token was found."""
+    """The client once its secret was right, the seller once the code or token was found.
+
+    With a wrong secret the client that the request named, if there is such a client.
+    """
     scene = service.scene
     client = {"application_id": scene.application.application_id}
     seller = {"seller_id": scene.seller.seller_id}
@@ -83,7 +86,9 @@ async def test_the_log_line_of_the_token_endpoints(service: Service, lines: Line
 
     code = await scene.code()
     wrong = {**scene.exchange(code), "client_secret": "wrong"}
-    assert await posted("token", wrong) == {"status": 400, "address": CLIENT}
+    named = {"client_id": scene.application.application_id}
+    assert await posted("token", wrong) == {"status": 400, "address": CLIENT, **named}
+    assert await posted("token", wrong | {"client_id": "4111111111111111"}) == {"status": 400, "address": CLIENT}
     assert await posted("token", scene.exchange("TG-1")) == {"status": 400, "address": CLIENT, **client}
     assert await posted("token", scene.exchange(code)) == {"status": 200, "address": CLIENT, **client, **seller}
     tokens = await scene.tokens()

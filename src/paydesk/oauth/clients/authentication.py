@@ -112,7 +112,7 @@ async def authenticate(
         hmac.compare_digest(given, _UNKNOWN_CLIENT_DIGEST)
         return INVALID_CLIENT.with_reason("unknown client")
     if not matching or matching[0][12] is None:
-        return INVALID_CLIENT.with_reason("secret differs")
+        return _named("secret differs", rows[0])
     application_id, secret_id, expires_ms, expired_ms = (matching[0][column] for column in (0, 11, 13, 14))
     if expired_ms is None and (expires_ms is None or now_ms < expires_ms):
         application = Application.of(matching[0])
@@ -122,7 +122,14 @@ async def authenticate(
     if expired_ms is None:
         tx.notify("applications")
     await tx.run(SECRET_EXPIRED, application_id, secret_id, now_ms)
-    return INVALID_CLIENT.with_reason("secret expired")
+    return _named("secret expired", rows[0])
+
+
+def _named(reason: str, row: Row) -> Refusal:
+    """Return the refusal of a secret, with the client that the request named in the log line."""
+    refused = INVALID_CLIENT.with_reason(reason)
+    refused.facts = {"client_id": row[0]}
+    return refused
 
 
 def number(client_id: str) -> int:
