@@ -14,6 +14,7 @@ from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
+from paydesk.core.rates import Buckets
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.device.authorizations import Authorizations
@@ -51,6 +52,7 @@ from paydesk.terminals.pairing_rates import PairingRates
 from paydesk.web.hints import Hints
 from paydesk.web.live import Streams
 
+MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Routed first, in this order, because routes are matched one after the other."""
@@ -93,6 +95,7 @@ def create_shared(
         operator_sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log, "operator"),
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
         pairing_rates=_pairing_rates(settings, throttle_log),
+        resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS),
         gateway=Gateway(database.signals),
         authorizations=Authorizations(),
         event_readers=Readers(database.signals),

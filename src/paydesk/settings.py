@@ -134,6 +134,8 @@ class Settings(BaseModel):
     """Terminals that may ask to be paired at the same time; a further one gets 429."""
     bearer_failures_per_minute: Limit = 300
     """Unknown bearer tokens from one address. 0: no limit."""
+    resends_per_minute: Limit = 30
+    """Notifications that one operator may send again. 0: no limit."""
     sign_in_failures_per_hour: Limit = 30
     """Failed sign-ins with one e-mail from one address; an account's known browsers have the same limit of their own.
     0: no limit."""
@@ -254,6 +256,7 @@ THROTTLES = (
     "pairing_polls_per_minute_address",
     "pairing_failures_per_minute",
     "bearer_failures_per_minute",
+    "resends_per_minute",
     "sign_in_failures_per_hour",
     "sign_in_failures_per_hour_address",
     "sign_in_failures_per_hour_email",

@@ -10,6 +10,7 @@ from paydesk.core.recent import Recent
 if TYPE_CHECKING:
     from paydesk.core.clock import Clock
     from paydesk.core.keys import Keys
+    from paydesk.core.rates import Buckets
     from paydesk.device.authorizations import Authorizations
     from paydesk.device.gateway import Gateway
     from paydesk.events.readers import Readers
@@ -63,6 +64,8 @@ class Shared:
     operator_sign_in_throttle: SignInThrottle
     authentication_cache: AuthenticationCache
     pairing_rates: PairingRates
+    resends: Buckets[str]
+    """How many notifications each operator may send again."""
     gateway: Gateway
     authorizations: Authorizations
     event_readers: Readers

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from accounts import other_seller
+from moved_time import advance
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock, rfc3339
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import replaying
 from paydesk.webhooks.schedule import PARKED_MS
@@ -83,9 +85,11 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(database: Database, clock: MovableClock | None = None) -> AsyncIterator[Desk]:
+async def desk(
+    database: Database, clock: MovableClock | None = None, settings: Settings | None = None
+) -> AsyncIterator[Desk]:
     """Run a service without workers: deliveries stay as the test sets them."""
-    async with running(database, workers=False, clock=clock) as service:
+    async with running(database, workers=False, clock=clock, settings=settings) as service:
         application_id = service.scene.application.application_id
         subscription_id, _ = await subscribe(database, URL, application_id=application_id)
         yield Desk(service, subscription_id, await operator(service, "support"), await operator(service))
@@ -230,6 +234,20 @@ async def test_concurrent_resends_are_all_accepted(database: Database) -> None:
         assert {answer["status"] for answer in answers} == {"exhausted"}
         entries = [entry for entry in await audited(one.service) if entry.action == "deliveries.resend"]
         assert len(entries) == 8
+
+
+async def test_resends_of_an_operator_have_a_rate(database: Database) -> None:
+    """The receiver gets no flood; each operator has a limit of its own, and minutes restore it."""
+    async with desk(database, settings=Settings(resends_per_minute=3)) as one:
+        _, (delivery_id,) = await one.order("delivered")
+        for _ in range(3):
+            await one.resend(delivery_id)
+        reply = await one.support.ask("POST", f"deliveries/{delivery_id}/resend")
+        assert (reply.status, reply.code) == (429, "too_many_requests")
+        assert 0 < int(reply.headers["Retry-After"]) <= 20
+        assert (await one.owner.ask("POST", f"deliveries/{delivery_id}/resend")).status == 202
+        advance(20)
+        await one.resend(delivery_id)
 
 
 async def test_resend_to_paused_subscription_returns_409(database: Database) -> None:

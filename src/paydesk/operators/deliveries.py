@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.core.ids import UUID, UUID_PATTERN
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, JsonObject, Time, one_of
@@ -187,6 +187,7 @@ async def get(call: Call) -> Answer:
 async def resend(call: Call) -> Answer:
     """Request one attempt at once, outside the order and the schedule. The role `support` may, `viewer` may not."""
     audit.require_resend(call)
+    _count_resend(call)
     before = await of_path(call)
     target = await store.target(call.tx, before.seller_id, before.subscription_id)
     if target is None or target.ended:
@@ -198,6 +199,20 @@ async def resend(call: Call) -> Answer:
     after = await of_path(call)
     await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
     return Answer(202, after)
+
+
+def _count_resend(call: Call) -> None:
+    """Count a resend of the operator, once for all tries of its transaction. Raises `TOO_MANY_REQUESTS`."""
+    if call.throttle_counted:
+        return
+    call.throttle_counted = True
+    seconds = call.shared.resends.take(call.caller.operator_id)
+    if seconds:
+        raise TOO_MANY_REQUESTS.with_reason(
+            "operator resends too often",
+            message="You have sent too many notifications again. Wait, or replay those of a subscription.",
+            headers=(("retry-after", str(seconds)),),
+        )
 
 
 async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:
