@@ -267,6 +267,29 @@ async def test_hosts(service: Service) -> None:
     assert _is(await exchange(service, head("GET", ORDER, host="")), 400, "bad_request")
 
 
+async def test_a_port_of_a_host_is_a_number(service: Service) -> None:
+    """Anything else behind the name makes it another one."""
+    for host in ("localhost:", "localhost:1", "[::1]:65535"):
+        assert (await exchange(service, head("GET", ORDER, _bearer(service), host=host))).status == 404, host
+    ports = ("x", "80x", "80:80", "65536", "-1", "080808", "80@elsewhere.example", "80/")
+    for host in (*(f"localhost:{port}" for port in ports), "[::1]x", "[::1]x:80", "[::1]:x", "[::1"):
+        assert _is(await exchange(service, head("GET", ORDER, host=host)), 421, "misdirected_request"), host
+
+
+async def test_a_target_in_absolute_form_is_judged_by_its_host(service: Service) -> None:
+    """And by `Host`: both must be configured."""
+    bearer = _bearer(service)
+    for target in (f"http://localhost{ORDER}", f"HTTPS://[::1]:80{ORDER}", f"http://ana@127.0.0.1{ORDER}"):
+        assert (await exchange(service, head("GET", target, bearer))).status == 404, target
+        reply = await exchange(service, head("GET", target, bearer, host="elsewhere.example"))
+        assert _is(reply, 421, "misdirected_request"), target
+    for target in ("http://elsewhere.example", "https://localhost@elsewhere.example:80", "http://localhost.example"):
+        reply = await exchange(service, head("GET", f"{target}{ORDER}", bearer))
+        assert _is(reply, 421, "misdirected_request"), target
+    assert (await exchange(service, head("GET", "http://localhost"))).status < 500
+    assert _is(await exchange(service, head("GET", f"http://localhost:x{ORDER}", bearer)), 400, "bad_request")
+
+
 async def test_forwarded_headers_change_nothing(service: Service) -> None:
     """The address of the service depends on its settings only."""
     headers = ["X-Forwarded-Host: elsewhere.example", "Forwarded: host=elsewhere.example", "X-Forwarded-Proto: https"]

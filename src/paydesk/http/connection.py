@@ -16,7 +16,7 @@ from paydesk.core.errors import ErrorKind
 from paydesk.http import body, request_log
 from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
 from paydesk.http.reply import DISCONNECTED, IN_ONE_PIECE, refused, request_id
-from paydesk.http.request import forwarded_address
+from paydesk.http.request import TARGET_HOST, forwarded_address
 from paydesk.http.surfaces import policy_of_path
 
 URL_BYTES_MAX = 8 * 1024
@@ -115,7 +115,8 @@ class BoundedProtocol(EvictableProtocol):
     def _new_cycle(self, version: str, method: bytes) -> RequestResponseCycle:
         """Complete the request's scope as uvicorn does, and add our extensions."""
         url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
+        raw_path = url.path or b"/"
+        path = raw_path.decode("ascii")
         cycle = RequestResponseCycle(
             scope=self.scope,
             transport=self.transport,
@@ -131,7 +132,9 @@ class BoundedProtocol(EvictableProtocol):
         )
         scope: Any = self.scope
         scope["method"], scope["http_version"] = method.decode("ascii"), version
-        scope["path"], scope["raw_path"] = unquote(path) if "%" in path else path, url.path
+        scope["path"], scope["raw_path"] = unquote(path) if "%" in path else path, raw_path
+        if url.host is not None:
+            scope[TARGET_HOST] = url.host.decode("ascii")
         scope["query_string"] = url.query or b""
         scope["extensions"] = {
             IN_ONE_PIECE: partial(self._send_in_one_piece, cycle),

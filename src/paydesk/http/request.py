@@ -29,6 +29,9 @@ from paydesk.web.forms import BACKGROUND
 SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Use a test token; {HOW_TO_GET_TEST_TOKENS}."
 IN_PROCESS = "paydesk.in_process"
 """A key of the ASGI scope of requests that were made by this process."""
+TARGET_HOST = "paydesk.target_host"
+"""The key of the ASGI scope with the host of a request line in absolute form."""
+PORT_DIGITS_MAX, PORT_MAX = 5, 65_535
 HOP_CHARACTERS_MAX = 64
 PATH_PARAMETER_CHARACTERS_MAX = 200
 MISSING = "authorization value not present"
@@ -141,14 +144,19 @@ class Request:
     def check_host(self, names: Collection[str], https_names: Collection[str]) -> None:
         """Refuse a request without exactly one `Host`, or with one that is not configured.
 
+        The host of a request line in absolute form must be configured too (RFC 9112 section 3.2.2).
         `https_names` are accepted only on a TLS listener.
         """
         hosts = self.all("host")
         if len(hosts) != 1:
             raise BAD_REQUEST.with_reason("not exactly one Host header", "send exactly one Host header")
-        name = host_name(hosts[0])
-        if name not in names and not (name in https_names and self.scope["scheme"] == "https"):
-            raise MISDIRECTED_REQUEST.with_reason("host is not configured")
+        if TARGET_HOST in self.scope:
+            target = self.scope[TARGET_HOST]
+            hosts.append(f"[{target}]" if ":" in target else target)
+        for host in hosts:
+            name = host_name(host)
+            if name not in names and not (name in https_names and self.scope["scheme"] == "https"):
+                raise MISDIRECTED_REQUEST.with_reason("host is not configured")
 
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
         """Refuse headers that are not supported, and with `doubled` repeated ones of those in `read_once`."""
@@ -274,11 +282,14 @@ def _ip_address(hop: str) -> str | None:
 
 
 def host_name(host: str) -> str:
-    """Return the host without its port, in lower case."""
-    name = host.lower()
-    if name.startswith("["):
-        return name[: name.find("]") + 1]
-    return name.partition(":")[0]
+    """Return the host without its port, in lower case; with what follows it, which is no name, if that is no port."""
+    text = host.lower()
+    colon = text.find(":", text.find("]") + 1)
+    if colon < 0:
+        return text
+    port = text[colon + 1 :]
+    is_port = port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS_MAX and int(port) <= PORT_MAX
+    return text[:colon] if is_port or not port else text
 
 
 def is_loopback(address: str) -> bool:
