@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncIterator
 
 import pytest
@@ -84,6 +85,26 @@ async def test_email_belongs_to_one_operator(service: Service) -> None:
     assert same["email"] == "evaline@shop.example"
     for email in ("eva", "e va@shop.example", "", 1, None):
         assert (await owner.ask("POST", "operators", {**EVA, "email": email})).status == 400, email
+
+
+async def test_email_has_one_spelling_in_unicode(service: Service) -> None:
+    """It belongs to one account, and signs in, whether its letters are sent composed or decomposed."""
+    owner, composed = await operator(service), "jos\u00e9@shop.example"
+    decomposed = unicodedata.normalize("NFD", composed)
+    made = await owner.did("POST", "operators", {**EVA, "email": decomposed})
+    assert made["email"] == composed
+    assert await owner.refused("POST", "operators", {**EVA, "email": composed}) == (409, "email_taken")
+    seller = {"name": "Shop", "email": decomposed.upper(), "country": "BRA", "currency": "BRL", "password": PASSWORD}
+    assert (await owner.did("POST", "sellers", seller))["email"] == composed
+    assert await owner.refused("POST", "sellers", {**seller, "email": composed}) == (409, "email_taken")
+    assert await owner.refused("POST", "sellers", {**seller, "email": "a\u3164@shop.example"}) == (
+        400,
+        "property_value",
+    )
+    browser = Browser(service)
+    assert (await browser.sign_in("/applications", email=decomposed, password=PASSWORD)).status == 303
+    await make_person(service, email="ren\u00e9e@shop.example")
+    assert (await sign_in_page(Browser(service), "rene\u0301e@shop.example")).status == 303
 
 
 @pytest.mark.on_postgres

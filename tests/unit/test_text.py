@@ -12,6 +12,8 @@ import pytest
 from paydesk.core import text
 
 JOINERS = {"\u200c", "\u200d"}
+HANGUL_FILLERS = {"\u115f", "\u1160", "\u3164", "\uffa0"}
+"""They are letters, and invisible."""
 
 
 def every_character() -> Iterator[str]:
@@ -20,11 +22,16 @@ def every_character() -> Iterator[str]:
 
 
 def test_control_format_and_separator_characters_are_forbidden() -> None:
-    """Categories Cc, Cf, Zl and Zp without the two joiners; characters new to this interpreter are not compared."""
+    """Categories Cc, Cf, Zl and Zp without the two joiners, and the fillers of Hangul.
+
+    Characters new to this interpreter are not compared.
+    """
     for character in every_character():
         category = unicodedata.category(character)
         if category != "Cn":
-            expected = category in ("Cc", "Cf", "Zl", "Zp") and character not in JOINERS
+            expected = (
+                category in ("Cc", "Cf", "Zl", "Zp") and character not in JOINERS
+            ) or character in HANGUL_FILLERS
             assert text.has_forbidden(character) is expected, hex(ord(character))
 
 

@@ -14,6 +14,7 @@ from paydesk.console.request import EVENTS_PATH, PATH, SIGN_IN_PATH, ConsoleRequ
 from paydesk.console.screen import PACKAGE
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret
+from paydesk.core.text import canonical_email
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
 from paydesk.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.operation import Answer, Call
@@ -57,7 +58,7 @@ async def sign_in(call: Call) -> Answer:
     request, sent = ConsoleRequest(call), call.body
     assert isinstance(sent, SignIn)
     request.check_origin()
-    return_to, email = own_path(sent.return_to), sent.email.strip().lower()
+    return_to, email = own_path(sent.return_to), canonical_email(sent.email)
     if not request.is_form_token_valid(PURPOSE, sent.form_token, ANONYMOUS):
         return form(request, return_to, FORM_OUTDATED.with_reason("form token or its cookie is invalid"), email=email)
     token = await _authenticate(request, email, sent.password)

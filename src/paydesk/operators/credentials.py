@@ -9,6 +9,7 @@ import secrets
 from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret, digest, new_hex
+from paydesk.core.text import canonical_email
 from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
 from paydesk.operation import Caller
 from paydesk.operators import sessions, store
@@ -36,7 +37,7 @@ async def add_operator(
     """
     assert role in ROLES, f"unknown role {role}"
     operator_id, key = ids.ulid(now_ms), None if token is None else digest(token.reveal())
-    address = None if email is None else email.lower()
+    address = None if email is None else canonical_email(email)
     if not await store.add(tx, operator_id, name, role, email=address, digest=key, now_ms=now_ms):
         raise email_taken()
     return operator_id

@@ -16,6 +16,7 @@ from paydesk import audit, operator_events
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.core.text import canonical_email
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
 from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
@@ -118,7 +119,7 @@ async def change(call: Call) -> Answer:
     role = body.role or before.role
     if role != before.role:
         await _refuse_last_owner(call, before, "demoted")
-    email = before.email if body.email is None else body.email.lower()
+    email = before.email if body.email is None else canonical_email(body.email)
     if not await store.change(call.tx, before.operator_id, body.name or before.name, role, email):
         raise credentials.email_taken()
     if email != before.email:

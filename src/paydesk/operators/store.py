@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paydesk.core.text import canonical_email
 from paydesk.storage.database import Row, Transaction
 
 # Adds nothing if another operator has the e-mail address.
@@ -89,7 +90,7 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
 
 async def by_email(tx: Transaction, email: str) -> Person | None:
     """Return the operator with this e-mail address, revoked or not, or None."""
-    row = await tx.one(BY_EMAIL, email.lower())
+    row = await tx.one(BY_EMAIL, canonical_email(email))
     return Person(*row) if row else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core import ids
+from paydesk.core.text import canonical_email
 from paydesk.storage.database import Transaction
 
 
@@ -72,8 +73,10 @@ RESUME = "UPDATE sellers SET suspended_ms = NULL WHERE seller_id = $1 AND suspen
 async def create(
     tx: Transaction, *, email: str, name: str, country: str, currency: str, password_hash: str, now_ms: int
 ) -> Seller | None:
-    """Create a seller. Return None if the e-mail address, compared case-insensitively, is taken."""
-    row = await tx.one(INSERT, ids.seller_number(), email.lower(), name, country, currency, now_ms, password_hash)
+    """Create a seller. Return None if the e-mail address, in its canonical form, is taken."""
+    row = await tx.one(
+        INSERT, ids.seller_number(), canonical_email(email), name, country, currency, now_ms, password_hash
+    )
     return Seller(*row) if row else None
 
 
@@ -91,7 +94,7 @@ async def lock(tx: Transaction, seller_id: int) -> Seller | None:
 
 async def find_by_email(tx: Transaction, email: str) -> tuple[Seller, str] | None:
     """Return the seller with this e-mail address and the password hash, or None."""
-    row = await tx.one(BY_EMAIL, email.lower())
+    row = await tx.one(BY_EMAIL, canonical_email(email))
     return (Seller(*row[:7]), row[7]) if row else None
 
 
@@ -102,7 +105,7 @@ async def find_all(tx: Transaction) -> list[Seller]:
 
 async def change(tx: Transaction, seller_id: int, *, email: str, name: str) -> bool:
     """Change the e-mail address and the name. Return False if the seller is unknown or the address is taken."""
-    seller, email = await lock(tx, seller_id), email.lower()
+    seller, email = await lock(tx, seller_id), canonical_email(email)
     if seller is None or (email != seller.email and not await _claim_email(tx, seller_id, email)):
         return False
     return bool(await tx.run(CHANGE, seller_id, email, name))

@@ -14,6 +14,7 @@ from paydesk.core.rates import Buckets, Monotonic, Tally, network
 from paydesk.core.recent_addresses import RecentAddresses
 from paydesk.core.secrets import digest
 from paydesk.core.signals import Signals
+from paydesk.core.text import canonical_email
 from paydesk.core.throttle_log import ThrottleLog
 
 HOUR_SECONDS = 3600
@@ -113,4 +114,4 @@ class SignInThrottle:
 
 
 def _subject(email: str) -> str:
-    return digest(email.strip().lower()).hex()
+    return digest(canonical_email(email)).hex()

@@ -7,6 +7,7 @@ from functools import partial
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
+from paydesk.core.text import canonical_email
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import authorization, sellers, sessions
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
@@ -86,7 +87,7 @@ async def sign_in(call: Call) -> Answer:
     request, sent = SellerRequest(call), call.body
     assert isinstance(sent, SignIn)
     request.check_origin()
-    return_to, email = safe_return_to(sent.return_to), sent.email.strip().lower()
+    return_to, email = safe_return_to(sent.return_to), canonical_email(sent.email)
     refuse = partial(form, request, return_to, application=await _application_name(call.database, return_to))
     if not request.is_form_token_valid(SIGN_IN, sent.form_token, ANONYMOUS):
         return refuse(refusal=FORM_OUTDATED.with_reason("form token or its cookie is invalid"))
