@@ -35,6 +35,8 @@ REFUND_KEYS_KEEP_DAYS_MIN = 120
 """An order can be refunded for 90 days after its payment, and a refund's key must outlive that."""
 PAYER_EMAILS_KEEP_DAYS = 120
 """Of orders, after their creation: an order can be refunded for 90 days."""
+UNUSED_REQUESTS_KEEP_MINUTES = 60
+"""Of consent requests that were not decided in time, after their creation."""
 SIMULATOR_KEEP_DAYS = 180
 """Of the simulator ledger: no request about an order reaches the simulated acquirer after that time."""
 
@@ -87,6 +89,9 @@ def _keys_of(operation: str) -> Prune:
 # SQLite from searching the later session by its age, through all sessions of the seller's terminals.
 SUPERSEDED = """EXISTS (SELECT 1 FROM terminal_sessions n WHERE n.seller_id = $1 AND n.terminal_id = o.terminal_id
                       AND n.session > o.session AND n.created_ms + 0 < $2)"""
+
+# A consent request that was not decided, or refused as expired.
+UNUSED = "(o.decided_ms IS NULL OR o.decided_ms >= o.expires_ms)"
 
 # The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts. A delivery that is
 # being sent again stays until its attempt is recorded.
@@ -164,7 +169,7 @@ async def _prune_simulator(tx: Transaction, seller_id: int, before_ms: int, limi
 class Rule:
     """For how many days rows are kept after their end, and how they are deleted."""
 
-    keep_days: Callable[[Settings], int]
+    keep_days: Callable[[Settings], float]
     prune: Prune
 
 
@@ -174,6 +179,11 @@ def _refund_keys_keep_days(settings: Settings) -> int:
 
 def _tokens_keep_days(settings: Settings) -> int:
     return settings.tokens_keep_days
+
+
+def _unused_requests_keep_days(settings: Settings) -> float:
+    """Return the days from the end of `consent_minutes` to an hour after the page was shown."""
+    return max(UNUSED_REQUESTS_KEEP_MINUTES - settings.consent_minutes, 0) / (24 * 60)
 
 
 RULES = (
@@ -196,6 +206,7 @@ RULES = (
     Rule(_tokens_keep_days, prune("codes", "digest", "expires_ms")),
     Rule(_tokens_keep_days, prune("seller_sessions", "digest", "expires_ms")),
     Rule(_tokens_keep_days, prune("consent_requests", "digest", "expires_ms")),
+    Rule(_unused_requests_keep_days, prune("consent_requests", "digest", "expires_ms", UNUSED)),
     Rule(_tokens_keep_days, prune("device_tokens", "digest", "revoked_ms")),
     Rule(_tokens_keep_days, prune("terminal_sessions", "terminal_id, boot_id", "created_ms", SUPERSEDED)),
 )
@@ -266,7 +277,7 @@ class Sweep:
         left = self._step_rows_max
         for rule in RULES:
             if left:
-                before_ms = now_ms - rule.keep_days(self._context.settings) * DAY_MS
+                before_ms = now_ms - round(rule.keep_days(self._context.settings) * DAY_MS)
                 left -= await rule.prune(tx, seller_id, before_ms, left)
         return self._step_rows_max - left
 

@@ -17,6 +17,7 @@ from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
 from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
 from paydesk.core.keys import Keys
 from paydesk.oauth.clients import applications
+from paydesk.oauth.consent.requests import OPEN_MAX
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
 from service import Service, running
@@ -170,6 +171,22 @@ async def test_two_tabs_are_decided_separately(service: Service) -> None:
     one, other = await seller.consent(state="one"), await seller.consent(state="other")
     assert (await seller.submit(other, decision="refuse")).query["state"] == "other"
     assert (await seller.submit(one, decision="agree")).query["state"] == "one"
+
+
+@pytest.mark.on_postgres
+async def test_a_session_has_a_limited_number_of_open_requests(database: Database) -> None:
+    """The oldest one is then answered as expired; those of other sessions stay."""
+    clock, forms = frozen_clock(), []
+    async with running(database, clock=clock, settings=Settings(public_url=ISSUER), workers=False) as service:
+        seller, elsewhere = await browser(service), await browser(service)
+        theirs = await elsewhere.consent()
+        for number in range(OPEN_MAX + 1):
+            clock.advance(1)
+            forms.append(await seller.consent(state=str(number)))
+        assert await service.scene.value("SELECT COUNT(*) FROM consent_requests") == OPEN_MAX + 1
+        assert (await seller.submit(forms[0], decision="agree")).code == "request_decided"
+        for answered, form in ((seller, forms[1]), (seller, forms[-1]), (elsewhere, theirs)):
+            assert (await answered.submit(form, decision="agree")).query["code"]
 
 
 async def test_a_form_of_another_browser_is_refused(service: Service) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -65,8 +66,13 @@ async def _sessions(tx: Transaction) -> None:
 
 async def _consent_requests(tx: Transaction) -> None:
     for name, expires_ms in (("kept", ago(29.9)), ("gone", ago(30.1))):
-        said = {"session_digest": b"", "application_id": 7, "redirect_uri": name, "scope": "read", "created_ms": 0}
-        await insert(tx, "consent_requests", seller_id=SELLER, digest=name.encode(), expires_ms=expires_ms, **said)
+        await _consent_request(tx, name, expires_ms, decided_ms=expires_ms - 1)
+
+
+async def _consent_request(tx: Transaction, name: str, expires_ms: int, decided_ms: int | None) -> None:
+    said = {"session_digest": b"", "application_id": 7, "redirect_uri": name, "scope": "read", "created_ms": 0}
+    times = {"expires_ms": expires_ms, "decided_ms": decided_ms}
+    await insert(tx, "consent_requests", seller_id=SELLER, digest=name.encode(), **said, **times)
 
 
 async def _print_actions(tx: Transaction) -> None:
@@ -112,6 +118,19 @@ async def test_only_old_rows_are_deleted(database: Database) -> None:
         assert left == [name for name in before[kind] if name.startswith("kept")], kind
         assert 0 < len(left) < len(before[kind]), kind
     assert await sweep(database) == 0
+
+
+async def test_unused_consent_requests_are_deleted_after_an_hour(database: Database) -> None:
+    """They are valid for 30 min; one whose page was answered too late is unused too."""
+    minute, rows = 1 / (24 * 60), {"kept": 29, "gone": 31, "gone, answered late": 31, "kept, decided": 31}
+    await database.write(add_seller)
+    for name, minutes in rows.items():
+        expires_ms = ago(minutes * minute)
+        decided_ms = {"gone, answered late": expires_ms, "kept, decided": expires_ms - 1}.get(name)
+        await database.write(partial(_consent_request, name=name, expires_ms=expires_ms, decided_ms=decided_ms))
+    assert await sweep(database, settings=Settings(consent_minutes=30)) == 2
+    assert await names_of(database, "consent_requests", "redirect_uri") == ["kept", "kept, decided"]
+    assert await sweep(database, settings=Settings(consent_minutes=60)) == 1
 
 
 async def _book(tx: Transaction) -> None:

@@ -19,6 +19,10 @@ from paydesk.oauth.consent.sessions import Session
 from paydesk.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
 from paydesk.storage.database import Transaction
 
+OPEN_MAX = 20
+"""Consent pages that are open at a time in one session of a browser."""
+TRIMMED_MAX = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -33,6 +37,12 @@ class Decision:
 INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
         challenge, state, created_ms, expires_ms)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
+
+# Deletes the open requests of a session but for the newest.
+TRIM = f"""DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (
+    SELECT digest FROM consent_requests
+     WHERE seller_id = $1 AND session_digest = $2 AND expires_ms > $3 AND decided_ms IS NULL
+     ORDER BY created_ms DESC, digest LIMIT {TRIMMED_MAX} OFFSET {OPEN_MAX - 1})"""
 
 # open -> decided: of several answers to one page only the first succeeds, and only in the session of the page.
 DECIDE = """UPDATE consent_requests SET decided_ms = $4
@@ -51,10 +61,14 @@ EXPIRE = """UPDATE consent_requests SET decided_ms = $4
 async def create(
     tx: Transaction, *, session: Session, request: AuthorizationRequest, scope: str, now_ms: int, expires_ms: int
 ) -> str:
-    """Store the request of a consent page; return the token, 256 random bits, for the page's form."""
+    """Store the request of a consent page; return the token, 256 random bits, for the page's form.
+
+    The oldest open requests of the session beyond `OPEN_MAX` are deleted: their pages are answered as expired ones.
+    """
     request_token = new_hex(256)
     key = (session.seller_id, digest(request_token), session.digest)
     asked = (int(request.client_id), request.redirect_uri, scope, request.code_challenge or None, request.state or None)
+    await tx.run(TRIM, session.seller_id, session.digest, now_ms)
     await tx.run(INSERT, *key, *asked, now_ms, expires_ms)
     return request_token
 
