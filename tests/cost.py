@@ -1,11 +1,13 @@
 """What work costs the processor, in milliseconds of one machine: wherever it runs, and whatever else runs there.
 
-`timed` compares the work with a loop that is timed beside it, in the best of five tries. `counted`, the slow form,
-counts instructions with cachegrind as `bench.instructions` does: they hardly depend on anything but the work.
+`timed` compares the work with a loop that is timed beside it, in the best of five tries, and `turns_within` compares
+each turn of the event loop. `counted`, the slow form, counts instructions with cachegrind as `bench.instructions` does:
+they hardly depend on anything but the work.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import pickle
@@ -15,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 
@@ -56,6 +58,25 @@ def timed(milliseconds_max: float, work: Work, text: str) -> None:
     while min(tries, default=milliseconds_max) >= milliseconds_max:
         assert len(tries) < TRIES_MAX, (work, text[:20], tries)
         tries.append(milliseconds(_seconds(work, text), milliseconds_max))
+
+
+async def turns_within(milliseconds_max: float, work: Callable[[], Awaitable[object]]) -> None:
+    """Assert that no turn of the event loop takes more processor time than so many milliseconds while this works."""
+    tries: list[float] = []
+    while min(tries, default=milliseconds_max) >= milliseconds_max:
+        assert len(tries) < TRIES_MAX, tries
+        tries.append(milliseconds(await _longest_turn(work()), milliseconds_max))
+
+
+async def _longest_turn(work: Awaitable[object]) -> float:
+    """Return the processor time of the longest turn until this has ended."""
+    working, longest = asyncio.ensure_future(work), 0.0
+    while not working.done():
+        began = time.thread_time()
+        await asyncio.sleep(0)
+        longest = max(longest, time.thread_time() - began)
+    await working
+    return longest
 
 
 def counted(milliseconds_max: float, work: Work, text: str) -> None:

@@ -92,3 +92,5 @@ class Shared:
     """Further values of `Host` that are accepted only on the TLS listener of `paydesk dev`."""
     figures: Recent = field(default_factory=Recent)
     """The figures of days, kept for up to 20 s."""
+    exporting: set[str] = field(default_factory=set)
+    """The operators whose export is under way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import re
@@ -13,14 +14,19 @@ import aiohttp
 import pytest
 
 from accounts import other_seller
+from cost import turns_within
 from operator_calls import Operator, audited, operator
-from paydesk.operators.exports import COLUMNS, harmless, written
+from paydesk.operators.exports import COLUMNS, SLICE_ROWS, harmless, written
+from paydesk.orders.order import Order
 from paydesk.storage.database import Database
 from plain_rows import run
 from refund_scene import paid, refund
 from resolving_scene import typed
 from service import Service, running
 from tables import each
+from waiting import until
+
+MANY, MILLISECONDS_MAX = 5_000, 50.0
 
 
 async def exported(desk: Operator, query: str = "", path: str = "") -> tuple[list[dict[str, str]], str | None]:
@@ -102,6 +108,50 @@ async def test_more_orders_follow_a_link(database: Database) -> None:
         assert sorted(row["id"] for row in found) == sorted(made)
 
 
+@pytest.mark.on_postgres
+async def test_other_requests_are_served_during_an_export(database: Database) -> None:
+    """No turn of the event loop takes as long as writing thousands of orders; no order is lost between slices."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service, "viewer")
+        await copied(database, await paid(service), MANY)
+
+        async def export() -> None:
+            rows, more = await exported(desk)
+            assert (len({row["id"] for row in rows}), more) == (MANY + 1, None)
+
+        await turns_within(MILLISECONDS_MAX, export)
+        rows, more = await exported(desk, f"limit={SLICE_ROWS + 1}")
+        assert (len(rows), more is not None) == (SLICE_ROWS + 1, True)
+
+
+async def test_an_operator_has_one_export_at_a_time(service: Service) -> None:
+    """A second one at once is refused, on the console's page too; another operator's is not, nor a later one."""
+    await copied(service.database, await paid(service), 3 * SLICE_ROWS)
+    desk, other = await operator(service, "viewer"), await operator(service, "viewer")
+    first = asyncio.create_task(exported(desk))
+    await until(lambda: desk.operator_id in service.shared.exporting)
+    refused = await desk.ask("GET", "exports/orders")
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "1")
+    assert "Another export of yours is under way" in refused.body["message"]
+    assert len((await exported(other))[0]) == len((await first)[0])
+    await exported(desk)
+    assert await desk.refused("GET", "exports/orders?since=x") == (400, "property_value")
+    await exported(desk)
+
+
+async def copied(database: Database, order_id: str, count: int) -> None:
+    """Insert so many copies of an order."""
+    others = ", ".join(name for name in Order.__struct_fields__ if name not in ("seller_id", "order_id"))
+    await run(
+        database,
+        f"""INSERT INTO orders (seller_id, order_id, {others})
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+        SELECT seller_id, substr(order_id, 1, 23) || substr(CAST(100000 + i AS text), 1, 6), {others}
+          FROM n CROSS JOIN orders WHERE order_id = $1""",
+        order_id,
+    )
+
+
 @each("query", ["limit=10001", "limit=0", "status=open", "after=x", "since=x"])
 async def test_invalid_parameters_return_400(service: Service, query: str) -> None:
     """As for the list."""
@@ -110,8 +160,8 @@ async def test_invalid_parameters_return_400(service: Service, query: str) -> No
 
 def test_cells_follow_rfc_4180() -> None:
     """Quotes are doubled, cells with separators are quoted, lines end with CRLF."""
-    text = written([{"id": 'a "b"', "description": "c, d\ne"}])
-    assert text == f'{",".join(COLUMNS)}\r\n"a ""b""",,,,,,,,,,,,"c, d\ne"{"," * 12}\r\n'
+    text = written([{"id": 'a "b"', "description": "c, d\ne"}], has_header=True)
+    assert text.decode() == f'{",".join(COLUMNS)}\r\n"a ""b""",,,,,,,,,,,,"c, d\ne"{"," * 12}\r\n'
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 import counted
+import plain_rows
+from cost import turns_within
 from page_scene import Browser, Page
 from paydesk.core.secrets import Secret
 from paydesk.http.endpoint import Endpoint
@@ -430,3 +432,25 @@ async def test_button_works_on_this_machine_only(database: Database, address: st
     }
     await Endpoint(button, make_shared(database))(scope, receive, send)
     assert sent[0]["status"] == status
+
+
+async def test_other_requests_are_served_while_a_full_inbox_is_read(database: Database) -> None:
+    """As JSON, a thousand notifications whose bodies take long to parse."""
+    body = b'{"a":[' + b",".join([b"[[],{}]"] * 1_000) + b"]}"
+    async with running(database, workers=False, development=True) as service:
+        address = f"{service.base_url}/demo/inbox"
+        async with service.session.post(address, data=body, headers={"Content-Type": "application/json"}) as answer:
+            assert answer.status == 200
+        columns = "received_ms, signature_valid, headers, body, action, order_id, checks"
+        await plain_rows.run(
+            database,
+            f"""INSERT INTO demo_inbox (entry_number, {columns})
+            WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {store.ENTRIES_MAX})
+            SELECT i, {columns} FROM n CROSS JOIN demo_inbox""",
+        )
+
+        async def read() -> None:
+            async with service.session.get(address) as answer:
+                assert (await answer.read()).count(b"received_date") == store.ENTRIES_MAX
+
+        await turns_within(50.0, read)

@@ -76,7 +76,7 @@ async def export(request: ConsoleRequest) -> Answer:
     """Return the newest orders as CSV."""
     reply = await request.api.text("exports/orders", **_sent(filters(request.query)))
     headers = (("content-disposition", reply.headers["content-disposition"]), ("cache-control", "no-store"))
-    return Answer(200, reply.body.decode(), headers, CSV)
+    return Answer(200, reply.body, headers, CSV)
 
 
 def filters(query: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -13,12 +14,13 @@ import msgspec
 from paydesk import audit
 from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.redaction import redacted
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.newest import found_rows
+from paydesk.operators.order_lists import Filters
 from paydesk.operators.orders import FILTER_QUERY, filters_of
 from paydesk.operators.rows import BASE
 from paydesk.orders.order import Order
@@ -26,6 +28,8 @@ from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
+SLICE_ROWS = 250
+"""What is read and written at once, which takes a few milliseconds."""
 PAYER_EMAIL = "payer_email"
 CSV = "text/csv; charset=utf-8"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -47,27 +51,57 @@ _, _AFTER = lists.paging(("", 0))
 async def export_orders(call: Call) -> Answer:
     """Return orders as CSV. If there are more, the header `Link` has the address of the rest.
 
-    The audit trail has each export, because it has personal data of many buyers.
+    They are read and written in slices, between which other requests are served. The audit trail has each export,
+    because it has personal data of many buyers. Raises `TOO_MANY_REQUESTS` while another one of the operator runs.
     """
-    labels = call.shared.labels
-    filters = filters_of(call.query)
-    limit = LIMIT.number(call.query) or ROWS_MAX
-    statement, values = filters.statement(labels, lists.after(call.query, filters.first))
-
-    async def read(tx: Transaction) -> tuple[list[Row], str | None]:
-        call.begin(tx)
-        return await found_rows(call, statement, filters.first, limit, *values)
-
-    rows, cursor = await call.database.read(read, heavy=True)
-    after = {"filters": _audited(call.query), "rows": len(rows)}
-    await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=after))
+    filters, limit = filters_of(call.query), LIMIT.number(call.query) or ROWS_MAX
+    with _alone(call):
+        parts, count, query, cursor = [written((), has_header=True)], 0, call.query, None
+        while count < limit:
+            rows, cursor = await _slice(call, filters, query, min(limit - count, SLICE_ROWS))
+            parts.append(written(cells(row, call.shared.labels) for row in rows))
+            count += len(rows)
+            if cursor is None:
+                break
+            query = {**query, "after": cursor}
+        after = {"filters": _audited(call.query), "rows": count}
+        await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=after))
     since = rfc3339(call.now_ms)[:10]
     headers = [("content-disposition", f'attachment; filename="orders-{since}.csv"')]
     if cursor is not None:
         sent = [(name, value) for name, value in parse_qsl(call.query_string) if name != "after"]
         rest = urlencode([*sent, ("after", cursor)])
         headers.append(("link", f'<{BASE}/exports/orders?{rest}>; rel="next"'))
-    return Answer(200, written(cells(row, labels) for row in rows), tuple(headers), CSV)
+    return Answer(200, b"".join(parts), tuple(headers), CSV)
+
+
+@contextmanager
+def _alone(call: Call) -> Iterator[None]:
+    """Let this be the operator's only export in this process. Raises `TOO_MANY_REQUESTS`."""
+    exporting, operator_id = call.shared.exporting, call.caller.operator_id
+    if operator_id in exporting:
+        raise TOO_MANY_REQUESTS.with_reason(
+            "exports at once",
+            message="Another export of yours is under way. Export again once it has ended.",
+            headers=(("retry-after", "1"),),
+        )
+    exporting.add(operator_id)
+    try:
+        yield
+    finally:
+        exporting.discard(operator_id)
+
+
+async def _slice(
+    call: Call, filters: Filters, query: Mapping[str, str], limit: int
+) -> tuple[Sequence[Row], str | None]:
+    """Return rows of the list and the cursor of the next ones."""
+    statement, values = filters.statement(call.shared.labels, lists.after(query, filters.first))
+
+    async def read(tx: Transaction) -> tuple[Sequence[Row], str | None]:
+        return await found_rows(tx, query, statement, filters.first, limit, *values)
+
+    return await call.database.read(read, heavy=True)
 
 
 def _audited(query: Mapping[str, str]) -> dict[str, str]:
@@ -76,14 +110,15 @@ def _audited(query: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if name == PAYER_EMAIL else redacted(value) for name, value in query.items() if name in names}
 
 
-def written(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rows as CSV with a header."""
+def written(rows: Iterable[Mapping[str, Any]], *, has_header: bool = False) -> bytes:
+    """Return the rows as CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
-    writer.writeheader()
+    if has_header:
+        writer.writeheader()
     for row in rows:
         writer.writerow({name: harmless(value) for name, value in row.items()})
-    return text.getvalue()
+    return text.getvalue().encode()
 
 
 def harmless(value: Any) -> Any:
@@ -140,8 +175,9 @@ OPERATIONS = (
         description=(
             f"Newest first, with the filters of the list; at most {ROWS_MAX:,} orders. If there are more, the header"
             ' `Link` has the address of the next ones, with `rel="next"`. RFC 4180, UTF-8, with a header row; a text'
-            " that a spreadsheet would take for a formula begins with an apostrophe. The audit trail records who"
-            " exported how many orders with which filters."
+            " that a spreadsheet would take for a formula begins with an apostrophe. An operator's exports run one at a"
+            " time: a second one at once gets 429. The audit trail records who exported how many orders with which"
+            " filters."
         ),
         surface="operator",
         handler=export_orders,

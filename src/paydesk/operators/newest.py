@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -80,18 +80,19 @@ def pages(item: type[Item], statements: Newest, document: Callable[[Row], Item],
 
 async def page(call: Call, statements: Newest, first: Key, document: Callable[[Row], Any], *filters: Any) -> Answer:
     """Return one page of one seller's rows or of all. Raises `PROPERTY_VALUE` for an invalid parameter."""
-    rows, cursor = await found_rows(call, statements, first, LIMIT.number(call.query) or LIMIT_DEFAULT, *filters)
+    limit = LIMIT.number(call.query) or LIMIT_DEFAULT
+    rows, cursor = await found_rows(call.tx, call.query, statements, first, limit, *filters)
     return Answer(200, Page([document(row) for row in rows], cursor))
 
 
 async def found_rows(
-    call: Call, statements: Newest, first: Key, limit: int, *filters: Any
+    tx: Transaction, query: Mapping[str, str], statements: Newest, first: Key, limit: int, *filters: Any
 ) -> tuple[list[Row], str | None]:
     """Return the columns of a page's rows, and the cursor of the next page. Raises `PROPERTY_VALUE`."""
     # An id that rows are sorted by is also what distinguishes the rows of a seller.
-    after = lists.after(call.query, first)
-    reader = _Reader(call.tx, statements, (*after, after[0])[:3], filters)
-    seller_id, last = lists.sellers(call.query)
+    after = lists.after(query, first)
+    reader = _Reader(tx, statements, (*after, after[0])[:3], filters)
+    seller_id, last = lists.sellers(query)
     if seller_id == last:
         found = [(seller_id, row) for row in await reader.rows(seller_id, limit + 1)]
     else:

@@ -5,6 +5,7 @@ The demo endpoints need no credentials, so the HTTP layer accepts only calls fro
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from functools import partial
 
@@ -21,8 +22,11 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, store
 from paydesk.sandbox.next_due import Due
-from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue
+from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
 from paydesk.storage.database import Transaction
+
+SLICE_ENTRIES = 50
+"""Notifications that are parsed at once; other requests are served in between."""
 
 
 async def receive(call: Call) -> Handled:
@@ -51,10 +55,19 @@ async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> No
 async def show_inbox(call: Call) -> Handled:
     """Return the received notifications, or the newest of them, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
-        return await inbox_page.show(call)
-    newest = await store.entries(call.tx, inbox_page.LIMIT.number(call.query) or store.ENTRIES_MAX)
-    entries = [inbox.received(entry) for entry in newest]
+        return await call.database.read(partial(_show_page, call=call))
+    limit = inbox_page.LIMIT.number(call.query) or store.ENTRIES_MAX
+    newest = await call.database.read(lambda tx: store.entries(tx, limit), heavy=True)
+    entries: list[Received] = []
+    for begin in range(0, len(newest), SLICE_ENTRIES):
+        entries += map(inbox.received, newest[begin : begin + SLICE_ENTRIES])
+        await asyncio.sleep(0)
     return Answer(200, Inbox(entries), (("vary", "accept"),))
+
+
+async def _show_page(tx: Transaction, call: Call) -> Answer:
+    call.begin(tx)
+    return await inbox_page.show(call)
 
 
 async def empty_inbox(call: Call) -> Handled:

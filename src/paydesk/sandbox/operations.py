@@ -71,7 +71,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="All as JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
         handler=handlers.show_inbox,
         answer=Inbox,
-        transaction="read",
+        transaction="none",
         query=inbox_page.QUERY,
         errors=(PROPERTY_VALUE,),
     ),
