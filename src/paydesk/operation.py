@@ -249,6 +249,8 @@ class Operation:
     """Whether the answer needs neither the database nor the clock."""
     description: str = ""
     media_type: str = "application/json"
+    further_media_types: tuple[str, ...] = ()
+    """Other media types of a success; a parameter chooses one."""
 
 
 @dataclass(frozen=True, slots=True)

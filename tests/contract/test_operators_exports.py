@@ -1,10 +1,12 @@
-"""GET /operator/v1/exports/orders: orders as CSV."""
+"""GET /operator/v1/exports/orders: orders as CSV and as JSON lines."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
 import io
+import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ import pytest
 from accounts import other_seller
 from cost import turns_within
 from operator_calls import Operator, audited, operator
-from paydesk.operators.exports import COLUMNS, SLICE_ROWS, harmless, written
+from paydesk.operators.export_formats import COLUMNS, csv_lines, harmless
+from paydesk.operators.exports import SLICE_ROWS
 from paydesk.orders.order import Order
 from paydesk.storage.database import Database
 from plain_rows import run
@@ -27,6 +30,7 @@ from tables import each
 from waiting import until
 
 MANY, MILLISECONDS_MAX = 5_000, 50.0
+WIDE_EQUALS = "\uff1d"
 
 
 async def exported(desk: Operator, query: str = "", path: str = "") -> tuple[list[dict[str, str]], str | None]:
@@ -160,17 +164,64 @@ async def test_invalid_parameters_return_400(service: Service, query: str) -> No
 
 def test_cells_follow_rfc_4180() -> None:
     """Quotes are doubled, cells with separators are quoted, lines end with CRLF."""
-    text = written([{"id": 'a "b"', "description": "c, d\ne"}], has_header=True)
-    assert text.decode() == f'{",".join(COLUMNS)}\r\n"a ""b""",,,,,,,,,,,,"c, d\ne"{"," * 12}\r\n'
+    text = csv_lines([{"id": 'a "b"', "description": "c, d\ne", "live_mode": True}])
+    assert text.decode() == '"a ""b""",,,,true,,,,,,,,"c, d\ne",,,,,,,,,,,,\r\n'
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [("=1", "'=1"), ("+1", "'+1"), ("-1", "'-1"), ("@A1", "'@A1"), ("\t=1", "'\t=1"), ("a=1", "a=1"), ("", ""), (7, 7)],
+@each(
+    "value, shown",
+    [
+        *((f"{sign}1", f"'{sign}1") for sign in f"=+-@{WIDE_EQUALS}\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"),
+        *((f"{blank}=1", f"'{blank}=1") for blank in (" ", "  ", "\xa0", "\u3000", "\x0b", '"', "\u200b")),
+        *((f"{line}=1", f"{line}'=1") for line in ("\t", "\r", "\n")),
+        ("a;=1", "a;'=1"),
+        (f"a; {WIDE_EQUALS}1;b;-2", f"a;' {WIDE_EQUALS}1;b;'-2"),
+        ('a;"=1', "a;'\"=1"),
+        ("=1;=2", "'=1;'=2"),
+        ("a\n+1", "a\n'+1"),
+        ("a;\t@", "a;'\t'@"),
+        *((same, same) for same in ("", "a=1", "a - b", "a;b", "a, =1", "1;2", 7, None)),
+    ],
 )
 def test_a_cell_is_no_formula(value: Any, shown: Any) -> None:
-    """A text that begins as a formula does begins with an apostrophe."""
+    """An apostrophe stands before each formula that a spreadsheet sees, with each list separator."""
     assert harmless(value) == shown
+
+
+@each("separator", [",", ";", "\t"])
+def test_no_cell_is_a_formula_in_any_country(separator: str) -> None:
+    """Read with another list separator, cells end within texts: none of them begins a formula."""
+    texts = [
+        "".join(parts)
+        for parts in itertools.product(("", "a"), (*';,"\t\n', " "), ("", " ", '"'), ("=1", f"{WIDE_EQUALS}1", "-1"))
+    ]
+    read = csv_lines([{"id": "O1", "description": text, "payer_email": text} for text in texts]).decode()
+    cells = [cell for row in csv.reader(io.StringIO(read, newline=""), delimiter=separator) for cell in row]
+    assert not [cell for cell in cells if cell.strip(' "\t\r\n').startswith(("=", WIDE_EQUALS, "-"))]
+
+
+@pytest.mark.on_postgres
+async def test_json_lines_have_the_values_unchanged(database: Database, tmp_path: Path) -> None:
+    """By `format`, in parts as the CSV, and by the command; values that an order has not are absent."""
+    async with running(database, workers=False) as service:
+        desk = await operator(service)
+        order_id = await paid(service)
+        other = (await service.create(await service.terminal(), external_reference="A-1", description="=1; =2")).body[
+            "id"
+        ]
+        reply = await desk.ask("GET", "exports/orders?format=jsonl&limit=1")
+        assert reply.headers["content-type"] == "application/jsonl"
+        assert reply.headers["content-disposition"].endswith('.jsonl"')
+        assert "format=jsonl" in reply.headers["link"]
+        text = await typed(desk, tmp_path, "orders", "export", "--format", "jsonl")
+        assert text.encode().startswith(reply.raw)
+        created, processed = map(json.loads, text.splitlines())
+        assert (created["id"], created["description"], created["live_mode"]) == (other, "=1; =2", False)
+        assert not created.keys() & {"paid_amount", "paid_date", "installments", "payer_email"}
+        assert (processed["id"], processed["paid_amount"], processed["installments"]) == (order_id, "24.90", 1)
+        assert processed.keys() < {*COLUMNS}
+        assert await desk.refused("GET", "exports/orders?format=xml") == (400, "property_value")
+        assert "jsonl" in await typed(desk, tmp_path, "orders", "export", "--format", "xml")
 
 
 @pytest.mark.on_postgres
@@ -183,7 +234,7 @@ async def test_commands(database: Database, tmp_path: Path) -> None:
         assert [row["id"] for row in csv.DictReader(io.StringIO(text))] == [order_id]
         assert (await typed(desk, tmp_path, "orders", "list", "--test", "--json")).count(order_id) == 1
         assert await typed(desk, tmp_path, "orders", "list", "--live") == ""
-        assert "CSV" in await typed(desk, tmp_path, "orders", "export", "--json")
+        assert "--format jsonl" in await typed(desk, tmp_path, "orders", "export", "--json")
         assert order_id in await typed(desk, tmp_path, "search", order_id.lower())
         assert "Nothing was found for x1." in await typed(desk, tmp_path, "search", "x1")
         figures = await typed(desk, tmp_path, "figures", "--test")

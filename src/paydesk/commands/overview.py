@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import typer
@@ -13,7 +13,7 @@ from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.list_filters import LIVE, ORDER_FILTERS
 from paydesk.commands.lists import with_options
-from paydesk.commands.options import note, show, show_list
+from paydesk.commands.options import harmless_json, note, show, show_list
 
 SEARCH_EXAMPLES = (
     "paydesk search ext_ref_1234",
@@ -25,11 +25,17 @@ ATTENTION_EXAMPLES = ("paydesk attention", "paydesk attention --json")
 EXPORT_EXAMPLES = (
     "paydesk orders export > orders.csv",
     "paydesk orders export --since 2026-01-01 --until 2026-01-31 --status processed > january.csv",
+    "paydesk orders export --format jsonl > orders.jsonl",
 )
+EXPORT_FORMAT = Annotated[
+    Literal["csv", "jsonl"],
+    typer.Option("--format", help="csv, for spreadsheets, or jsonl: a JSON object per line, with unchanged values."),
+]
 HIT_COLUMNS = ("type", "id", "title", "status", "detail", "date")
 HOUR_COLUMNS = ("date", "orders", "processed", "failed")
 ATTENTION_COLUMNS = ("kind", "subject", "message", "do")
-_CSV, _EXPORT = "text/csv", "/operator/v1/exports/orders"
+_EXPORT = "/operator/v1/exports/orders"
+_MEDIA_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 
 
 def search(
@@ -78,21 +84,24 @@ def attention(service: Service, *, as_json: bool) -> None:
 def add_export(app: typer.Typer) -> None:
     """Add `orders export` to the group of orders."""
 
-    def export(service: Service, *, as_json: bool, **query: Any) -> None:
-        """Write orders as CSV to standard output, newest first."""
+    def export(service: Service, *, format_: str, as_json: bool, **query: Any) -> None:
+        """Write orders as CSV or JSON lines to standard output, newest first."""
         if as_json:
-            raise WrongUsage("The export is CSV. For JSON: paydesk orders list --json")
-        chosen = given(query)
-        address: str | None = f"{_EXPORT}?{urlencode(chosen)}" if chosen else _EXPORT
+            raise WrongUsage("The export is CSV, or JSON lines: --format jsonl")
+        address: str | None = f"{_EXPORT}?{urlencode(given({'format': format_, **query}))}"
         is_first = True
         while address is not None:
-            content, address = service.download(address, _CSV)
-            # Each part begins with the header.
+            content, address = service.download(address, _MEDIA_TYPES[format_])
             text = content.decode()
-            sys.stdout.write(text if is_first else text.partition("\r\n")[2])
+            if format_ == "jsonl":
+                text = harmless_json(text)
+            elif not is_first:
+                # Each part begins with the header.
+                text = text.partition("\r\n")[2]
+            sys.stdout.write(text)
             is_first = False
 
     options: dict[str, tuple[Any, Any]] = {"service": (Service, None)}
     options |= {name: (kind, None) for name, kind in ORDER_FILTERS.items()}
-    options["as_json"] = (bool, False)
+    options |= {"format_": (EXPORT_FORMAT, "csv"), "as_json": (bool, False)}
     command(app, "export", *EXPORT_EXAMPLES)(with_options(export, options))

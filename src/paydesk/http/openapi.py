@@ -242,7 +242,7 @@ def _success(row: Operation, status: int, shared: _Shared) -> Json:
         media: Json = {"schema": {"type": "string"} if is_text else answer_schema(row)}
         if row.example is not None:
             media["example"] = msgspec.to_builtins(row.example)
-        success["content"] = {row.media_type: media}
+        success["content"] = dict.fromkeys((row.media_type, *row.further_media_types), media)
     if links := dict(_links(row, shared.rows)) if status == 201 else {}:
         success["links"] = links
     return success

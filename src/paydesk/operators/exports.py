@@ -1,44 +1,33 @@
-"""Orders as CSV (RFC 4180), for spreadsheets: the same filters as the list, newest first."""
+"""Orders as CSV or JSON lines: the same filters as the list, newest first."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
-
-import msgspec
 
 from paydesk import audit
 from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.redaction import redacted
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
+from paydesk.operators.export_formats import FORMATS, values
 from paydesk.operators.newest import found_rows
 from paydesk.operators.order_lists import Filters
 from paydesk.operators.orders import FILTER_QUERY, filters_of
 from paydesk.operators.rows import BASE
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
 SLICE_ROWS = 250
 """What is read and written at once, which takes a few milliseconds."""
 PAYER_EMAIL = "payer_email"
-CSV = "text/csv; charset=utf-8"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins with one of these is a formula for spreadsheets, which may send data elsewhere."""
-COLUMNS = (
-    *("id", "created_date", "status", "status_detail", "live_mode", "currency", "amount", "paid_amount", "tip_amount"),
-    *("refunded_amount", "paid_date", "external_reference", "description", "terminal_id", "seller_id", "client_id"),
-    *("payment_method_id", "payment_method_type", "installments", "first_digits", "last_digits", "reference_id"),
-    *("authorization_code", "payer_email", "last_updated_date"),
+FORMAT = Query(
+    "format",
+    {"enum": list(FORMATS), "default": "csv"},
+    "`csv` for spreadsheets, `jsonl` for programs: unchanged values.",
 )
 LIMIT = Query(
     "limit",
@@ -49,17 +38,18 @@ _, _AFTER = lists.paging(("", 0))
 
 
 async def export_orders(call: Call) -> Answer:
-    """Return orders as CSV. If there are more, the header `Link` has the address of the rest.
+    """Return orders as CSV or JSON lines. If there are more, the header `Link` has the address of the rest.
 
     They are read and written in slices, between which other requests are served. The audit trail has each export,
     because it has personal data of many buyers. Raises `TOO_MANY_REQUESTS` while another one of the operator runs.
     """
     filters, limit = filters_of(call.query), LIMIT.number(call.query) or ROWS_MAX
+    chosen = FORMATS[lists.choice(call.query, FORMAT) or "csv"]
     with _alone(call):
-        parts, count, query, cursor = [written((), has_header=True)], 0, call.query, None
+        parts, count, query, cursor = [chosen.header], 0, call.query, None
         while count < limit:
             rows, cursor = await _slice(call, filters, query, min(limit - count, SLICE_ROWS))
-            parts.append(written(cells(row, call.shared.labels) for row in rows))
+            parts.append(chosen.written([values(row, call.shared.labels) for row in rows]))
             count += len(rows)
             if cursor is None:
                 break
@@ -67,12 +57,12 @@ async def export_orders(call: Call) -> Answer:
         after = {"filters": _audited(call.query), "rows": count}
         await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=after))
     since = rfc3339(call.now_ms)[:10]
-    headers = [("content-disposition", f'attachment; filename="orders-{since}.csv"')]
+    headers = [("content-disposition", f'attachment; filename="orders-{since}.{chosen.suffix}"')]
     if cursor is not None:
         sent = [(name, value) for name, value in parse_qsl(call.query_string) if name != "after"]
         rest = urlencode([*sent, ("after", cursor)])
         headers.append(("link", f'<{BASE}/exports/orders?{rest}>; rel="next"'))
-    return Answer(200, b"".join(parts), tuple(headers), CSV)
+    return Answer(200, b"".join(parts), tuple(headers), chosen.media_type)
 
 
 @contextmanager
@@ -96,10 +86,10 @@ async def _slice(
     call: Call, filters: Filters, query: Mapping[str, str], limit: int
 ) -> tuple[Sequence[Row], str | None]:
     """Return rows of the list and the cursor of the next ones."""
-    statement, values = filters.statement(call.shared.labels, lists.after(query, filters.first))
+    statement, chosen = filters.statement(call.shared.labels, lists.after(query, filters.first))
 
     async def read(tx: Transaction) -> tuple[Sequence[Row], str | None]:
-        return await found_rows(tx, query, statement, filters.first, limit, *values)
+        return await found_rows(tx, query, statement, filters.first, limit, *chosen)
 
     return await call.database.read(read, heavy=True)
 
@@ -110,80 +100,26 @@ def _audited(query: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if name == PAYER_EMAIL else redacted(value) for name, value in query.items() if name in names}
 
 
-def written(rows: Iterable[Mapping[str, Any]], *, has_header: bool = False) -> bytes:
-    """Return the rows as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
-    if has_header:
-        writer.writeheader()
-    for row in rows:
-        writer.writerow({name: harmless(value) for name, value in row.items()})
-    return text.getvalue().encode()
-
-
-def harmless(value: Any) -> Any:
-    """Return the cell, with an apostrophe before a text that a spreadsheet would take for a formula."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
-
-
-def cells(row: Row, labels: Labels) -> dict[str, Any]:
-    """Return the cells of a row of the list."""
-    *columns, last_digits = row
-    order = Order(*columns)
-    decimals = CURRENCIES[order.currency].decimals
-    method = msgspec.json.decode(order.payment_method) if order.payment_method else {}
-    card = msgspec.json.decode(order.card) if order.card else {}
-    return {
-        "id": order.order_id,
-        "created_date": rfc3339(order.created_ms),
-        "status": labels.of(order),
-        "status_detail": order.payment_status_detail,
-        "live_mode": "true" if order.live else "false",
-        "currency": order.currency,
-        "amount": order.amount,
-        "paid_amount": _amount(order.paid_minor, decimals),
-        "tip_amount": _amount(order.tip_minor, decimals),
-        "refunded_amount": _amount(order.refunded_minor, decimals),
-        "paid_date": "" if order.paid_ms is None else rfc3339(order.paid_ms),
-        "external_reference": order.external_reference or "",
-        "description": order.description or "",
-        "terminal_id": order.terminal_id,
-        "seller_id": order.seller_id,
-        "client_id": order.application_id,
-        "payment_method_id": method.get("id", ""),
-        "payment_method_type": method.get("type", ""),
-        "installments": method.get("installments", ""),
-        "first_digits": card.get("first_digits", ""),
-        "last_digits": last_digits or card.get("last_digits", ""),
-        "reference_id": order.reference_id or "",
-        "authorization_code": order.authorization_code or "",
-        "payer_email": order.payer_email or "",
-        "last_updated_date": rfc3339(order.updated_ms),
-    }
-
-
-def _amount(minor: int | None, decimals: int) -> str:
-    return "" if minor is None else decimal_string(minor, decimals)
-
-
 OPERATIONS = (
     Operation(
         method="GET",
         path=f"{BASE}/exports/orders",
         name="operator_export_orders",
-        summary="Export orders as CSV",
+        summary="Export orders as CSV or JSON lines",
         description=(
             f"Newest first, with the filters of the list; at most {ROWS_MAX:,} orders. If there are more, the header"
-            ' `Link` has the address of the next ones, with `rel="next"`. RFC 4180, UTF-8, with a header row; a text'
-            " that a spreadsheet would take for a formula begins with an apostrophe. An operator's exports run one at a"
-            " time: a second one at once gets 429. The audit trail records who exported how many orders with which"
-            " filters."
+            ' `Link` has the address of the next ones, with `rel="next"`. CSV is RFC 4180, UTF-8, with a header row; it'
+            " has an apostrophe before what a spreadsheet would take for a formula, also after a semicolon in a text."
+            " JSON lines have an object per order with the same names, without those that have no value, and unchanged"
+            " texts. An operator's exports run one at a time: a second one at once gets 429. The audit trail records"
+            " who exported how many orders with which filters."
         ),
         surface="operator",
         handler=export_orders,
         transaction="none",
-        query=(*FILTER_QUERY, LIMIT, _AFTER),
-        media_type=CSV,
+        query=(*FILTER_QUERY, FORMAT, LIMIT, _AFTER),
+        media_type=FORMATS["csv"].media_type,
+        further_media_types=(FORMATS["jsonl"].media_type,),
         errors=(PROPERTY_VALUE,),
     ),
 )
