@@ -169,6 +169,7 @@ class Desk:
             updated_ms=now_ms,
             expires_ms=now_ms + seconds * 1000,
             payer_email=None,
+            taxes=None,
         )
 
     async def move(self, move: Move, order: Order) -> Order | None:

@@ -261,6 +261,8 @@ class Query:
     schema: Mapping[str, Any]
     description: str
     required: bool = False
+    canonical: Callable[[str], str] = str
+    """Makes the same text of a header's values that request the same under an idempotency key."""
 
     def number(self, query: Mapping[str, str]) -> int | None:
         """Return the number sent, or the schema's default (None without one). Raises `property_value`."""

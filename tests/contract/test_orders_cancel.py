@@ -8,6 +8,7 @@ import pytest
 
 from accounts import other_application, other_seller
 from service import Device, Service
+from tables import each
 
 ASKING = {"X-Allow-Cancelable-Status": "at_terminal"}
 
@@ -70,6 +71,32 @@ async def test_cancel_of_a_canceled_order_returns_409(service: Service) -> None:
     again = await service.cancel(order_id)
     assert (again.status, again.code) == (409, "order_already_canceled")
     assert await service.get(order_id) == canceled.body
+
+
+@each(
+    "value, status",
+    [
+        ("at_terminal", 202),
+        ("at_terminal,created", 202),
+        ("created, AT_TERMINAL", 202),
+        (" , At_Terminal\t,processed", 202),
+        ("created", 409),
+        ("", 409),
+        ("at terminal", 409),
+        ("at_terminal;created", 409),
+        ("not_at_terminal", 409),
+    ],
+)
+async def test_the_extra_header_is_a_list_of_statuses(service: Service, value: str, status: int) -> None:
+    """In any case and with blanks, as common clients send it. Under one key only `at_terminal` in it counts."""
+    _, order_id = await _at_terminal(service)
+    reply = await service.cancel(order_id, key="key", headers={"X-Allow-Cancelable-Status": value})
+    assert reply.status == status
+    if status == 202:
+        again = await service.cancel(order_id, key="key", headers=ASKING)
+        assert (again.status, again.raw, again.headers["x-idempotent-replayed"]) == (202, reply.raw, "true")
+        other = await service.cancel(order_id, key="key", headers={"X-Allow-Cancelable-Status": "created"})
+        assert other.code == "idempotency_key_already_used"
 
 
 async def test_the_extra_header_is_ignored_for_a_created_order(service: Service) -> None:

@@ -67,6 +67,11 @@ EXPIRATION = f"{DURATION} in hours, minutes and seconds, from PT30S to PT3H, suc
 REFERENCE = "must have 1 to 64 letters, digits, _ and -"
 AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 OBJECT = "must be an object"
+NO_INSTALLMENTS = (
+    *_all(VALUE, "must be greater than or equal to 1", "0", "00"),
+    ("49", VALUE, "must be less than or equal to 48"),
+    *_all(VALUE, "must be an integer, or a string of its digits", "", "6.0", "-1", "six", "\u0666", "100"),
+)
 ONLY_POINT = "must be 'point': orders here are for terminals"
 
 RULES = (
@@ -130,11 +135,11 @@ RULES = (
     Rule((*PAYMENT_METHOD, "type"), *choice("credit_card", "debit_card", "qr")),
     Rule(
         (*PAYMENT_METHOD, "installments"),
-        (1, 48),
+        (1, 48, "1", "48", "01"),
         (
             (0, VALUE, "must be greater than or equal to 1"),
             (49, VALUE, "must be less than or equal to 48"),
-            ("6", TYPE, "must be a valid integer"),
+            *NO_INSTALLMENTS,
         ),
     ),
     Rule(("config",), (), (("x", TYPE, OBJECT),), required=True),
@@ -145,23 +150,34 @@ RULES = (
     Rule(
         ("config", "point", "screen_time"),
         ("PT30S", "PT0S", "PT90M", "P1D", "P1Y2M3W4DT5H6M7.5S"),
-        _all(VALUE, DURATION, "30", "", "P", "PT", "P1DT", "1D", "P1H", "PT30S" + "0" * 40),
+        _all(VALUE, DURATION, "30", " ", "P", "PT", "P1DT", "1D", "P1H", "PT30S" + "0" * 40),
     ),
     Rule(("config", "payment_method"), ({},), (("qr", TYPE, OBJECT),)),
     Rule(("config", "payment_method", "default_type"), *choice("credit_card", "debit_card", "qr")),
     Rule(
         ("config", "payment_method", "default_installments"),
-        (1, 48),
+        (1, 48, "1", "48", "01"),
         (
             (0, VALUE, "must be greater than or equal to 1"),
             (49, VALUE, "must be less than or equal to 48"),
-            ("6", TYPE, "must be a valid integer"),
+            *NO_INSTALLMENTS,
             (6.0, TYPE, "must be a valid integer"),
             (True, TYPE, "must be a valid integer"),
         ),
         beside={"default_type": "credit_card"},
     ),
     Rule(("config", "payment_method", "installments_cost"), *choice("seller", "buyer")),
+    Rule(
+        ("taxes",),
+        ([{"payer_condition": "payment_taxable_iva"}], [{"payer_condition": "payment_exempt_iva"}]),
+        (
+            ([], "minimum_items", "must have at least 1 item"),
+            ([{"payer_condition": "payment_exempt_iva"}] * 2, "maximum_items", "must have at most 1 item"),
+            ({}, TYPE, "must be a valid array"),
+        ),
+    ),
+    Rule(("taxes", 0), (), (("iva", TYPE, OBJECT),)),
+    Rule(("taxes", 0, "payer_condition"), *choice("payment_taxable_iva", "payment_exempt_iva"), required=True),
     Rule(("integration_data",), ({},), (([], TYPE, OBJECT),)),
     Rule(("integration_data", "platform_id"), *text(64)),
     Rule(("integration_data", "integrator_id"), *text(64)),
@@ -211,6 +227,7 @@ OBJECTS: tuple[Path, ...] = (
     ("integration_data",),
     ("integration_data", "sponsor"),
     PAYMENT_METHOD,
+    ("taxes", 0),
     ("payer",),
 )
 MISSING = object()
@@ -221,6 +238,7 @@ def full(terminal_id: str = "NEWLAND_N950__NOWHERE") -> dict[str, Any]:
     body = order_body(terminal_id, integration_data={"sponsor": {}})
     body["config"]["payment_method"] = {}
     body["transactions"]["payments"][0]["payment_method"] = {}
+    body["taxes"] = [{"payer_condition": "payment_taxable_iva"}]
     body["payer"] = {}
     return body
 
@@ -314,6 +332,7 @@ async def test_a_valid_value_is_accepted(service: Service) -> None:
                 "expiration_time",
                 "config",
                 "integration_data",
+                "taxes",
             ) or (rule.path == ("payer", "email")):
                 shown: Any = reply.body
                 for step in rule.path:
@@ -333,10 +352,10 @@ def test_every_field_of_the_model_is_tested() -> None:
 def _fields(schema: dict[str, Any], named: dict[str, Any], path: str) -> Iterator[str]:
     for name, child in schema["properties"].items():
         yield f"{path}.{name}"
-        for choice in (child, child.get("items", {}), *child.get("anyOf", ())):
-            if "$ref" in choice:
-                inner = "[0]" if "items" in child else ""
-                yield from _fields(named[choice["$ref"].rpartition("/")[2]], named, f"{path}.{name}{inner}")
+        for choice in (child, *child.get("anyOf", ())):
+            inner, index = (choice["items"], "[0]") if "items" in choice else (choice, "")
+            if "$ref" in inner:
+                yield from _fields(named[inner["$ref"].rpartition("/")[2]], named, f"{path}.{name}{index}")
 
 
 async def test_faults_are_listed_in_document_order(service: Service) -> None:

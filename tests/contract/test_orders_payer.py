@@ -180,7 +180,10 @@ async def test_the_payment_method_of_the_payment_stands_for_that_of_config(
 
 
 async def test_the_body_of_an_official_example_is_accepted(service: Service) -> None:
-    """The one for terminals that the client on Java has, with a terminal, an address and a time put in."""
+    """The one for terminals that the client on Java has, with a terminal and an address put in.
+
+    Its empty `screen_time` is the same as none.
+    """
     terminal = await service.terminal()
     body = {
         "type": "point",
@@ -188,7 +191,7 @@ async def test_the_body_of_an_official_example_is_accepted(service: Service) -> 
         "total_amount": "100.00",
         "external_reference": "ext_ref_point_1234",
         "description": "Example Point - Payment",
-        "config": {"point": {"terminal_id": terminal.id, "print_on_terminal": "seller_ticket", "screen_time": "PT30S"}},
+        "config": {"point": {"terminal_id": terminal.id, "print_on_terminal": "seller_ticket", "screen_time": ""}},
         "payer": {"email": EMAIL},
         "transactions": {
             "payments": [
@@ -199,6 +202,45 @@ async def test_the_body_of_an_official_example_is_accepted(service: Service) -> 
     reply = await service.request("POST", "/v1/orders", body)
     assert reply.status == 201, reply
     assert reply.body["config"]["payment_method"] == {"default_type": "debit_card"}
+    assert "screen_time" not in reply.body["config"]["point"]
+    device = await service.device(terminal)
+    assert "screen_time" not in (await device.next()).body["order"]
+
+
+async def test_installments_as_digits_are_returned_as_sent_and_reach_the_terminal_as_a_number(
+    service: Service,
+) -> None:
+    """Both forms are in use, in `config` and in the payment; a simulated payment has the number too."""
+    in_config = {"default_type": "credit_card", "default_installments": "6"}
+    in_payment = {"type": "credit_card", "installments": "6"}
+    for method, config in ((None, in_config), (in_payment, None)):
+        terminal = await service.terminal()
+        created = await create(service, terminal, method, config)
+        assert (created.status, created.body["config"]["payment_method"]) == (201, in_config)
+        device = await service.device(terminal)
+        offered = (await device.next()).body["order"]
+        assert offered["payment_method"] == {"default_type": "credit_card", "default_installments": 6}
+        path = f"/v1/orders/{created.body['id']}"
+        assert (await service.request("POST", f"{path}/events", {"status": "processed"})).status == 204
+        paid = await service.get(created.body["id"])
+        assert paid["transactions"]["payments"][0]["payment_method"]["installments"] == 6
+        assert paid["config"]["payment_method"] == in_config
+
+
+@pytest.mark.on_postgres
+async def test_taxes_are_returned_with_the_order(service: Service) -> None:
+    """By create, get, search and cancel, after `config`; other taxes are another request."""
+    terminal = await service.terminal()
+    exempt, taxable = ([{"payer_condition": f"payment_{name}_iva"}] for name in ("exempt", "taxable"))
+    created = await service.create(terminal, key="k", taxes=exempt)
+    assert (created.status, created.body["taxes"]) == (201, exempt)
+    names = list(created.body)
+    assert names[names.index("config") :] == ["config", "taxes", "transactions"]
+    assert (await service.create(terminal, key="k", taxes=taxable)).code == "idempotency_key_already_used"
+    order_id = created.body["id"]
+    found = (await service.request("GET", "/v1/orders?external_reference=ext_ref_1234")).body["data"]
+    shown = [await service.get(order_id), *found, (await service.cancel(order_id)).body]
+    assert [order["taxes"] for order in shown] == [exempt] * 3
 
 
 async def test_an_order_for_another_channel_is_refused_with_the_value_to_send(service: Service) -> None:

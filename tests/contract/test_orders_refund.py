@@ -15,6 +15,7 @@ from refund_scene import DECLINED, ledgers_agree, notifications, only, paid, par
 from service import Service, running
 
 DAY_MS = 86_400_000
+TIPPED = "UPDATE orders SET tip_minor = 300, paid_minor = 2790 WHERE seller_id = $1 AND order_id = $2"
 
 
 async def test_refund_without_a_body_refunds_all(service: Service) -> None:
@@ -70,6 +71,25 @@ async def test_partial_refunds(service: Service) -> None:
     assert (await notifications(service, order_id))[-3:] == [
         ("order.refunded", shown[: count + 1]) for count in range(3)
     ]
+    await ledgers_agree(service.database)
+
+
+async def test_a_part_without_an_amount_is_all_that_remains(service: Service) -> None:
+    """As without a body, also with a tip; the payment must be the order's."""
+    order_id = await paid(service, "10")
+    await refund(service, order_id, "3.50")
+    whole = {"transactions": [{"id": f"PAY{order_id[3:]}"}]}
+    reply = await service.request("POST", f"/v1/orders/{order_id}/refund", whole, key="key")
+    assert (reply.status, only(reply)["amount"], reply.body["status"]) == (201, "6.50", "refunded")
+    again = await service.request("POST", f"/v1/orders/{order_id}/refund", whole, key="key")
+    assert (again.status, again.raw) == (201, reply.raw)
+    assert (await service.request("POST", f"/v1/orders/{order_id}/refund", whole)).code == "order_already_refunded"
+    other = await paid(service)
+    assert (await service.request("POST", f"/v1/orders/{other}/refund", whole)).code == "transaction_not_found"
+    await service.scene.run(TIPPED, service.seller_id, other)
+    whole = {"transactions": [{"id": f"PAY{other[3:]}"}]}
+    reply = await service.request("POST", f"/v1/orders/{other}/refund", whole)
+    assert (reply.status, only(reply)["amount"], reply.body["status"]) == (201, "27.90", "refunded")
     await ledgers_agree(service.database)
 
 
@@ -180,8 +200,7 @@ async def test_the_refund_period_is_90_days(database: Database) -> None:
 async def test_an_order_with_a_tip_is_refunded_only_in_full(service: Service) -> None:
     """Including the tip."""
     order_id = await paid(service)
-    tipped = "UPDATE orders SET tip_minor = 300, paid_minor = 2790 WHERE seller_id = $1 AND order_id = $2"
-    await service.scene.run(tipped, service.seller_id, order_id)
+    await service.scene.run(TIPPED, service.seller_id, order_id)
     for amount in ("24.90", "3.00", "30.00"):
         reply = await refund(service, order_id, amount)
         assert (reply.status, reply.code) == (403, "partial_refund_forbidden_with_tips")

@@ -47,6 +47,8 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """An RFC 3339 time, as `core.clock.rfc3339` formats it."""
 JsonObject = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 """A JSON object that is stored as text."""
+JsonArray = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "array"})]
+"""A JSON array that is stored as text."""
 
 
 def time_or_none(instant_ms: int | None) -> str | None:

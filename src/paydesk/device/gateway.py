@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -201,6 +202,13 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     return offer(order, now_ms, state.tip_percentages) if order.state == status.AT_TERMINAL and lost else None
 
 
+def _payment_method(preferred: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the payment method as terminals get it: the number of installments, which orders echo, is an integer."""
+    if preferred is None or "default_installments" not in preferred:
+        return preferred
+    return {**preferred, "default_installments": int(preferred["default_installments"])}
+
+
 def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
     """Return the message that offers the order; `payment_id` is its reference at the acquirer.
 
@@ -218,7 +226,7 @@ def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
         "ticket_number": point.get("ticket_number"),
         "print_on_terminal": point.get("print_on_terminal"),
         "screen_time": point.get("screen_time"),
-        "payment_method": config.get("payment_method"),
+        "payment_method": _payment_method(config.get("payment_method")),
         "tip": {"percentages": percentages_of(tip_percentages)} if tip_percentages else None,
     }
     offered = {name: value for name, value in fields.items() if value is not None}

@@ -66,7 +66,7 @@ class Endpoint:
         self._needs_time = not (operation.is_health_check or operation.is_constant)
         # `resource_locked` names the idempotency key, so operations without one answer 503.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
-        self._own_headers = [header.name.lower() for header in operation.headers]
+        self._own_headers = [(header.name.lower(), header.canonical) for header in operation.headers]
         self._path = PathRules(operation)
         self._conflict_keys = operation.conflict_keys or (lambda _: ())
         handler = operation.handler
@@ -250,7 +250,7 @@ class Endpoint:
     def _run_with_key(self, call: Call, key_value: str, document: Any) -> Awaitable[Reply]:
         caller = call.caller
         key = Key(caller.seller_id, caller.application_id, int(caller.live), self.operation.name, call.path, key_value)
-        own_headers = [call.headers.get(name, "") for name in self._own_headers]
+        own_headers = [canonical(call.headers.get(name, "")) for name, canonical in self._own_headers]
         digest = idempotency.request_digest(document, own_headers)
         keys = self._conflict_keys(call)
         if keys:

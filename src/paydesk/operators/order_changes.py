@@ -65,7 +65,7 @@ def _check_decimals(body: RefundOrderRequest, order: Order) -> None:
     """Raise `PROPERTY_VALUE` for an amount with more decimals than the order's currency has."""
     currency = CURRENCIES[order.currency]
     for part in body.transactions or ():
-        if minor_units(part.amount, currency.decimals) is None:
+        if part.amount is not None and minor_units(part.amount, currency.decimals) is None:
             raise PROPERTY_VALUE.with_reason(
                 f"an amount in {currency.code}",
                 f"'$.transactions[0].amount' - must have at most {currency.decimals} decimals, as {currency.code} has",

@@ -25,6 +25,11 @@ from paydesk.terminals import store as terminals
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 
 
+def canonical_cancelable(header: str) -> str:
+    """Return `at_terminal` if it is in the header's list of statuses, else "": all else there has no effect."""
+    return "at_terminal" if "at_terminal" in (name.strip().lower() for name in header.split(",")) else ""
+
+
 def terminal_key(call: Call) -> tuple[ConflictKey, ...]:
     """Return the conflict key of creating an order: its terminal."""
     return (conflict_keys.terminal(call.body.config.point.terminal_id),)
@@ -77,7 +82,7 @@ async def cancel(call: Call) -> Handled:
     canceled = await store.move(change, status.CANCEL, order)
     if canceled is not None:
         return Answer(200, order_document(canceled, change.labels))
-    if call.headers.get(AT_TERMINAL_HEADER) == "at_terminal":
+    if canonical_cancelable(call.headers.get(AT_TERMINAL_HEADER, "")):
         requested = await _request_cancel(change, order)
         if requested is not None:
             return Answer(202, order_document(requested, change.labels))

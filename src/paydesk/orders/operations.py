@@ -23,8 +23,9 @@ CANCELED_EXAMPLE = example_order(
 )
 ALLOW_CANCELABLE_STATUS = Query(
     "X-Allow-Cancelable-Status",
-    {"type": "string", "enum": ["at_terminal"]},
-    "Requests a cancel at the terminal; ignored while the order is created.",
+    {"type": "string", "examples": ["at_terminal"]},
+    "Statuses, separated by commas. `at_terminal` requests a cancel at the terminal; a created order ignores it.",
+    canonical=handlers.canonical_cancelable,
 )
 
 OPERATIONS: tuple[Operation, ...] = (

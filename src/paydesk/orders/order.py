@@ -14,7 +14,7 @@ from paydesk.orders.status import State
 
 if TYPE_CHECKING:
     from paydesk.operation import Caller
-    from paydesk.orders.schemas import OrderRequest
+    from paydesk.orders.schemas import OrderRequest, TaxRequest
 
 RefundStatus = Literal["processing", "processed", "failed"]
 
@@ -48,6 +48,7 @@ class Order(msgspec.Struct, frozen=True, gc=False):
     updated_ms: int
     expires_ms: int
     payer_email: str | None
+    taxes: str | None
     permitted_ms: int | None = None
     cancel_requested_ms: int | None = None
     paid_ms: int | None = None
@@ -119,7 +120,12 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         updated_ms=now_ms,
         expires_ms=now_ms + seconds * 1000,
         payer_email=payer.email if payer is not None else None,
+        taxes=_taxes_column(request.taxes) if request.taxes is not None else None,
     )
+
+
+def _taxes_column(taxes: list[TaxRequest]) -> str:
+    return msgspec.json.encode([tax.model_dump() for tax in taxes]).decode()
 
 
 class OrderRefund(msgspec.Struct, frozen=True, omit_defaults=True):

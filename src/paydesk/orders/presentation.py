@@ -10,8 +10,9 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.core.response import JsonObject, Response, Time, encoded, one_of
+from paydesk.core.response import JsonArray, JsonObject, Response, Time, encoded, one_of
 from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
+from paydesk.orders.schemas import PayerCondition
 from paydesk.orders.status import DETAILS, PAYMENT_DETAILS
 from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
 
@@ -26,6 +27,7 @@ DecimalCount = Annotated[str, Meta(pattern="^[0-9]+$")]
 
 _TEXT = {"type": "string"}
 _METHOD = {"id": _TEXT, "type": _TEXT, "installments": {"type": "integer"}}
+_TAX = {"type": "object", "properties": {"payer_condition": {**_TEXT, "enum": get_args(PayerCondition)}}}
 _CARD = {"first_digits": _TEXT, "last_digits": _TEXT, "entry_mode": _TEXT}
 
 
@@ -110,6 +112,7 @@ class OrderDocument(Response, frozen=True, kw_only=True):
     last_updated_date: Time
     integration_data: Annotated[JsonObject, Meta(description="As sent, with the application's id added.")]
     config: Annotated[JsonObject, Meta(description="As sent, with defaults filled in.")]
+    taxes: Annotated[JsonArray, Meta(description="As sent.", extra_json_schema={"items": _TAX})] | None = None
     payer: Annotated[Payer, Meta(description="As sent. It is deleted 120 days after the order was created.")] | None = (
         None
     )
@@ -167,6 +170,7 @@ def order_document(order: Order, labels: Labels) -> OrderDocument:
         last_updated_date=rfc3339(order.updated_ms),
         integration_data=msgspec.Raw(order.integration_data.encode()),
         config=msgspec.Raw(order.config.encode()),
+        taxes=_raw(order.taxes),
         payer=Payer(order.payer_email) if order.payer_email is not None else None,
         transactions=_transactions(order, _payment(order, status)),
     )
@@ -259,6 +263,7 @@ EXAMPLE_ORDER = Order(
     updated_ms=1_769_869_602_109,
     expires_ms=1_769_870_562_109,
     payer_email=None,
+    taxes=None,
 )
 
 

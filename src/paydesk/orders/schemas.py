@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, Field, GetPydanticSchema, ValidationInfo, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
 from paydesk.core import card_numbers, durations
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
@@ -16,8 +18,10 @@ from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_str
 CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
 
 EMAIL_CHARACTERS_MAX = 254
+INSTALLMENTS_MIN, INSTALLMENTS_MAX = 1, 48
 EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 _REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
+_DIGITS = re.compile("[0-9]{1,2}")
 _AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 _WHOLE_AMOUNT_RULE = 'must be a decimal string such as "2490": 1 to 12 digits, without decimals, as {} has none'
 
@@ -31,7 +35,10 @@ def _expiration(text: str) -> str:
     return text
 
 
-def _duration(text: str) -> str:
+def _screen_time(text: str) -> str | None:
+    """Return the duration; None for an empty text, which existing clients send for the default."""
+    if not text:
+        return None
     if not is_duration(text):
         raise property_fault("must be an ISO 8601 duration, such as PT30S")
     return text
@@ -80,16 +87,33 @@ def _currency(text: str, info: ValidationInfo) -> str:
     return text
 
 
-def _installments(count: int, info: ValidationInfo) -> int:
+def _as_sent(sent: Any, check_count: Callable[[Any], Any]) -> Any:
+    """Return the number of installments as it was sent: an integer, or a string of its digits."""
+    if not isinstance(sent, str):
+        return check_count(sent)
+    if not _DIGITS.fullmatch(sent):
+        raise property_fault("must be an integer, or a string of its digits")
+    check_count(int(sent))
+    return sent
+
+
+def _installments_schema(_source: Any, _handler: Any) -> CoreSchema:
+    count = core_schema.int_schema(ge=INSTALLMENTS_MIN, le=INSTALLMENTS_MAX, strict=True)
+    return core_schema.no_info_wrap_validator_function(
+        _as_sent, count, serialization=core_schema.simple_ser_schema("any")
+    )
+
+
+def _installments(count: int | str, info: ValidationInfo) -> int | str:
     # An invalid default_type is missing from the data and has its own fault.
     if info.data.get("default_type", "credit_card") != "credit_card":
         raise property_fault("is only for the default_type credit_card")
     return count
 
 
-def _single_installments(count: int, info: ValidationInfo) -> int:
+def _single_installments(count: int | str, info: ValidationInfo) -> int | str:
     # Existing clients send 1 with every type.
-    if count > 1 and info.data.get("type", "credit_card") not in ("credit_card", None):
+    if int(count) > 1 and info.data.get("type", "credit_card") not in ("credit_card", None):
         raise property_fault("must be 1, as the type is not credit_card")
     return count
 
@@ -116,16 +140,33 @@ def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
 
 
-_ANY_DURATION: dict[str, Any] = {"pattern": f"^{durations.ANY_PATTERN}$", "maxLength": durations.ANY_CHARACTERS_MAX}
-ScreenTime = Annotated[str, AfterValidator(_duration), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)]
+_ANY_DURATION: dict[str, Any] = {
+    "pattern": f"^({durations.ANY_PATTERN})?$",
+    "maxLength": durations.ANY_CHARACTERS_MAX,
+    "description": "Empty: the terminal's default, as without the field.",
+}
+ScreenTime = Annotated[str, AfterValidator(_screen_time), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)]
 ExpirationTime = Annotated[str, AfterValidator(_expiration), text_schema(f"^{durations.PATTERN}$", "PT16M")]
 SellersCurrency = Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
 ExternalReference = Annotated[
     str, AfterValidator(_external_reference), IDENTIFIER, text_schema(EXTERNAL_REFERENCE_PATTERN)
 ]
 Short = Annotated[str, Field(max_length=64), IDENTIFIER]
-Installments = Annotated[int, Field(ge=1, le=48)]
+Installments = Annotated[
+    int | str,
+    GetPydanticSchema(_installments_schema),
+    WithJsonSchema(
+        {
+            "oneOf": [
+                {"type": "integer", "minimum": INSTALLMENTS_MIN, "maximum": INSTALLMENTS_MAX},
+                {"type": "string", "pattern": "^(0?[1-9]|[1-3][0-9]|4[0-8])$"},
+            ],
+            "description": f"From {INSTALLMENTS_MIN} to {INSTALLMENTS_MAX}, also as a string of digits.",
+        }
+    ),
+]
 PaymentType = Literal["credit_card", "debit_card", "qr"]
+PayerCondition = Literal["payment_taxable_iva", "payment_exempt_iva"]
 Email = Annotated[
     str,
     Field(
@@ -223,6 +264,12 @@ class IntegrationDataRequest(Model):
     sponsor: SponsorRequest | None = None
 
 
+class TaxRequest(Model):
+    """The tax condition of the sale, in Chile."""
+
+    payer_condition: PayerCondition
+
+
 class OrderRequest(Model):
     """`POST /v1/orders`."""
 
@@ -232,6 +279,7 @@ class OrderRequest(Model):
     expiration_time: ExpirationTime | None = None
     transactions: TransactionsRequest
     config: ConfigRequest
+    taxes: Annotated[list[TaxRequest], Field(min_length=1, max_length=1)] | None = None
     integration_data: IntegrationDataRequest | None = None
     total_amount: Annotated[str, AfterValidator(_total_amount), text_schema(AMOUNT_PATTERN)] | None = None
     currency: SellersCurrency | None = None

@@ -84,10 +84,11 @@ def add(
     `key` is the idempotency key of the request that the refund answers, or "". No worker claims the refund before
     `claimed_until_ms`.
     """
-    amount_minor = _minor(part, reserved)
-    if amount_minor is None:
+    amount, amount_minor = part.amount if part is not None else None, _minor(part, reserved)
+    if amount is None or amount_minor is None:
         # All that remains was requested, so nothing else is reserved.
         amount_minor = reserved.refunding_minor
+        amount = _remaining_amount(reserved, amount_minor)
     refund = Refund(
         seller_id=reserved.seller_id,
         refund_id=f"REF{ids.ulid(change.now_ms)}",
@@ -95,7 +96,7 @@ def add(
         application_id=application_id,
         live=reserved.live,
         idempotency_key=key,
-        amount=part.amount if part is not None else _remaining_amount(reserved, amount_minor),
+        amount=amount,
         amount_minor=amount_minor,
         status="processing",
         created_ms=change.now_ms,
@@ -152,12 +153,14 @@ def _acquirer(call: Call) -> Acquirer | None:
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:
-    """Return the requested part; None: all that remains."""
+    """Return the requested part; without one or without its amount, all that remains is requested."""
     return request.transactions[0] if request.transactions else None
 
 
 def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
-    return minor_units(part.amount, CURRENCIES[order.currency].decimals) if part is not None else None
+    if part is None or part.amount is None:
+        return None
+    return minor_units(part.amount, CURRENCIES[order.currency].decimals)
 
 
 def _remaining_amount(order: Order, amount_minor: int) -> str:

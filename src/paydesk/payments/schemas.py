@@ -13,10 +13,10 @@ from paydesk.orders.schemas import positive_amount, text_schema
 
 
 class RefundPartRequest(Model):
-    """The payment and the amount to refund."""
+    """The payment and the amount to refund; without an amount, all that remains of the payment."""
 
     id: Annotated[str, Field(pattern=PAYMENT_ID_PATTERN, examples=["PAY01J67CQQH5904WDBVZEM4JMEP3"])]
-    amount: Annotated[str, AfterValidator(positive_amount), text_schema(AMOUNT_PATTERN, "5.00")]
+    amount: Annotated[str, AfterValidator(positive_amount), text_schema(AMOUNT_PATTERN, "5.00")] | None = None
 
 
 class RefundRequest(Model):

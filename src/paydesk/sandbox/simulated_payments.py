@@ -203,7 +203,8 @@ def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
     preferred = msgspec.json.decode(order.config).get("payment_method", {})
     default = "credit_card" if request.installments else preferred.get("default_type", "credit_card")
     kind = request.payment_method_type or default
-    installments = request.installments or (preferred.get("default_installments", 1) if kind == "credit_card" else 1)
+    installments = int(preferred.get("default_installments", 1)) if kind == "credit_card" else 1
+    installments = request.installments or installments
     return {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
 
 
