@@ -66,13 +66,13 @@ async def test_list_is_filtered(service: Service, owner: Console) -> None:
     """The address has the filters without empty ones; a wrong one is refused in words; more rows are a page on."""
     online, other = await service.terminal(terminal_id="M__AAA"), await service.terminal(live=True)
     await service.scene.run("UPDATE stores SET name = $1 WHERE seller_id > 0", "100% Shop")
-    found = await owner.open(f"{HERE}?q=m__a&status=offline&mode=PDV&live=false&seller={service.seller_id}")
+    found = await owner.open(f"{HERE}?q=m__a&presence=offline&mode=PDV&live=false&seller={service.seller_id}")
     assert online.id in found.html
     assert other.id not in found.html
     assert "matches these filters" in main_of(await owner.open(f"{HERE}?q=1000%25"))
     assert other.id in (await owner.open(f"{HERE}?q=100%25&live=true")).html
-    assert (await owner.get(f"{HERE}?q=&status=online&mode=")).location == f"{HERE}?status=online"
-    for wrong in ("status=up", "seller=abc", "mode=X"):
+    assert (await owner.get(f"{HERE}?q=&presence=online&mode=")).location == f"{HERE}?presence=online"
+    for wrong in ("presence=up", "seller=abc", "mode=X"):
         page = await owner.open(f"{HERE}?{wrong}", 400)
         assert wrong.partition("=")[0].capitalize() in alert_of(page)
 
@@ -251,6 +251,7 @@ async def test_terminal_is_revoked_and_deleted(service: Service, owner: Console)
     device = await service.device(terminal)
     path = f"{HERE}/{terminal.id}"
     assert "revoked" in await owner.done(f"{path}/revoke")
+    assert "It is inactive. It has no valid device token" in main_of(await owner.open(path))
     assert (await device.next(0)).status == 401
     assert await owner.done(f"{path}/delete") == f"{terminal.id} is deleted."
     await owner.open(path, 404)

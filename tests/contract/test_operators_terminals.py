@@ -58,14 +58,14 @@ async def test_terminals_are_filtered(service: Service, owner: Operator) -> None
     await service.terminal(terminal_id="M__ab1")
     await owner.did("PATCH", f"stores/{(await found(owner, live.id))['store_id']}", {"name": "100% Café"})
     seen = {"online": 30_000, "degraded": 60_000, "offline": 121_000}
-    for status, age_ms in seen.items():
+    for presence, age_ms in seen.items():
         now_ms = int(time.time() * 1000)
         await service.scene.run(
             "UPDATE terminals SET last_seen_ms = $1 WHERE terminal_id = $2", now_ms - age_ms, live.id
         )
-        assert (await found(owner, live.id))["status"] == status
+        assert (await found(owner, live.id))["presence"] == presence
         for asked in seen:
-            assert (live.id in await ids_of(owner, f"status={asked}")) == (asked == status)
+            assert (live.id in await ids_of(owner, f"presence={asked}")) == (asked == presence)
     assert await ids_of(owner, "mode=STANDALONE") == await ids_of(owner, "live=true") == [live.id]
     assert await ids_of(owner, "live=false&q=A_1") == [tested.id]
     assert await ids_of(owner, "q=%25%20caf") == await ids_of(owner, "q=shop&live=true&mode=PDV") + [live.id]
@@ -76,7 +76,7 @@ async def test_terminals_are_filtered(service: Service, owner: Operator) -> None
     )
     assert await ids_of(owner, "virtual=true") == [tested.id]
     assert tested.id not in await ids_of(owner, "virtual=false")
-    for query in ("status=on", "mode=X", "live=1", "virtual=1", f"q={'a' * 201}", "q=%00"):
+    for query in ("presence=on", "status=online", "mode=X", "live=1", "virtual=1", f"q={'a' * 201}", "q=%00"):
         assert await owner.refused("GET", f"terminals?{query}") == (400, "property_value")
 
 
@@ -108,7 +108,7 @@ async def test_terminal_is_changed(service: Service, owner: Operator) -> None:
     }
     lines = await audited(service)
     assert [line.action for line in lines if line.subject == terminal.id] == ["terminals.change"] * 4
-    shown_only = ("created_date", "status", "seller_name", "store_name", "pos_name", "external_pos_id")
+    shown_only = ("created_date", "status", "presence", "seller_name", "store_name", "pos_name", "external_pos_id")
     assert lines[2].before == {
         **{name: value for name, value in before.items() if name not in shown_only},
         "script": None,
@@ -241,7 +241,7 @@ async def test_revoke_ends_the_token_alone(service: Service, owner: Operator) ->
     assert (await device.authorizing(lease_id)).status == 200
     before = await found(owner, terminal.id)
     for _ in range(2):
-        assert await owner.did("POST", f"terminals/{terminal.id}/revoke") == before
+        assert await owner.did("POST", f"terminals/{terminal.id}/revoke") == {**before, "status": "inactive"}
     assert (await device.next(0)).status == 401
     assert (await device.approve(lease_id)).status == 200
     assert [line.action for line in await audited(service)] == ["terminals.revoke"]

@@ -79,13 +79,32 @@ async def test_both_lists_show_presence(service: Service) -> None:
     """A terminal that was never seen has no `last_seen_date`."""
     terminal, one = await service.terminal(), await operator(service)
     shown = await listed(service, terminal)
-    assert (shown["status"], "last_seen_date" in shown, "current_order" in shown) == ("offline", False, False)
-    for age_seconds, status in ((10, "online"), (60, "degraded"), (200, "offline")):
+    assert (shown["presence"], "last_seen_date" in shown, "current_order" in shown) == ("offline", False, False)
+    for age_seconds, expected in ((10, "online"), (60, "degraded"), (200, "offline")):
         await set_last_seen(service, terminal, age_seconds)
         shown = await listed(service, terminal)
-        assert shown["status"] == status
+        assert shown["presence"] == expected
         by_operator = (await one.did("GET", "terminals"))["data"][0]
-        assert (by_operator["status"], by_operator["last_seen_date"]) == (status, shown["last_seen_date"])
+        assert (by_operator["presence"], by_operator["last_seen_date"]) == (expected, shown["last_seen_date"])
+
+
+@pytest.mark.on_postgres
+async def test_status_is_inactive_without_a_valid_device_token(service: Service) -> None:
+    """Typed clients read `active` and `inactive` in `status`; presence, which changes by itself, stands beside it."""
+    terminal, owner = await service.terminal(), await operator(service)
+
+    async def statuses() -> set[str]:
+        by_operator = await owner.did("GET", f"terminals/{terminal.id}")
+        names = list(by_operator)
+        assert names.index("status") + 1 == names.index("presence")
+        found = {one: (await owner.did("GET", f"terminals?status={one}"))["data"] for one in ("active", "inactive")}
+        filtered = [status for status, terminals in found.items() if terminals]
+        return {(await listed(service, terminal))["status"], by_operator["status"], *filtered}
+
+    assert await statuses() == {"active"}
+    await owner.did("POST", f"terminals/{terminal.id}/revoke")
+    assert await statuses() == {"inactive"}
+    assert await owner.refused("GET", "terminals?status=online") == (400, "property_value")
 
 
 @pytest.mark.on_postgres
@@ -96,7 +115,7 @@ async def test_a_poll_makes_a_terminal_online_at_once(database: Database, monkey
         terminal = await service.terminal()
         device = await service.device(terminal)
         poll = asyncio.create_task(device.next(wait=50))
-        shown = await until(lambda shown: shown["status"] == "online", service, terminal)
+        shown = await until(lambda shown: shown["presence"] == "online", service, terminal)
         assert shown["last_seen_date"].endswith("Z")
         assert not poll.done()
         poll.cancel()
@@ -111,8 +130,8 @@ async def test_a_refused_poll_is_no_sign_of_life(service: Service) -> None:
     # All that is due is written at once.
     other = await service.terminal()
     await (await service.device(other)).next(wait=0)
-    await until(lambda shown: shown["status"] == "online", service, other)
-    assert (await listed(service, terminal))["status"] == "offline"
+    await until(lambda shown: shown["presence"] == "online", service, other)
+    assert (await listed(service, terminal))["presence"] == "offline"
 
 
 async def test_presence_does_not_follow_the_moved_clock(database: Database) -> None:
@@ -122,7 +141,7 @@ async def test_presence_does_not_follow_the_moved_clock(database: Database) -> N
         terminal = await service.terminal()
         await set_last_seen(service, terminal, 10)
         clock.advance(3_600_000)
-        assert (await listed(service, terminal))["status"] == "online"
+        assert (await listed(service, terminal))["presence"] == "online"
 
 
 @pytest.mark.on_postgres
@@ -163,7 +182,7 @@ async def test_both_nodes_show_the_same(database: Database, database_url: str) -
         terminal = await first.terminal()
         device = await first.device(terminal)
         poll = asyncio.create_task(device.next(wait=30))
-        await until(lambda shown: shown["status"] == "online", second, terminal)
+        await until(lambda shown: shown["presence"] == "online", second, terminal)
         one, other = await listed(first, terminal), await listed(second, terminal)
         assert one == other
         poll.cancel()
@@ -175,7 +194,7 @@ async def test_a_stopped_node_has_written_the_last_sign_of_life(database: Databa
         terminal = await service.terminal()
         device = await service.device(terminal)
         poll = asyncio.create_task(device.next(wait=30))
-        await until(lambda shown: shown["status"] == "online", service, terminal)
+        await until(lambda shown: shown["presence"] == "online", service, terminal)
         await set_last_seen(service, terminal, 40)
         before = (await listed(service, terminal))["last_seen_date"]
     await asyncio.gather(poll, return_exceptions=True)
@@ -258,7 +277,7 @@ async def test_last_seen_never_goes_back(database: Database) -> None:
     for age_ms in (0, 60_000):
         await database.write(lambda tx, age_ms=age_ms: record(tx, {desk.terminal_id: (desk.seller_id, age_ms)}))  # type: ignore[misc]
     (shown,) = answered(await desk.handle(handlers.list_terminals))["data"]["terminals"]
-    assert shown["status"] == "online"
+    assert shown["presence"] == "online"
 
 
 async def test_what_a_node_remembers_is_bounded(database: Database) -> None:
@@ -303,7 +322,7 @@ async def test_a_terminal_that_moved_to_another_seller_is_written_at_once(databa
     assert sightings.is_urgent
     await sightings.write(database)
     (shown,) = answered(await desk.handle(handlers.list_terminals))["data"]["terminals"]
-    assert shown["status"] == "online"
+    assert shown["presence"] == "online"
 
 
 async def test_a_terminal_is_written_once_in_15_s(database: Database) -> None:

@@ -46,7 +46,7 @@ async def test_the_slot_says_what_it_waits_for_and_until_when(database: Database
         assert about.items() <= current.items()
         assert (current["status"], current["since_date"]) == ("created", now)
         assert (current["waits_for"], current["until_date"]) == ("acknowledgement", later(now, 900))
-        assert current["terminal_status"] == "offline"
+        assert current["terminal_presence"] == "offline"
         assert current["until_date"] in current["message"]
 
         await device.ack(order["id"][3:])

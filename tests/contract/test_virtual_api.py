@@ -92,7 +92,7 @@ async def _statuses(service: Service, pos_id: int) -> dict[str, str]:
     """Return the terminals at the point of sale as applications see them, once all have polled."""
     while True:
         listed = await service.request("GET", f"/terminals/v1/list?pos_id={pos_id}")
-        found = {one["id"]: one["status"] for one in listed.body["data"]["terminals"]}
+        found = {one["id"]: one["presence"] for one in listed.body["data"]["terminals"]}
         if "offline" not in found.values():
             return found
         await asyncio.sleep(0.02)

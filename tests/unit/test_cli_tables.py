@@ -15,7 +15,7 @@ from tables import each
 
 TERMINAL: dict[str, Any] = {
     "id": "PAYDESK_VIRTUAL__726E9F10F99B",
-    "status": "online",
+    "presence": "online",
     "operating_mode": "PDV",
     "last_seen_date": "2026-01-31T14:26:40.109Z",
     "kind": "terminal",
@@ -117,14 +117,14 @@ def test_no_value_is_cut_off_at_any_width(width: int) -> None:
 def test_narrow_terminal_leaves_out_empty_columns_without_mention() -> None:
     """Nothing is lost with them."""
     shown, hidden = fitting([TERMINAL], COLUMNS, 80)
-    assert list(shown) == ["id", "status", "operating_mode", "kind"]
+    assert list(shown) == ["id", "presence", "operating_mode", "kind"]
     assert "script" not in hidden
 
 
 def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
     """Rather than its mode."""
     held = {**TERMINAL, "order": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA at_terminal"}
-    assert list(fitting([held], COLUMNS, 80)[0]) == ["id", "status", "order"]
+    assert list(fitting([held], COLUMNS, 80)[0]) == ["id", "presence", "order"]
 
 
 def test_narrow_terminal_shows_how_requests_were_answered() -> None:

@@ -32,7 +32,8 @@ async def test_list_shows_terminals_of_the_tokens_live_mode(desk: Desk) -> None:
             "store_id": str(desk.store_id),
             "external_pos_id": "SUC0101POS",
             "operating_mode": "PDV",
-            "status": "offline",
+            "status": "inactive",
+            "presence": "offline",
         }
     ]
 

@@ -96,16 +96,17 @@ LISTS = {
     "terminals": ListCommand(
         "List the terminals, by seller and id.",
         (
-            *("id", "status", "order", "operating_mode", "last_seen_date"),
-            *("kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
+            *("id", "presence", "order", "operating_mode", "last_seen_date"),
+            *("status", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
         ),
         (
             "paydesk terminals list",
-            "paydesk terminals list --status offline --mode PDV",
+            "paydesk terminals list --presence offline --mode PDV",
             "paydesk terminals list --text 'Main street' --seller 1160535239 --json",
         ),
         {
-            "status": of_status("online, degraded or offline."),
+            "presence": of_status("online, degraded or offline."),
+            "status": of_status("active, or inactive: without a valid device token."),
             "mode": Annotated[str | None, typer.Option(help="PDV, STANDALONE, SELF_SERVICE or UNDEFINED.")],
             "live": of_kind("terminals"),
             "virtual": Annotated[

@@ -57,7 +57,7 @@ def _lines(terminal_id: str, answer: Answer) -> list[str]:
     return [
         f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.",
         slot["message"],
-        f"The terminal is {slot['terminal_status']}{seen}.",
+        f"The terminal is {slot['terminal_presence']}{seen}.",
         _advice(slot["waits_for"]).format(terminal_id=terminal_id, **slot),
     ]
 

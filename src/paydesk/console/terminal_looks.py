@@ -17,7 +17,7 @@ PRESENCES: Mapping[str, Look] = {
     "degraded": Look("look", "triangle", "Degraded"),
     "offline": Look("bad", "wifi-off", "Offline"),
 }
-"""By `status`."""
+"""By `presence`."""
 MODES: Mapping[str, str] = {
     "PDV": "takes orders; one terminal at a point of sale",
     "SELF_SERVICE": "takes orders; several terminals at a point of sale",
@@ -62,7 +62,7 @@ def row_of(terminal: Document) -> TerminalRow:
         id=terminal["id"],
         model=model,
         serial=serial,
-        presence=PRESENCES[terminal["status"]],
+        presence=PRESENCES[terminal["presence"]],
         mode=terminal["operating_mode"],
         takes_orders=terminal["operating_mode"] in TAKING_ORDERS,
         order=order,

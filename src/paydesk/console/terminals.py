@@ -17,7 +17,7 @@ from paydesk.web import html, statuses
 HERE, SECTION = f"{PATH}/terminals", "terminals"
 ROWS, ORDERS = 40, 10
 """The terminals of a page, of which one form can set the mode, and the last orders of a terminal."""
-FILTERS = ("q", "status", "mode", "live", "seller")
+FILTERS = ("q", "presence", "mode", "live", "seller")
 """The parameters of the address that select terminals."""
 REFRESH_SECONDS = 15
 """A terminal that goes offline causes no hint: pages with terminals fetch their live part this often."""
@@ -106,7 +106,7 @@ def filters(query: Mapping[str, str]) -> dict[str, str]:
 
 def _counts(terminals: Sequence[Mapping[str, str]]) -> str:
     """Return how many of the terminals have each presence, in a few words."""
-    found = [(sum(one["status"] == status for one in terminals), look.word) for status, look in PRESENCES.items()]
+    found = [(sum(one["presence"] == name for one in terminals), look.word) for name, look in PRESENCES.items()]
     return " · ".join(f"{count} {word.lower()}" for count, word in found if count)
 
 

@@ -176,7 +176,7 @@ def _terminal(row: Row, labels: Labels) -> SearchHit:
         id=terminal_id,
         title=terminal_id,
         detail=" · ".join(fact for fact in facts if fact),
-        status=shown["status"],
+        status=shown["presence"],
         date=shown["last_seen_date"],
     )
 

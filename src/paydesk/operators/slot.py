@@ -67,7 +67,7 @@ class SlotDocument(Closed, frozen=True):
     application_id: str
     waits_for: WaitsFor | PrintWaitsFor
     message: Sentence
-    terminal_status: Presence
+    terminal_presence: Presence
     last_seen_date: Time | None = None
     until_date: Until | None = None
     next_date: Next | None = None
@@ -167,7 +167,7 @@ async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
         since_date=rfc3339(await orders.status_since_ms(call.tx, order)),
         application_id=str(order.application_id),
         message=wait.sentence(),
-        terminal_status=seen.status,
+        terminal_presence=seen.presence,
         last_seen_date=time_or_none(seen.last_seen_ms),
     )
 
@@ -183,7 +183,7 @@ def _print_slot(seen: Seen, action: PrintAction) -> SlotDocument:
         application_id=str(action.application_id),
         waits_for=waits_for,
         message=sentence.format(until=until),
-        terminal_status=seen.status,
+        terminal_presence=seen.presence,
         last_seen_date=time_or_none(seen.last_seen_ms),
         until_date=until,
     )

@@ -25,7 +25,7 @@ from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import action_store, presence, registry, store, stores
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode
+from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode, TerminalStatus
 from paydesk.terminals.store import Terminal
 
 _TERMINAL = [field.name for field in fields(Terminal)]
@@ -47,7 +47,8 @@ FIND = f"{_SHOWN} WHERE t.seller_id = $1 AND t.terminal_id = $2"
 ANY = -1
 """The value of the filter `live` that selects test terminals and live terminals."""
 
-# $5 is a presence, $6 a mode, $7 `live`, $8 the pattern of a text, and $9 `virtual`; empty texts and `ANY` select all.
+# $5 is a presence, $6 a mode, $7 `live`, $8 the pattern of a text, $9 `virtual`, $10 a status. Empty texts and `ANY`
+# select all.
 LIST = f"""{_SHOWN}
 WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4
   AND ($5 = '' OR {presence.PRESENCE} = $5) AND ($6 = '' OR t.operating_mode = $6)
@@ -55,9 +56,13 @@ WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4
   AND ($8 = '' OR LOWER(t.terminal_id) LIKE $8 ESCAPE '!' OR LOWER(h.name) LIKE $8 ESCAPE '!'
        OR LOWER(p.name) LIKE $8 ESCAPE '!' OR LOWER(p.external_pos_id) LIKE $8 ESCAPE '!')
   AND CAST($9 AS bigint) IN ({ANY}, t.is_virtual)
+  AND ($10 = '' OR {presence.STATUS} = $10)
 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
 
-_STATUS = Query("status", {"enum": list(get_args(Presence))}, "Only terminals that are online, degraded or offline.")
+_STATUS = Query("status", {"enum": list(get_args(TerminalStatus))}, "Only terminals with a valid token, or without.")
+_PRESENCE = Query(
+    "presence", {"enum": list(get_args(Presence))}, "Only terminals that are online, degraded or offline."
+)
 _MODE = Query("mode", {"enum": [*get_args(SettableMode), "UNDEFINED"]}, "Only terminals in this mode.")
 _LIVE = Query("live", {"type": "boolean"}, "Only live terminals (`true`) or only test terminals (`false`).")
 _VIRTUAL = Query("virtual", {"type": "boolean"}, "Only virtual terminals (`true`) or only others (`false`).")
@@ -83,7 +88,8 @@ class TerminalDocument(Closed, frozen=True):
     live_mode: bool
     created_date: Time
     kind: Kind
-    status: Presence
+    status: TerminalStatus
+    presence: Presence
     script: str | None = None
     tip_percentages: list[int] | None = None
     page_url: str | None = None
@@ -133,11 +139,12 @@ async def find_all(call: Call) -> Answer:
     first, last = lists.sellers(call.query)
     sought = lists.text(call.query, _TEXT)
     chosen = (
-        lists.choice(call.query, _STATUS),
+        lists.choice(call.query, _PRESENCE),
         lists.choice(call.query, _MODE),
         _flag(call, _LIVE),
         lists.containing(sought) if sought else "",
         _flag(call, _VIRTUAL),
+        lists.choice(call.query, _STATUS),
     )
     return await lists.page(call, LIST, (first, ""), _presenting(call), last, *chosen)
 
@@ -236,6 +243,6 @@ async def _check_pos(tx: Transaction, seller_id: int, pos_id: int, mode: Settabl
 PAGES = lists.Pages(
     lists.Page[TerminalDocument],
     find_all,
-    (_STATUS, _MODE, _LIVE, _VIRTUAL, _TEXT, lists.OF_SELLER, *lists.paging(lists.BY_SELLER)),
+    (_STATUS, _PRESENCE, _MODE, _LIVE, _VIRTUAL, _TEXT, lists.OF_SELLER, *lists.paging(lists.BY_SELLER)),
     "By seller and id.",
 )

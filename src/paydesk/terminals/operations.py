@@ -48,7 +48,8 @@ LIST = Operation(
                     "store_id": "47792478",
                     "external_pos_id": "SUC0101POS",
                     "operating_mode": "PDV",
-                    "status": "online",
+                    "status": "active",
+                    "presence": "online",
                     "last_seen_date": "2026-01-31T14:26:42.109Z",
                     "current_order": {
                         "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
@@ -62,9 +63,9 @@ LIST = Operation(
     },
     errors=(PROPERTY_VALUE,),
     description=(
-        "`status` follows from `last_seen_date`, the last sign of life: a terminal is `online` until 45 s after it,"
-        " `degraded` until 120 s, then `offline`. `current_order` is the order that is waiting for the terminal or at"
-        " it, and since when it has its status."
+        "`status` is `inactive` for a terminal without a valid device token. `presence` follows from `last_seen_date`,"
+        " the last sign of life: `online` until 45 s after it, `degraded` until 120 s, then `offline`."
+        " `current_order` is the order that is waiting for the terminal or at it, and since when it has its status."
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Whether terminals are online, by their last poll, and the order that each of them has."""
+"""Whether terminals are active and online, and the order that each of them has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import time_or_none
 from paydesk.storage.database import Row, Transaction
 from paydesk.storage.statements import CLOCK_MS
-from paydesk.terminals.schemas import CurrentOrder, Presence
+from paydesk.terminals.schemas import CurrentOrder, Presence, TerminalStatus
 
 ONLINE_SECONDS, DEGRADED_SECONDS = 45, 120
 """After its last sign of life a terminal is online, then degraded, then offline."""
@@ -33,11 +33,19 @@ LIVE_ORDER = """LEFT JOIN orders o
     ON o.seller_id = t.seller_id AND o.terminal_id = t.terminal_id AND o.status IN ('created', 'at_terminal')"""
 """The join of terminals `t` with their live orders `o`, for `COLUMNS`."""
 
-COLUMNS = f"""t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status, o.status_detail, (
+IS_ACTIVE = """EXISTS (
+    SELECT 1 FROM device_tokens k
+     WHERE k.seller_id = t.seller_id AND k.terminal_id = t.terminal_id AND k.revoked_ms IS NULL)"""
+"""Whether terminals `t` have a valid device token."""
+
+COLUMNS = f"""{IS_ACTIVE}, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status, o.status_detail, (
     SELECT MIN(e.created_ms) FROM order_events e
      WHERE e.seller_id = o.seller_id AND e.order_id = o.order_id
        AND e.status = o.status AND e.status_detail = o.status_detail)"""
 """What `shown` takes: the last columns of a list of terminals."""
+
+STATUS = f"CASE WHEN {IS_ACTIVE} THEN 'active' ELSE 'inactive' END"
+"""The status of terminals `t`, as `status_of` returns it."""
 
 _AGE = f"{CLOCK_MS} - t.last_seen_ms"
 PRESENCE = f"""CASE WHEN {_AGE} <= {ONLINE_SECONDS * 1000} THEN 'online'
@@ -56,8 +64,13 @@ class Seen:
     """The seller of a terminal, and whether it is online."""
 
     seller_id: int
-    status: Presence
+    presence: Presence
     last_seen_ms: int | None
+
+
+def status_of(*, is_active: bool) -> TerminalStatus:
+    """Return the status of a terminal; it is active if it has a valid device token."""
+    return "active" if is_active else "inactive"
 
 
 def presence_of(age_ms: int | None) -> Presence:
@@ -68,14 +81,15 @@ def presence_of(age_ms: int | None) -> Presence:
 
 
 def shown(row: Row, label: Callable[[str, str], str]) -> dict[str, Any]:
-    """Return the fields `status`, `last_seen_date` and `current_order` of a terminal from its `COLUMNS`.
+    """Return the fields from `status` to `current_order` of a terminal from its `COLUMNS`.
 
     `label` returns the label of an order's status and detail.
     """
-    last_seen_ms, age_ms, order_id, status, detail, since_ms = row
+    is_active, last_seen_ms, age_ms, order_id, status, detail, since_ms = row
     current = None if order_id is None else CurrentOrder(order_id, label(status, detail), rfc3339(since_ms))
     return {
-        "status": presence_of(age_ms),
+        "status": status_of(is_active=is_active),
+        "presence": presence_of(age_ms),
         "last_seen_date": time_or_none(last_seen_ms),
         "current_order": current,
     }

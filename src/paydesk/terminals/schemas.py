@@ -22,6 +22,7 @@ VIRTUAL_MODEL = "PAYDESK_VIRTUAL"
 Kind = Literal["terminal", "service"]
 SettableMode = Literal["PDV", "STANDALONE", "SELF_SERVICE"]
 OperatingMode = Literal[SettableMode, "UNDEFINED"]
+TerminalStatus = Literal["active", "inactive"]
 Presence = Literal["online", "degraded", "offline"]
 
 
@@ -92,8 +93,8 @@ class CurrentOrder(Response, frozen=True):
 class ListedTerminal(Response, frozen=True):
     """A terminal in the list; `terminal_id` is another name for `id`.
 
-    `status` follows from `last_seen_date`, when it last polled: online until 45 s later, degraded until 120 s, then
-    offline.
+    It is inactive without a valid device token. `presence` follows from `last_seen_date`, when it last polled: online
+    until 45 s later, degraded until 120 s, then offline.
     """
 
     id: str
@@ -102,7 +103,8 @@ class ListedTerminal(Response, frozen=True):
     store_id: str
     external_pos_id: str
     operating_mode: OperatingMode
-    status: Presence
+    status: TerminalStatus
+    presence: Presence
     last_seen_date: Time | None = None
     current_order: CurrentOrder | None = None
 
