@@ -1,4 +1,4 @@
-"""The official client on Node: installed from its lock beside the tests, once, and called in one process of Node."""
+"""Clients on Node: installed from their lock beside the tests, once, and each program run in one process of Node."""
 
 from __future__ import annotations
 
@@ -52,6 +52,12 @@ def validate(given: dict[str, Any]) -> dict[str, str]:
     """What each validator of webhooks on Node says of a request, empty if it accepts it; see `validate.mjs`."""
     verdicts: dict[str, str] = _exchange("validate.mjs", given)
     return verdicts
+
+
+def authorize(given: dict[str, Any]) -> dict[str, Any]:
+    """What an OAuth library on Node gets with a code, or its error; see `oauth.mjs`."""
+    got: dict[str, Any] = _exchange("oauth.mjs", given)
+    return got
 
 
 def _exchange(program: str, given: dict[str, Any]) -> Any:

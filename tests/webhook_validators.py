@@ -1,4 +1,4 @@
-"""What the official validators of webhooks, unmodified, say of a received request: on Python and on Node."""
+"""What validators of webhooks, all unmodified, say of a received request: on Python and on Node."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from mercadopago.webhook import InvalidWebhookSignatureError, WebhookSignatureValidator
 from standardwebhooks import Webhook, WebhookVerificationError
+from svix.webhooks import Webhook as SvixWebhook
 
 import node_clients
 from conftest import skip_unless_ci
 
 OF_X_SIGNATURE = {"mercadopago for Python", "mercadopago for Node"}
-OF_THE_BODY = {"standardwebhooks for Python", "standardwebhooks for Node"}
+OF_THE_BODY = {f"{library} for {runtime}" for library in ("standardwebhooks", "svix") for runtime in ("Python", "Node")}
 ALL = OF_X_SIGNATURE | OF_THE_BODY
 
 
@@ -39,15 +40,17 @@ def verdicts(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> 
 def in_python(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, str]:
     """Return what the validators on Python say; names of headers are in lower case."""
     data_id = parse_qs(urlsplit(url).query).get("data.id", [None])[-1]
-    said = dict.fromkeys(("mercadopago for Python", "standardwebhooks for Python"), "")
+    said = {"mercadopago for Python": ""}
     try:
         WebhookSignatureValidator.validate(
             headers.get("x-signature"), headers.get("x-request-id"), data_id, secret, tolerance_seconds=300
         )
     except InvalidWebhookSignatureError as error:
         said["mercadopago for Python"] = error.reason.value
-    try:
-        Webhook(secret).verify(body, dict(headers))
-    except WebhookVerificationError as error:
-        said["standardwebhooks for Python"] = str(error)
+    for library, webhook in (("standardwebhooks", Webhook), ("svix", SvixWebhook)):
+        try:
+            webhook(secret).verify(body, dict(headers))
+            said[f"{library} for Python"] = ""
+        except WebhookVerificationError as error:
+            said[f"{library} for Python"] = str(error)
     return said

@@ -114,7 +114,7 @@ async def delivered(database: Database, clock: MovableClock, receiving: Receiver
 
 
 async def test_every_action_is_accepted(database: Database, clock: MovableClock) -> None:
-    """With every status detail: four validators take the true secret, and none another one."""
+    """With every status detail: every validator takes the true secret, and none takes another one."""
     async with receiver() as receiving:
         secrets = {topic: (await subscribe(database, receiving.url, topic=topic))[1] for topic in ACTIONS_OF}
         for action, detail in EVERY:

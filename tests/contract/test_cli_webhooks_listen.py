@@ -24,7 +24,7 @@ from paydesk_process import ENDS_SECONDS_MAX, command, credentials, dev, request
 from waiting import HANGS_SECONDS
 from webhook_validators import in_python
 
-VALID = {"mercadopago for Python": "", "standardwebhooks for Python": ""}
+VALID = dict.fromkeys(("mercadopago for Python", "standardwebhooks for Python", "svix for Python"), "")
 
 
 class Listener:

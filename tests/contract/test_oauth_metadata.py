@@ -49,7 +49,7 @@ async def test_metadata_has_the_grant_types_pkce_and_authentication(service: Ser
     assert body["scopes_supported"] == list(scopes.SCOPES)
     assert body["authorization_response_iss_parameter_supported"] is True
     for name in ("token", "revocation", "introspection"):
-        assert body[f"{name}_endpoint_auth_methods_supported"] == ["client_secret_post"]
+        assert body[f"{name}_endpoint_auth_methods_supported"] == ["client_secret_post", "client_secret_basic"]
 
 
 async def test_every_endpoint_exists(sqlite_url: str) -> None:

@@ -6,6 +6,7 @@ Every request comes from this machine; a trusted proxy says from which address.
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -176,6 +177,10 @@ async def test_throttling_precedes_every_other_check(desk: Desk) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     reply = await desk.send(None, data=f"client_id={UNKNOWN}".encode(), headers=form)
     assert (reply.status, reply.code) == LIMITED
+    basic = {"Authorization": f"Basic {base64.b64encode(f'{UNKNOWN}:a guess'.encode()).decode()}"}
+    for body in ({}, {"client_id": UNKNOWN}):
+        reply = await desk.send(body, headers=basic)
+        assert (reply.status, reply.code) == LIMITED
 
 
 async def test_without_a_readable_client_id_row_2_answers(desk: Desk) -> None:

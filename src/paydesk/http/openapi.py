@@ -30,6 +30,7 @@ from paydesk.http.openapi_components import (
 from paydesk.http.openapi_webhooks import Webhook
 from paydesk.http.retired import Retired
 from paydesk.http.surfaces import JSON, POLICIES
+from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Operation, Query
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -269,7 +270,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
     schema = POLICIES[row.surface].error_schema
     headers = {"x-request-id": _header("RequestId")}
-    if kinds[0].status == 401:
+    if kinds[0].status == 401 or INVALID_CLIENT in kinds:
         headers["www-authenticate"] = _header("Challenge")
     if kinds[0].status in (429, 503):
         headers["retry-after"] = _header("RetryAfter")

@@ -12,7 +12,7 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.secrets import digest
 from paydesk.http import body, validation
 from paydesk.http.error_body import flat, listed
-from paydesk.oauth.clients import authentication
+from paydesk.oauth.clients import authentication, basic
 from paydesk.oauth.errors import INVALID_REQUEST, invalid_parameter
 from paydesk.operation import Answer, Caller, Operation, Surface
 from paydesk.web import html
@@ -41,7 +41,8 @@ READ_ONCE = frozenset(
 )
 """Headers that must not be repeated: proxies disagree about which value is used."""
 IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
-"""Official clients send these headers on every request; the token endpoints ignore them, repeated ones too."""
+"""Official clients send these headers on every request; the token endpoints ignore them, repeated ones too, but not
+`Authorization: Basic`."""
 JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
 """For curl, whose default is this Content-Type."""
 _START_BYTES = 64
@@ -79,8 +80,21 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
             document = body.parse_json(raw, invalid_parameter)
     if not isinstance(document, dict):
         raise INVALID_REQUEST.with_reason("the body is not an object")
-    authentication.check_throttled(shared.client_throttle, document, address)
-    return document
+    sent: Json = document
+    if any(map(basic.is_basic, request.all("authorization"))):
+        sent = _with_header(request, document, address, shared)
+    authentication.check_throttled(shared.client_throttle, sent, address)
+    return sent
+
+
+def _with_header(request: Request, document: Json, address: str, shared: Shared) -> Json:
+    """Return the body with the client's credentials of the header. Raises `invalid_request`."""
+    try:
+        return basic.with_credentials(document, request.all("authorization"))
+    except Refusal:
+        # A client with too many failures is refused before anything that is wrong with its request.
+        authentication.check_throttled(shared.client_throttle, document, address)
+        raise
 
 
 def _refuse_json(form: bytes) -> None:

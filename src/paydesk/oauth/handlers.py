@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from paydesk.core import conflict_keys
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
 from paydesk.oauth import presented, schemas
 from paydesk.oauth.bearer import AccessToken
-from paydesk.oauth.clients import authentication
+from paydesk.oauth.clients import authentication, basic
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.errors import TOKEN_FORBIDDEN
 from paydesk.oauth.grants import Redemption
@@ -131,7 +132,8 @@ async def _as_client(
     application = await authentication.authenticate(call.tx, client_id, client_secret, call.now_ms, cache)
     if isinstance(application, Refusal):
         _count_failure(call, client_id)
-        return application
+        challenged = basic.is_basic(call.headers.get("authorization", ""))
+        return replace(application, headers=(basic.CHALLENGE,)) if challenged else application
     _count_request(call, application)
     if application.suspended_ms is not None:
         raise TOKEN_FORBIDDEN.with_reason("application suspended")

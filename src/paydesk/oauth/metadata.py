@@ -13,7 +13,7 @@ from paydesk.operation import Answer, Call, Handler
 from paydesk.web.language import LANGUAGES
 
 PATH = "/.well-known/oauth-authorization-server"
-CLIENT_AUTHENTICATION = ["client_secret_post"]
+CLIENT_AUTHENTICATION = ["client_secret_post", "client_secret_basic"]
 
 
 def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handler:

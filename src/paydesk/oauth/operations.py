@@ -7,6 +7,11 @@ from paydesk.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
 from paydesk.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
 from paydesk.operation import Operation
 
+_BASIC = (
+    "`Authorization: Basic` (RFC 6749 section 2.3.1) may stand for `client_id` and `client_secret`, if the body has"
+    " neither."
+)
+
 TOKEN = Operation(
     method="POST",
     path="/oauth/token",
@@ -30,8 +35,8 @@ TOKEN = Operation(
     },
     errors=OAUTH_ERRORS,
     description=(
-        "The body may be `application/x-www-form-urlencoded` with the same names. A refresh token has exactly one"
-        " successor: using the token again returns the same tokens until one minute after the successor was itself"
+        f"The body may be `application/x-www-form-urlencoded` with the same names. {_BASIC} A refresh token has exactly"
+        " one successor: using the token again returns the same tokens until one minute after the successor was itself"
         " refreshed. Later reuse is a replay and revokes the token family."
     ),
 )
@@ -50,8 +55,8 @@ REVOKE = Operation(
     example={},
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7009. Revoking a refresh token, also a used one, revokes its token family; revoking an access token"
-        " revokes that token alone. An unknown token and one of another application get the same answer, without"
+        f"RFC 7009. {_BASIC} Revoking a refresh token, also a used one, revokes its token family; revoking an access"
+        " token revokes that token alone. An unknown token and one of another application get the same answer, without"
         " effect."
     ),
 )
@@ -81,9 +86,9 @@ INTROSPECT = Operation(
     },
     errors=CLIENT_ERRORS,
     description=(
-        "RFC 7662, for the application's own tokens. For a token that is unknown, of another application, expired,"
-        " revoked or used, or whose seller is suspended or has withdrawn the authorization, the answer is only that it"
-        " is not active. A used refresh token is not active even while it can be retried. Introspection changes"
+        f"RFC 7662, for the application's own tokens. {_BASIC} For a token that is unknown, of another application,"
+        " expired, revoked or used, or whose seller is suspended or has withdrawn the authorization, the answer is only"
+        " that it is not active. A used refresh token is not active even while it can be retried. Introspection changes"
         " nothing and is never a replay."
     ),
 )

@@ -4,6 +4,7 @@
 import { createInterface } from "node:readline";
 import { WebhookSignatureValidator } from "mercadopago";
 import { Webhook } from "standardwebhooks";
+import { Webhook as SvixWebhook } from "svix";
 
 function verdict(validate) {
   try {
@@ -27,6 +28,7 @@ for await (const line of createInterface({ input: process.stdin })) {
       }),
     ),
     "standardwebhooks for Node": verdict(() => new Webhook(secret).verify(body, headers)),
+    "svix for Node": verdict(() => new SvixWebhook(secret).verify(body, headers)),
   };
   process.stdout.write(`${JSON.stringify(said)}\n`);
 }
