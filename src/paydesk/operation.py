@@ -241,6 +241,8 @@ class Operation:
     """Whether only clients on the same machine may call it, as all development operations without credentials."""
     refuses_test_header: bool = False
     """Whether `X-Test-Token: true`, which requests a test order, is refused with a live token."""
+    refuses_repeated: bool = False
+    """Whether a query parameter that is sent twice is refused with `property_value`; operators' always are."""
     is_health_check: bool = False
     """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
     every_role: bool = False

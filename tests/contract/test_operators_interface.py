@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from paydesk.api import OPERATIONS
 from paydesk.operators import credentials
 from paydesk.storage.database import Database
 from service import Service, running
@@ -164,6 +165,27 @@ async def test_odd_references_are_refused(service: Service, path: str, status: i
     """As unknown ones, or as malformed ones; never by the database."""
     reply = await service.request("GET", f"/operator/v1/{path}", token=await operator(service))
     assert (reply.status, reply.code) == (status, code)
+
+
+async def test_empty_and_repeated_parameters_are_refused(service: Service) -> None:
+    """Of every operation: an empty filter selected all, and of a repeated one only the last counted."""
+    token, count = await operator(service), 0
+    for row in OPERATIONS:
+        if row.surface != "operator" or "{" in row.path:
+            continue
+        for parameter in row.query:
+            name = parameter.name
+            for query, rule in (
+                (f"{name}=", "must not be empty; leave it out"),
+                (f"{name}=1&{name}=1", "must be sent only once"),
+            ):
+                reply = await service.request(row.method, f"{row.path}?{query}", token=token)
+                assert (reply.status, reply.code) == (400, "property_value"), (row.path, query)
+                assert reply.details == [f"'{name}' - {rule}"]
+                count += 1
+    assert count > 100
+    unknown = await service.request("GET", "/operator/v1/sellers?unknown=&unknown=", token=token)
+    assert unknown.status == 200
 
 
 async def test_order_has_its_history(database: Database) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from accounts import other_seller
 from acquirer_scene import new_payment
+from paydesk.invariants import check
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.storage.database import Database
-from service import Reply, Service, Terminal, running
+from service import Reply, Service, Terminal, order_body, running
 
 PATH = "/virtual/v1/acquirer/payments"
 
@@ -29,10 +31,18 @@ async def terminal(service: Service) -> Terminal:
     return await service.terminal()
 
 
-def _body(card: str = "visa_approved", payment_id: str = "", **changes: Any) -> dict[str, Any]:
+@pytest.fixture
+async def payment_id(service: Service, terminal: Terminal) -> str:
+    """The payment of an order at the terminal."""
+    order = (await service.create(terminal)).body
+    found: str = order["transactions"]["payments"][0]["id"]
+    return found
+
+
+def _body(payment_id: str, card: str = "visa_approved", **changes: Any) -> dict[str, Any]:
     test_card = CARDS[card]
     return {
-        "payment_id": payment_id or new_payment().payment_id,
+        "payment_id": payment_id,
         "amount": "24.90",
         "payment_method": {"id": test_card.brand, "type": test_card.type, "installments": 2},
         "card": {"first_digits": test_card.first_digits, "last_digits": test_card.last_digits, "entry_mode": "chip"},
@@ -49,9 +59,9 @@ async def _ledger(service: Service) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await service.database.read(lambda tx: tx.all(sql))]
 
 
-async def test_charges_once_per_payment_id(service: Service, terminal: Terminal) -> None:
+async def test_charges_once_per_payment_id(service: Service, terminal: Terminal, payment_id: str) -> None:
     """Repeated requests, concurrent or not, get the same answer."""
-    body = _body()
+    body = _body(payment_id)
     replies = await asyncio.gather(*(_authorize(service, terminal, body) for _ in range(20)))
     first = replies[0]
     assert first.status == 200
@@ -72,16 +82,18 @@ async def test_charges_once_per_payment_id(service: Service, terminal: Terminal)
     ],
 )
 async def test_card_decides_the_outcome(
-    service: Service, terminal: Terminal, card: str, answer: dict[str, str]
+    service: Service, terminal: Terminal, payment_id: str, card: str, answer: dict[str, str]
 ) -> None:
     """Each test card has its rules."""
-    assert (await _authorize(service, terminal, _body(card))).body == answer
+    assert (await _authorize(service, terminal, _body(payment_id, card))).body == answer
 
 
-async def test_amount_decides_the_outcome(service: Service, terminal: Terminal) -> None:
+async def test_amount_decides_the_outcome(service: Service, terminal: Terminal, payment_id: str) -> None:
     """A request that was not sent is not in the ledger."""
-    assert (await _authorize(service, terminal, _body(amount="99900.05"))).body["status_detail"] == "card_disabled"
-    assert (await _authorize(service, terminal, _body(amount="99900.22"))).body == {"outcome": "not_sent"}
+    assert (await _authorize(service, terminal, _body(payment_id, amount="99900.05"))).body[
+        "status_detail"
+    ] == "card_disabled"
+    assert (await _authorize(service, terminal, _body(payment_id, amount="99900.22"))).body == {"outcome": "not_sent"}
     assert [row[5] for row in await _ledger(service)] == ["declined"]
 
 
@@ -94,28 +106,45 @@ INVALID: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-async def test_invalid_request_charges_nothing(service: Service, terminal: Terminal) -> None:
+async def test_invalid_request_charges_nothing(service: Service, terminal: Terminal, payment_id: str) -> None:
     """It is refused with 400."""
     for change, code in INVALID:
-        reply = await _authorize(service, terminal, {**_body(), **change})
+        reply = await _authorize(service, terminal, {**_body(payment_id), **change})
         assert (reply.status, reply.code) == (400, code), change
         assert await _ledger(service) == [], change
+
+
+@pytest.mark.on_postgres
+async def test_payment_that_no_order_has_is_refused(service: Service, terminal: Terminal, payment_id: str) -> None:
+    """An unknown one, another seller's and one of the other mode; the ledger has no trace of it, nor has `doctor`."""
+    other = await other_seller(service)
+    foreign = await other.terminal()
+    live_order = order_body((await service.terminal(live=True)).id)
+    live = await service.request("POST", "/v1/orders", live_order, token=service.live_access_token)
+    unknown = (new_payment().payment_id, f"PAY{live.body['id'][3:]}")
+    for sent, by in ((unknown[0], terminal), (unknown[1], terminal), (payment_id, foreign)):
+        reply = await _authorize(service, by, _body(sent))
+        assert (reply.status, reply.code) == (404, "order_not_found"), sent
+    assert await _ledger(service) == []
+    assert await check.check(service.database) == []
 
 
 async def test_requires_a_valid_device_token(service: Service, terminal: Terminal) -> None:
     """A live terminal is refused where live orders have no simulated acquirer."""
     unknown = Terminal(terminal.id, f"PDT-{'0' * 40}-{service.seller_id}")
-    assert (await _authorize(service, unknown, _body())).status == 401
-    assert (await _authorize(service, Terminal("", service.access_token), _body())).status == 401
+    assert (await _authorize(service, unknown, _body(new_payment().payment_id))).status == 401
+    assert (
+        await _authorize(service, Terminal("", service.access_token), _body(new_payment().payment_id))
+    ).status == 401
     live = await service.terminal(live=True)
-    assert (await _authorize(service, live, _body())).status == 403
+    assert (await _authorize(service, live, _body(new_payment().payment_id))).status == 403
     await service.scene.run("UPDATE device_tokens SET revoked_ms = 1 WHERE seller_id = $1", service.seller_id)
     service.database.signals.notify([f"device:{terminal.id}"])
-    assert (await _authorize(service, terminal, _body())).status == 401
+    assert (await _authorize(service, terminal, _body(new_payment().payment_id))).status == 401
     assert await _ledger(service) == []
 
 
 async def test_endpoint_exists_only_in_development(database: Database) -> None:
     """In production it is 404."""
     async with running(database, workers=False) as service:
-        assert (await _authorize(service, await service.terminal(), _body())).status == 404
+        assert (await _authorize(service, await service.terminal(), _body(new_payment().payment_id))).status == 404

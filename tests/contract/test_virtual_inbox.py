@@ -353,6 +353,21 @@ async def test_invalid_parameters_are_ignored(scene: Inbox) -> None:
         assert titles(page) == ["order.processed"], query
 
 
+async def test_repeated_parameters_are_refused(scene: Inbox) -> None:
+    """Of the page, of the list, and of the receiver, which would verify the last `data.id` only."""
+    for method, query, accept in (
+        ("GET", "action=a&action=b", "text/html"),
+        ("GET", "order=&order=", "text/html"),
+        ("GET", "limit=1&limit=1", "application/json"),
+        ("POST", "data.id=ord1&type=order&data.id=ord2", "application/json"),
+    ):
+        reply = await scene.service.request(method, f"/demo/inbox?{query}", token=None, headers={"Accept": accept})
+        name = query.partition("=")[0]
+        assert (reply.status, reply.code) == (400, "property_value"), query
+        assert reply.details == [f"'{name}' - must be sent only once"]
+    assert await scene.actions() == []
+
+
 async def test_page_before_the_first_notification_says_so(scene: Inbox) -> None:
     """With a way back."""
     await scene.send()

@@ -28,7 +28,9 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
     terminal = await (service_terminal(service) if is_served else service.terminal())
     if operation.name == "acquirer_authorize":
         # The token is not cached yet, so it is looked up in the database.
-        return Attempt(service, database, operation, terminal.token, body=PAYMENT)
+        ulid = (await service.create(terminal)).body["id"][3:]
+        body = {**PAYMENT, "payment_id": f"PAY{ulid}"}
+        return Attempt(service, database, operation, terminal.token, body=body)
     device = await service.device(terminal)
     if operation.name == "device_print_result":
         action_id = (await print_on(service, terminal)).body["id"]
@@ -67,6 +69,11 @@ TABLE = Table("device", _valid, needs_more=("device_cancel_result",))
 @TABLE.way("device_next/property_value")
 async def _long_wait(attempt: Attempt) -> Reply:
     return await replace(attempt, query=attempt.query.replace("wait=0", "wait=99")).send()
+
+
+@TABLE.way("acquirer_authorize/order_not_found")
+async def _payment_without_order(attempt: Attempt) -> Reply:
+    return await attempt.send(body=PAYMENT)
 
 
 @TABLE.way("device_hello/maximum_items")

@@ -67,6 +67,8 @@ class Endpoint:
         # `resource_locked` names the idempotency key, so operations without one answer 503.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [(header.name.lower(), header.canonical) for header in operation.headers]
+        is_strict = policy.has_strict_query or operation.refuses_repeated
+        self._sent_once = frozenset(one.name for one in operation.query) if is_strict else frozenset[str]()
         self._path = PathRules(operation)
         self._conflict_keys = operation.conflict_keys or (lambda _: ())
         handler = operation.handler
@@ -221,6 +223,8 @@ class Endpoint:
         if query and self._takes_body and not self.policy.query_beside_body:
             message = f"{redacted_name(next(iter(query)))} must be sent in the body, not in the query string."
             raise self.policy.malformed.with_reason("parameters in the query string", message=message)
+        if self._sent_once:
+            request.check_parameters(self._sent_once, may_be_empty=not self.policy.has_strict_query)
         return query
 
     def _read_body(self, raw: bytes, caller: Caller) -> tuple[Any, Any]:

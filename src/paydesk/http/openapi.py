@@ -191,6 +191,10 @@ def _parameters(row: Operation) -> list[Json]:
             schema = {"type": "string", "pattern": _anchored(row.path_pattern)}
         described.append({"name": name, "in": "path", "required": True, "schema": schema})
     described += [_parameter(query, "query") for query in row.query]
+    if POLICIES[row.surface].has_strict_query:
+        for one in described:
+            if one["schema"].get("type") == "string" and not one["schema"].keys() & {"pattern", "enum"}:
+                one["schema"].setdefault("minLength", 1)
     if row.idempotent:
         described.append(_parameter(IDEMPOTENCY_KEY, "header"))
     described += [_parameter(header, "header") for header in row.headers]

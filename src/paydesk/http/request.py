@@ -16,6 +16,7 @@ from paydesk.core.errors import (
     HOW_TO_GET_TEST_TOKENS,
     INVALID_PATH_PARAM,
     MISDIRECTED_REQUEST,
+    PROPERTY_VALUE,
     UNAUTHORIZED,
     UNSUPPORTED_HEADER,
     UNSUPPORTED_MEDIA_TYPE,
@@ -108,6 +109,17 @@ class Request:
     def query(self) -> dict[str, str]:
         """Return the query's parameters, with the last value of a repeated one."""
         return dict(urllib.parse.parse_qsl(self.query_string, keep_blank_values=True)) if self.query_string else {}
+
+    def check_parameters(self, names: Collection[str], *, may_be_empty: bool) -> None:
+        """Refuse a repeated parameter of the query that is in `names`, and unless it may be, an empty one."""
+        seen = set[str]()
+        for name, value in urllib.parse.parse_qsl(self.query_string, keep_blank_values=True):
+            if name in seen:
+                raise PROPERTY_VALUE.with_reason("a parameter was sent twice", f"'{name}' - must be sent only once")
+            if name in names and not (may_be_empty or value):
+                raise PROPERTY_VALUE.with_reason("an empty parameter", f"'{name}' - must not be empty; leave it out")
+            if name in names:
+                seen.add(name)
 
     @property
     def has_small_body(self) -> bool:

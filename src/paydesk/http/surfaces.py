@@ -142,6 +142,8 @@ class SurfacePolicy:
     query_beside_body: bool = True
     """Whether a request with a body may have query parameters."""
     read_once: frozenset[str] = READ_ONCE
+    has_strict_query: bool = False
+    """Whether query parameters that are empty or sent twice are refused."""
 
     malformed: ErrorKind = errors.BAD_REQUEST
     """The refusal of repeated headers and of a query beside a body."""
@@ -195,6 +197,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
         check_rate=lambda rates: rates.check_device,
     ),
     "operator": SurfacePolicy(
+        has_strict_query=True,
         authenticate=lambda shared: shared.operator_bearers.caller,
         may_forbid=lambda operation: operation.method != "GET" and not operation.every_role,
     ),

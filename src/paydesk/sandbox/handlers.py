@@ -19,6 +19,8 @@ from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
+from paydesk.orders import store as orders
+from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, store
 from paydesk.sandbox.next_due import Due
@@ -134,13 +136,22 @@ def _advance_to(clock: MovableClock, due_ms: int) -> None:
 
 
 async def authorize(call: Call) -> Handled:
-    """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself."""
+    """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself.
+
+    A payment that no order has is refused: it would be in the ledger for ever, with nothing to compare it with.
+    """
     refuse_revoked(call)
     acquirer = call.shared.acquirers.of(call.caller.live)
     if acquirer is None:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
     payment = _payment(call, request)
+    order_id = f"ORD{request.payment_id.removeprefix('PAY')}"
+    order = await call.database.read(lambda tx: orders.find(tx, payment.merchant_id, order_id))
+    if order is None or bool(order.live) != call.caller.live:
+        raise ORDER_NOT_FOUND.with_reason(
+            "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
+        )
     return Answer(200, _answer(payment, await acquirer.authorize(payment, _card(request))))
 
 

@@ -61,6 +61,8 @@ OPERATIONS: tuple[Operation, ...] = (
         transaction="none",
         raw_body=True,
         query=(Query("data.id", {"type": "string"}, "The id of the notification's subject, in lower case."),),
+        refuses_repeated=True,
+        errors=(PROPERTY_VALUE,),
         description="The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications.",
     ),
     _demo(
@@ -73,6 +75,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=Inbox,
         transaction="none",
         query=inbox_page.QUERY,
+        refuses_repeated=True,
         errors=(PROPERTY_VALUE,),
     ),
     _demo(
@@ -123,11 +126,11 @@ OPERATIONS: tuple[Operation, ...] = (
         },
         transaction="none",
         body=AcquirerRequest,
-        errors=(PROPERTY_VALUE,),
+        errors=(PROPERTY_VALUE, ORDER_NOT_FOUND),
         description=(
             "Called by virtual terminals when the authorization is permitted, as a physical terminal calls its own"
-            " acquirer. `payment_id` is the idempotency key: a repeated request gets the same answer and charges"
-            " nothing. `docs/simulator.md` lists the test cards."
+            " acquirer. `payment_id`, that of an order, is the idempotency key: a repeated request gets the same answer"
+            " and charges nothing. `docs/simulator.md` lists the test cards."
         ),
     ),
     _development(
