@@ -20,21 +20,14 @@ SUCCESSORS = (
     ("GET", f"{EARLIER}/payment-intents/events", "GET", "/v1/orders"),
     ("DELETE", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents/0aa0519d", "POST", f"{ORDER}/cancel"),
     ("POST", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
-    ("GET", "/v1/payments/12345/refunds", "POST", f"{ORDER}/refund"),
-    ("POST", f"{EARLIER}/devices", "GET", "/docs"),
-    ("GET", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "GET", "/docs"),
     ("GET", f"{EARLIER}/payment-intents/events/2024", "GET", "/docs"),
     ("PUT", f"{EARLIER}/", "GET", "/docs"),
     ("TRACE", EARLIER, "GET", "/docs"),
-    ("OPTIONS", f"{EARLIER}/devices", "GET", "/docs"),
     ("POST", "/v1/payments", "POST", "/v1/orders"),
     ("GET", "/v1/payments/12345", "GET", ORDER),
     ("GET", "/v1/payments/search?external_reference=1", "GET", "/v1/orders"),
-    ("PUT", "/v1/payments/12345", "GET", "/docs"),
-    ("GET", "/v1/payments", "GET", "/docs"),
     ("GET", "/v1/payments/", "GET", "/docs"),
     ("GET", "/v1/payments/1/refunds/2", "GET", "/docs"),
-    ("DELETE", "/v1/payments/search", "GET", "/docs"),
     ("GET", f"{EARLIER}%0A", "GET", "/docs"),
     ("GET", f"{EARLIER}/devices%0A", "GET", "/terminals/v1/list"),
     ("POST", "/v1/payments/12345/refunds%0A", "POST", f"{ORDER}/refund"),
@@ -51,6 +44,40 @@ async def test_the_successor_is_named(service: Service) -> None:
         )
         assert reply.headers["link"] == f'<{successor}>; rel="successor-version"'
         assert reply.headers["x-request-id"]
+
+
+async def test_another_method_on_a_retired_path_returns_405(service: Service) -> None:
+    """Before any other check, with the methods that the path had, and what to use instead."""
+    for method, path, had, successor in (
+        ("POST", f"{EARLIER}/devices", "GET", "GET /terminals/v1/list"),
+        ("OPTIONS", f"{EARLIER}/devices", "GET", "GET /terminals/v1/list"),
+        ("TRACE", f"{EARLIER}/devices", "GET", "GET /terminals/v1/list"),
+        ("GET", f"{EARLIER}/devices/PAX_A910__SMARTPOS1", "PATCH", "PATCH /terminals/v1/setup"),
+        ("GET", f"{EARLIER}/devices/PAX_A910__SMARTPOS1/payment-intents", "POST", "POST /v1/orders"),
+        ("GET", "/v1/payments/12345/refunds", "POST", f"POST {ORDER}/refund"),
+        ("PUT", "/v1/payments/12345", "GET", f"GET {ORDER}"),
+        ("GET", "/v1/payments", "POST", "POST /v1/orders"),
+        ("HEAD", "/v1/payments", "POST", "POST /v1/orders"),
+        ("DELETE", "/v1/payments/search", "GET", "GET /v1/orders"),
+    ):
+        reply = await service.request(method, path, token=None, key=None)
+        assert (reply.status, reply.headers["allow"]) == (405, had), path
+        assert reply.headers["link"] == f'<{successor.partition(" ")[2]}>; rel="successor-version"'
+        if method != "HEAD":
+            assert reply.code == "method_not_allowed"
+            assert reply.body["message"].endswith(
+                f" had only {had} here, which is retired. Use {successor} instead. {GUIDE}"
+            )
+
+
+async def test_every_described_retired_path_has_its_methods_alone(service: Service) -> None:
+    """As the document says."""
+    own = {path: {row.method for row in DESCRIBED if row.path == path} for path in {row.path for row in DESCRIBED}}
+    for path, methods in own.items():
+        sent = re.sub(r"\{\w+\}", "1", path)
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
+            reply = await service.request(method, sent, token=None, key=None)
+            assert reply.status == (410 if method in methods else 405), (method, path)
 
 
 async def test_retired_paths_return_410_before_any_other_check(service: Service) -> None:

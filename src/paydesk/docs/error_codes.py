@@ -42,7 +42,8 @@ sentence, and `cause` is empty. There is one sentence for each code, so that a g
 
 _RETIRED_HEAD = """\
 Operations of the earlier API respond with 410 `gone` before any other check, with the successor in the message and in a
-`Link` header. For other paths below `/point/integration-api` the successor is `GET /docs`."""
+`Link` header; another method on such a path is 405. For other paths below
+`/point/integration-api` the successor is `GET /docs`."""
 
 
 def page_of_errors() -> str:

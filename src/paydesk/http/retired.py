@@ -1,14 +1,15 @@
 """Operations of the earlier API: answered 410 with the successor's name, before anything is read.
 
-Other requests below the earlier paths are answered 410 with a link to `/docs`.
+Another method on such a path is answered 405, and other paths below the earlier ones 410 with a link to `/docs`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paydesk.core.errors import GONE, Refusal
+from paydesk.core.errors import GONE, METHOD_NOT_ALLOWED, Refusal
 
 MIGRATION = "See docs/migrate.md, Migrate from payment intents."
 
@@ -48,7 +49,6 @@ RETIRED = (
         "POST /v1/orders/{order_id}/cancel",
     ),
     Retired("POST", REFUNDS, "retired_refund_payment", REFUND),
-    Retired("*", REFUNDS, "retired_refunds", REFUND),
     Retired("POST", PAYMENTS, "retired_create_payment", "POST /v1/orders"),
     Retired("GET", f"{PAYMENTS}/search", "retired_search_payments", "GET /v1/orders"),
     Retired("GET", f"{PAYMENTS}/{{payment_id}}", "retired_get_payment", "GET /v1/orders/{order_id}"),
@@ -69,7 +69,25 @@ _PATTERNS = tuple(
 
 
 def refusal(method: str, path: str) -> Refusal:
-    """Return the refusal of a request to an earlier path."""
-    row = next(row for row, pattern in _PATTERNS if row.method in (method, "*") and pattern.match(path))
-    link = ("link", f'<{row.successor.partition(" ")[2]}>; rel="successor-version"')
-    return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(link,))
+    """Return the refusal of a request to an earlier path: 405 if the path had operations, but none of this method."""
+    rows = [row for row, pattern in _PATTERNS if pattern.match(path)]
+    own = [row for row in rows if row.method != "*"]
+    sent = "GET" if method == "HEAD" else method
+    row = next((row for row in own or rows if row.method in (sent, "*")), None)
+    if row is None:
+        return _not_allowed(method, own)
+    return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(_link(row),))
+
+
+def _not_allowed(method: str, own: Sequence[Retired]) -> Refusal:
+    methods, first = sorted({row.method for row in own}), own[0]
+    message = (
+        f"{METHOD_NOT_ALLOWED.message} The earlier API had only {' and '.join(methods)} here, which is retired. Use"
+        f" {first.successor} instead. {MIGRATION}"
+    )
+    headers = (("allow", ", ".join(methods)), _link(first))
+    return METHOD_NOT_ALLOWED.with_reason(f"no {method} operation", message=message, headers=headers)
+
+
+def _link(row: Retired) -> tuple[str, str]:
+    return "link", f'<{row.successor.partition(" ")[2]}>; rel="successor-version"'
