@@ -14,6 +14,7 @@ from browser import png
 from console_scene import console
 from console_world import World, world
 from paydesk.core.clock import MovableClock
+from paydesk.sandbox.store import set_clock
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 
@@ -51,6 +52,7 @@ async def take_all(browser: Browser, folder: Path, day_ms: int) -> None:
         database = await open_database(f"sqlite:{data}/paydesk.db")
         clock = MovableClock(frozen_ms=day_ms)
         await migrate(database, clock.now_ms())
+        await database.write(lambda tx: set_clock(tx, offset_ms=0, frozen_ms=day_ms))
         async with world(database, Path(data), clock=clock) as made:
             await _furnish(made)
             for picture in PICTURES:

@@ -386,8 +386,8 @@ def test_unknown_operator_token_is_refused(folder: Path) -> None:
     assert "unauthorized" in refused.stderr
 
 
-def test_clock_is_stopped_advanced_and_resumed(tmp_path: Path) -> None:
-    """An order expires when the clock passes its expiration time."""
+def test_clock_is_stopped_advanced_resumed_and_reset(tmp_path: Path) -> None:
+    """An order expires when the clock passes its expiration time. After a reset the tokens of the file are valid."""
     with dev(tmp_path):
         frozen = answer("clock", "freeze", folder=tmp_path)
         assert frozen["frozen"]
@@ -415,6 +415,12 @@ def test_clock_is_stopped_advanced_and_resumed(tmp_path: Path) -> None:
         assert shown() == ("canceled", "expired")
         assert not answer("clock", "resume", folder=tmp_path)["frozen"]
         assert command("clock", "advance", "backwards", folder=tmp_path).returncode == 2
+        refused = command("clock", "reset", folder=tmp_path)
+        assert refused.returncode == 1
+        assert "`paydesk reset`" in refused.stderr
+        assert command("reset", "--yes", folder=tmp_path).returncode == 0
+        assert abs(answer("clock", "reset", folder=tmp_path)["offset_seconds"]) < 1
+        works(credentials(tmp_path))
 
 
 def works(found: dict[str, Any]) -> None:

@@ -11,18 +11,19 @@ import pytest
 
 from device_scene import answered, open_desk
 from nodes import two_nodes
-from operator_calls import operator
-from paydesk.core.clock import MovableClock, rfc3339
+from operator_calls import Operator, operator
+from paydesk.core.clock import MovableClock, SystemClock, rfc3339
 from paydesk.core.signals import Signals
 from paydesk.device import gateway, presence
 from paydesk.device.presence import Sightings
+from paydesk.sandbox import store as sandbox_store
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import handlers, store
 from paydesk.terminals.presence import presence_of, record
 from recording_database import RecordingDatabase
-from service import Service, Terminal, running
+from service import Reply, Service, Terminal, running
 from waiting import until_found
 
 
@@ -134,14 +135,57 @@ async def test_a_refused_poll_is_no_sign_of_life(service: Service) -> None:
     assert (await listed(service, terminal))["presence"] == "offline"
 
 
-async def test_presence_does_not_follow_the_moved_clock(database: Database) -> None:
-    """The clock of development moves orders, not presence."""
+async def move(service: Service, desk: Operator, **change: Any) -> Reply:
+    """Move the clock of development."""
+    return await service.request("POST", "/dev/clock", change, token=desk.token, key=None)
+
+
+@pytest.mark.on_postgres
+async def test_presence_follows_the_clock_of_development(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent terminal is degraded, then offline, in the filter too; one that polls is online throughout."""
+    monkeypatch.setattr(presence, "WRITE_SECONDS", 3600.0)
     clock = MovableClock()
-    async with running(database, clock=clock) as service:
-        terminal = await service.terminal()
-        await set_last_seen(service, terminal, 10)
-        clock.advance(3_600_000)
-        assert (await listed(service, terminal))["presence"] == "online"
+    async with running(database, clock=clock, development=True) as service:
+        desk, silent, polling = await operator(service), await service.terminal(), await service.terminal()
+        poll = asyncio.create_task((await service.device(polling)).next(wait=50))
+        await (await service.device(silent)).next(wait=0)
+        for terminal in (silent, polling):
+            await until(lambda shown: shown["presence"] == "online", service, terminal)
+        for by, status in (("46s", "degraded"), ("75s", "offline")):
+            moved = await move(service, desk, advance=by)
+            assert [(await listed(service, terminal))["presence"] for terminal in (silent, polling)] == [status, "online"]
+            found = (await desk.did("GET", f"terminals?presence={status}"))["data"]
+            assert [one["id"] for one in found] == [silent.id]
+        assert (await listed(service, polling))["last_seen_date"] >= moved.body["now"]
+        assert not poll.done()
+        await (await service.device(silent)).next(wait=0)
+        await until(lambda shown: shown["presence"] == "online", service, silent)
+        poll.cancel()
+
+
+@pytest.mark.on_postgres
+async def test_clock_goes_back_by_a_reset_alone(database: Database) -> None:
+    """With orders or tokens it is refused and names the command that removes them; a terminal stays online."""
+    clock = MovableClock()
+    async with running(database, clock=clock, development=True) as service:
+        desk, terminal = await operator(service), await service.terminal()
+        poll = asyncio.create_task((await service.device(terminal)).next(wait=50))
+        assert (await move(service, desk, advance="3h")).status == 200
+        assert (await service.create(await service.terminal())).status == 201
+        refused = await move(service, desk, reset=True)
+        assert (refused.status, refused.code) == (409, "in_use")
+        assert "orders, idempotency keys and tokens" in refused.details[0]
+        assert "`paydesk reset`" in refused.details[0]
+        assert clock.offset_ms >= 10_800_000
+        assert (await service.request("POST", "/dev/reset", {}, token=desk.token, key=None)).status == 204
+        moved = await move(service, desk, reset=True)
+        assert (moved.status, moved.body["frozen"], round(moved.body["offset_seconds"])) == (200, False, 0)
+        assert (clock.offset_ms, clock.frozen_ms) == (0, None)
+        assert await database.read(sandbox_store.clock) == (0, None)
+        shown = await desk.did("GET", f"terminals/{terminal.id}")
+        assert shown["presence"] == "online"
+        assert rfc3339(SystemClock().now_ms() - 60_000) < shown["last_seen_date"] <= rfc3339(SystemClock().now_ms())
+        poll.cancel()
 
 
 @pytest.mark.on_postgres

@@ -297,6 +297,11 @@ async def _no_seller(attempt: Attempt) -> Reply:
     return await replace(attempt, query="?seller=ana").send()
 
 
+@TABLE.way("clock_move/in_use")
+async def _clock_back_with_tokens(attempt: Attempt) -> Reply:
+    return await attempt.send(body={"reset": True})
+
+
 @TABLE.way("operator_delete_store/in_use")
 async def _store_with_pos(attempt: Attempt) -> Reply:
     body = {"seller_id": attempt.service.seller_id, "store_id": attempt.paths["store_id"], "external_pos_id": "IN-USE"}

@@ -23,6 +23,7 @@ _EVERYBODYS = "looks for work of all sellers, and is followed by a transaction f
 _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
 _ATTENTION = "finds, of all sellers, what is open and needs a person, by an index of open rows"
 _NEXT_DUE = "counts what is due next of all sellers, in development"
+_CLOCK_BACK = "looks for rows of all sellers, in development"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
     "orders.store.OVERDUE": _EVERYBODYS,
@@ -66,6 +67,8 @@ ALLOWED = {
     "sandbox.next_due.COUNT_INQUIRIES": _NEXT_DUE,
     "sandbox.next_due.COUNT_REVERSALS": _NEXT_DUE,
     "sandbox.next_due.COUNT_DELIVERIES": _NEXT_DUE,
+    "sandbox.dev_clock.DATED": _CLOCK_BACK,
+    "sandbox.dev_clock.TOKENS": _CLOCK_BACK,
     "sandbox.reset.UNFINISHED": _RESET,
     "sandbox.reset.LEASED_TERMINALS": _RESET,
     "sandbox.reset.KEPT_DELIVERIES": _RESET,

@@ -14,7 +14,7 @@ from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import group, show, show_list
 from paydesk.core.durations import typed_seconds
 
-clock = group("The clock of `paydesk dev`: stop it, or advance it.")
+clock = group("The clock of `paydesk dev`: stop it, advance it, or reset it.")
 
 DUE = {
     "order_expiry": ("expiry of an order", "expiries of orders"),
@@ -116,6 +116,13 @@ def advance(
 def resume(service: Service) -> Answer:
     """Restart a stopped clock from its current time."""
     return service.post("/dev/clock", {"resume": True})
+
+
+@command(clock, "reset", "paydesk clock reset", "paydesk reset --yes && paydesk clock reset")
+def reset_clock(service: Service) -> tuple[Answer, str]:
+    """Let the clock show this machine's time again. Refused while there are orders or tokens; `paydesk reset` first."""
+    moved = service.post("/dev/clock", {"reset": True})
+    return moved, _renewed(moved)
 
 
 def _reached(due: Mapping[str, Any] | None) -> str:

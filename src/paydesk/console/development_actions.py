@@ -104,7 +104,7 @@ async def clock(request: ConsoleRequest) -> Answer:
         says=(
             f"For the service it is {now[:10]}, {now[11:16]} UTC. Everything that is due until the new time happens at"
             " once: orders expire, refunds and webhooks are attempted again, and tokens end.",
-            "The clock never goes back, and stays ahead after a restart.",
+            "The clock stays ahead after a restart. Once all orders are removed, `paydesk clock reset` moves it back.",
         ),
         submit="Move the clock",
         back=PATH,

@@ -112,7 +112,6 @@ def render(
         "refused": refused,
         "now_ms": request.now_ms,
         "ago": view.Ago(request.now_ms),
-        "last_seen": view.Ago(request.call.shared.wall.now_ms(), is_wall=True),
         **values,
     }
     if request.is_fragment:

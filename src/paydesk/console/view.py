@@ -22,21 +22,20 @@ def instant_ms(date: str) -> int:
 class Ago:
     """Shows times relative to now, with the exact time as a tooltip."""
 
-    def __init__(self, now_ms: int, *, is_wall: bool = False) -> None:
-        self._now_ms, self._is_wall = now_ms, is_wall
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
 
     def __call__(self, date: str | None) -> Markup:
         """Return a `time` element such as "2 min ago"; nothing for None.
 
-        The page's script counts it on by the clock of the service, unless it is a time of the machine's clock.
+        The page's script counts it on by the clock of the service.
         """
         from markupsafe import Markup
 
         if not date:
             return Markup("")
         words = relative(self._now_ms - instant_ms(date))
-        counted = Markup("") if self._is_wall else Markup(" data-ago")
-        return Markup('<time datetime="{0}" title="{0}"{1}>{2}</time>').format(date, counted, words)
+        return Markup('<time datetime="{0}" title="{0}" data-ago>{1}</time>').format(date, words)
 
     def since(self, date: str) -> str:
         """Return how long ago a time was, such as "2 min"."""

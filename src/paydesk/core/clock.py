@@ -1,6 +1,6 @@
 """The clock for stored instants (expiry, lifetimes, retries), which is passed in.
 
-Timeouts, presence, re-offers, rates and caches use the event loop's monotonic time instead.
+Timeouts, re-offers, rates and caches use the event loop's monotonic time instead, presence the database's clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SystemClock:
 
 
 class MovableClock:
-    """The clock of `paydesk dev`: the machine's, shifted forward or frozen. It never goes back."""
+    """The clock of `paydesk dev`: the machine's, shifted forward or frozen. Only a reset moves it back."""
 
     def __init__(self, offset_ms: int = 0, frozen_ms: int | None = None) -> None:
         self.offset_ms = offset_ms

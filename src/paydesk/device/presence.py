@@ -95,6 +95,17 @@ class Sightings:
         seen.open_polls -= 1
         seen.ended = self._monotonic()
 
+    async def clock_moved(self, database: Database) -> None:
+        """Write that terminals whose polls are open are seen now, after the clock of development was moved.
+
+        Any other is written at once when it polls again: by the new time it may have been silent.
+        """
+        for terminal_id, seen in list(self._seen.items()):
+            seen.written = None
+            if not seen.has_news:
+                del self._seen[terminal_id]
+        await self.write(database)
+
     async def write(self, database: Database, *, is_last: bool = False) -> int:
         """Write what is due, or at the last time everything, in one statement; return how many terminals.
 

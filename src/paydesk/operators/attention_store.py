@@ -10,8 +10,7 @@ from paydesk.orders.store import LIVE_STATUSES
 from paydesk.payments.inquiry_store import OpenInquiry
 from paydesk.payments.lifecycles import INQUIRIES, PENDING, PROCESSING
 from paydesk.storage.database import Transaction
-from paydesk.storage.statements import CLOCK_MS
-from paydesk.terminals.presence import DEGRADED_SECONDS
+from paydesk.terminals.presence import AGE_MS, DEGRADED_SECONDS
 from paydesk.terminals.print_action import PRINT_ACTIONS, PrintAction
 from paydesk.webhooks import schedule
 
@@ -21,16 +20,15 @@ DELIVERIES_MAX = 1000
 _ORDER = ", ".join(f"o.{name}" for name in Order.__struct_fields__)
 _INQUIRY = ", ".join(f"i.{name}" for name in OpenInquiry.__struct_fields__)
 _ACTION = ", ".join(f"a.{name}" for name in PrintAction.__struct_fields__)
-_AGE_MS = f"{CLOCK_MS} - t.last_seen_ms"
 
 # $1: since when a cancel request is unanswered.
 ORDERS = f"""
-SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {_AGE_MS} FROM orders o
+SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {AGE_MS} FROM orders o
   LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
   LEFT JOIN inquiries i ON i.seller_id = o.seller_id AND i.order_id = o.order_id AND i.{INQUIRIES.open}
  WHERE o.status IN ({LIVE_STATUSES})
    AND (o.status_detail = '{CHECK_ON_TERMINAL.detail}' OR o.cancel_requested_ms <= $1
-        OR t.last_seen_ms IS NULL OR {_AGE_MS} > {DEGRADED_SECONDS * 1000})
+        OR t.last_seen_ms IS NULL OR {AGE_MS} > {DEGRADED_SECONDS * 1000})
  ORDER BY CASE WHEN o.status_detail = '{CHECK_ON_TERMINAL.detail}' THEN 0 ELSE 1 END, o.updated_ms LIMIT $2"""
 
 # $1: those created until then, or with an alert. `next_ms` is named for the index.
@@ -54,7 +52,7 @@ SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
 
 # $1: those that have not changed since then.
 ACTIONS = f"""
-SELECT {_ACTION}, t.last_seen_ms, {_AGE_MS} FROM print_actions a
+SELECT {_ACTION}, t.last_seen_ms, {AGE_MS} FROM print_actions a
   JOIN terminals t ON t.seller_id = a.seller_id AND t.terminal_id = a.terminal_id
  WHERE {PRINT_ACTIONS.open.replace("status", "a.status")} AND a.updated_ms <= $1 ORDER BY a.updated_ms LIMIT $2"""
 

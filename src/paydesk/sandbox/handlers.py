@@ -22,7 +22,7 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, store
+from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, reset, store
 from paydesk.sandbox.next_due import Due
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
 from paydesk.storage.database import Transaction
@@ -105,10 +105,13 @@ def _next(due: Due | None) -> NextDue | None:
 
 
 async def move_clock(call: Call) -> Handled:
-    """Freeze, advance or resume the clock, or advance it to what is due next."""
+    """Freeze, advance, resume or reset the clock, or advance it to what is due next."""
     audit.require_change(call)
     clock, move, due = _clock(call), call.body, None
     assert isinstance(move, ClockMove)
+    sightings = call.shared.gateway.sightings
+    # By the earlier time: what has ended is older afterwards.
+    await sightings.write(call.database, is_last=True)
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
     elif move.resume:
@@ -118,11 +121,14 @@ async def move_clock(call: Call) -> Handled:
         if due is None:
             return Answer(200, _read_clock(call))
         await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
+    elif move.reset:
+        await dev_clock.reset(call.database, clock, reset.kept_tokens(call.shared))
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > next_due.CLOCK_MS_MAX:
             raise PROPERTY_VALUE.with_reason("clock after 2099", "'$.advance' - must not lead beyond the year 2099")
         await dev_clock.move(call.database, clock, lambda moved: moved.advance(by_ms))
+    await sightings.clock_moved(call.database)
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
     call.database.signals.hint("clock")

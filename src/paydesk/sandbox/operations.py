@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
+from paydesk.core.errors import FORBIDDEN, IN_USE, PROPERTY_VALUE
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Operation, Query
@@ -153,20 +153,23 @@ OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/dev/clock",
         name="clock_move",
-        summary="Freeze, advance or resume the clock",
+        summary="Freeze, advance, resume or reset the clock",
         surface="operator",
         handler=handlers.move_clock,
         answer=ClockAnswer,
         example={"now": "2026-01-31T14:26:42.109Z", "frozen": True, "offset_seconds": 61.0},
         transaction="none",
         body=ClockMove,
-        errors=(PROPERTY_VALUE,),
+        errors=(PROPERTY_VALUE, IN_USE),
         description=(
-            "Expiry, token lifetimes and webhook retries follow this clock. It never goes back and survives a restart. "
-            "Sockets, presence, rates and the time in signatures follow the machine's clock. If the tokens of the"
-            " credentials file have expired by the move, the file gets new ones, and the answer names it. `to_next`"
-            " advances to the next expiry, deadline or attempt, and `next` in the answer says what it is; if nothing is"
-            " due, the clock is not moved, and `next` is absent."
+            "Expiry, token lifetimes, webhook retries and the presence of terminals follow this clock, which survives a"
+            " restart: a terminal that is switched off is `degraded` once the clock is advanced by 61 s, and `offline`"
+            " by 121 s. Sockets, repeated offers, rates and the time in signatures follow the machine's clock. If the"
+            " tokens of the credentials file have expired by the move, the file gets new ones, and the answer names it."
+            " `to_next` advances to the next expiry, deadline or attempt, and `next` in the answer says what it is; if"
+            " nothing is due, the clock is not moved, and `next` is absent. Only `reset` moves the clock back, to the"
+            " machine's time. It is refused while there are orders, print actions, idempotency keys, codes, or tokens"
+            " that are not in the credentials file: `POST /dev/reset` removes them."
         ),
     ),
     _development(

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from paydesk import audit
 from paydesk.core.secrets import digest
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Locked, Row, Transaction, Unavailable
 from paydesk.webhooks.schedule import PENDING
+
+if TYPE_CHECKING:
+    from paydesk.shared import Shared
 
 EMPTIED = (
     "idempotency_keys",
@@ -115,7 +119,7 @@ async def reset(call: Call) -> Answer:
     """Remove the orders of all sellers, and every token that is not in the credentials file."""
     audit.require_change(call)
     shared = call.shared
-    kept = {digest(text) for text in shared.credentials.texts()} if shared.credentials is not None else set()
+    kept = kept_tokens(shared)
     async with shared.resets.lock, AsyncExitStack() as stack:
         if shared.fleet is not None:
             await stack.enter_async_context(shared.fleet.reset())
@@ -125,6 +129,11 @@ async def reset(call: Call) -> Answer:
     if shared.credentials is not None:
         await shared.credentials.renew()
     return Answer(204)
+
+
+def kept_tokens(shared: Shared) -> set[bytes]:
+    """Return the digests of the tokens that stay: those in the credentials file."""
+    return {digest(text) for text in shared.credentials.texts()} if shared.credentials is not None else set()
 
 
 async def _commit(call: Call, kept: list[bytes]) -> None:

@@ -45,11 +45,14 @@ class ClockMove(Model):
     to_next: Annotated[True_, Field(description="To the next time at which a worker has something to do.")] | None = (
         None
     )
+    reset: (
+        Annotated[True_, Field(description="To the machine's time, running. Refused with orders or tokens.")] | None
+    ) = None
 
     @model_validator(mode="after")
     def _is_one_move(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise property_fault("must have exactly one of freeze, advance, resume and to_next")
+            raise property_fault("must have exactly one of freeze, advance, resume, to_next and reset")
         return self
 
 

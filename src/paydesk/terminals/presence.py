@@ -17,12 +17,20 @@ from paydesk.terminals.schemas import CurrentOrder, Presence, TerminalStatus
 ONLINE_SECONDS, DEGRADED_SECONDS = 45, 120
 """After its last sign of life a terminal is online, then degraded, then offline."""
 
+# `paydesk serve` refuses a database whose clock was moved.
+NOW_MS = f"""COALESCE((
+    SELECT COALESCE(c.frozen_ms, {CLOCK_MS} + c.offset_ms) FROM clock_settings c WHERE c.name = 'clock'), {CLOCK_MS})"""
+"""The time by which terminals are seen: the database's clock, moved or frozen as the clock of `paydesk dev` is."""
+
+AGE_MS = f"{NOW_MS} - t.last_seen_ms"
+"""The milliseconds since the last sign of life of terminals `t`."""
+
 # $1 is a JSON object: by terminal its seller, and the milliseconds since its last sign of life. A row that another
 # transaction has locked is skipped, so that nodes never wait for each other here. The time never goes back.
 RECORD = f"""
 UPDATE terminals SET last_seen_ms =
        CASE WHEN terminals.last_seen_ms > seen.seen_ms THEN terminals.last_seen_ms ELSE seen.seen_ms END
-  FROM (SELECT t.seller_id, t.terminal_id, {CLOCK_MS} - CAST(polled.value ->> 1 AS bigint) AS seen_ms
+  FROM (SELECT t.seller_id, t.terminal_id, {NOW_MS} - CAST(polled.value ->> 1 AS bigint) AS seen_ms
           FROM json_each($1) polled
           JOIN terminals t ON t.seller_id = CAST(polled.value ->> 0 AS bigint) AND t.terminal_id = polled.key
            FOR UPDATE OF t SKIP LOCKED) seen
@@ -38,7 +46,7 @@ IS_ACTIVE = """EXISTS (
      WHERE k.seller_id = t.seller_id AND k.terminal_id = t.terminal_id AND k.revoked_ms IS NULL)"""
 """Whether terminals `t` have a valid device token."""
 
-COLUMNS = f"""{IS_ACTIVE}, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_id, o.status, o.status_detail, (
+COLUMNS = f"""{IS_ACTIVE}, t.last_seen_ms, {AGE_MS}, o.order_id, o.status, o.status_detail, (
     SELECT MIN(e.created_ms) FROM order_events e
      WHERE e.seller_id = o.seller_id AND e.order_id = o.order_id
        AND e.status = o.status AND e.status_detail = o.status_detail)"""
@@ -47,14 +55,13 @@ COLUMNS = f"""{IS_ACTIVE}, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms, o.order_
 STATUS = f"CASE WHEN {IS_ACTIVE} THEN 'active' ELSE 'inactive' END"
 """The status of terminals `t`, as `status_of` returns it."""
 
-_AGE = f"{CLOCK_MS} - t.last_seen_ms"
-PRESENCE = f"""CASE WHEN {_AGE} <= {ONLINE_SECONDS * 1000} THEN 'online'
-       WHEN {_AGE} <= {DEGRADED_SECONDS * 1000} THEN 'degraded' ELSE 'offline' END"""
+PRESENCE = f"""CASE WHEN {AGE_MS} <= {ONLINE_SECONDS * 1000} THEN 'online'
+       WHEN {AGE_MS} <= {DEGRADED_SECONDS * 1000} THEN 'degraded' ELSE 'offline' END"""
 """The presence of terminals `t`, as `presence_of` returns it."""
 
 # Operators send only the terminal's id, which is unique over all sellers.
 FIND = f"""
-SELECT t.seller_id, t.last_seen_ms, {CLOCK_MS} - t.last_seen_ms
+SELECT t.seller_id, t.last_seen_ms, {AGE_MS}
   FROM terminal_owners w JOIN terminals t ON t.seller_id = w.seller_id AND t.terminal_id = w.terminal_id
  WHERE w.terminal_id = $1"""
 
@@ -102,8 +109,13 @@ async def find(tx: Transaction, terminal_id: str) -> Seen | None:
 
 
 async def record(tx: Transaction, ages_ms: Mapping[str, tuple[int, int]]) -> set[str]:
-    """Write the last signs of life by the database's clock; return the terminals whose rows were not locked.
+    """Write the last signs of life by `NOW_MS`; return the terminals whose rows were not locked.
 
     `ages_ms` has by terminal its seller, and the age of the sign in milliseconds.
     """
     return {row[0] for row in await tx.all(RECORD, msgspec.json.encode(ages_ms).decode())}
+
+
+async def forget_future(tx: Transaction) -> None:
+    """Forget signs of life that are later than now, after the clock went back."""
+    await tx.run(f"UPDATE terminals SET last_seen_ms = NULL WHERE last_seen_ms > {NOW_MS}")
