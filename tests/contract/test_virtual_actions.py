@@ -212,6 +212,22 @@ async def test_the_application_cancels(service: Service, virtual: Virtual) -> No
     await ended(service, order_id, "canceled")
 
 
+async def test_the_application_cancels_after_the_permit(service: Service, virtual: Virtual) -> None:
+    """Which `permitted` waits for: until then the card alone is read; from then on the cancel has no effect."""
+    order_id = await _asked(virtual)
+    await virtual.act("go_offline")
+    assert (await virtual.act("tap", card="slow"))["screen"] == "present_card"
+    path = f"{TERMINALS}/{virtual.id}/screen"
+    assert (await service.request("GET", f"{path}?until=permitted")).body["screen"] == "present_card"
+    permitted = asyncio.create_task(service.request("GET", f"{path}?wait=55&until=permitted"))
+    await virtual.act("go_online")
+    shown = (await permitted).body
+    assert (shown["screen"], shown["order_id"]) == ("authorizing", order_id)
+    reply = await service.cancel(order_id, headers={"X-Allow-Cancelable-Status": "at_terminal"})
+    assert reply.status == 202
+    await ended(service, order_id, "processed")
+
+
 async def test_power_is_lost_in_the_middle(service: Service, virtual: Virtual) -> None:
     """Before the card: the order is resumed and paid. While it is authorized: it is charged once."""
     order_id = await _asked(virtual)

@@ -328,13 +328,13 @@ async def test_a_mode_without_orders_is_shown(desk: Counter) -> None:
 
 
 async def test_two_taps_at_once_charge_once(desk: Counter) -> None:
-    """One is taken; the other is refused with the screen that it found."""
+    """One is taken, and answered with the permit; the other is refused with the screen that it found."""
     order_id = await desk.order()
     taps = [desk.act("tap", card="visa_approved"), desk.act("tap", card="master_approved")]
     first, second = await asyncio.gather(*taps, return_exceptions=True)
     assert isinstance(second, ActionNotPossible)
     assert not isinstance(first, BaseException)
-    assert first.name == second.screen.name == "authorizing"
+    assert (first.name, second.screen.name, second.screen.actions) == ("authorizing", "present_card", ())
     payment = await desk.ended(order_id, "processed")
     assert payment["payment_method"]["id"] == "visa"
     assert len(await desk.ledger()) == 1

@@ -119,7 +119,7 @@ class Dialogue:
             self.steps.put_nowait("pin_requested")
             self._panel.show(self._screens.pin())
         else:
-            self._authorize()
+            self._conclude()
 
     def _enter_pin(self, digits: str) -> None:
         if not _PIN.fullmatch(digits):
@@ -132,7 +132,7 @@ class Dialogue:
         self._digits = 0
         self.steps.put_nowait("pin_entered")
         if self._screens.card != WRONG_PIN:
-            self._authorize()
+            self._conclude()
             return
         self._wrong += 1
         if self._wrong < TRIES_MAX:
@@ -150,9 +150,9 @@ class Dialogue:
         self._digits = count
         self._panel.show(self._screens.pin(count, self._wrong))
 
-    def _authorize(self) -> None:
+    def _conclude(self) -> None:
         self.ending = "presented"
-        self._panel.show(self._screens.authorizing())
+        self._panel.show(self._screens.presented())
         self.ended.set()
 
     def _end(self, ending: Ending, screen: Screen) -> None:

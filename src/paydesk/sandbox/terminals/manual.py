@@ -18,7 +18,6 @@ async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -
     reporting = asyncio.create_task(_report_steps(device, entry, dialogue, seq), name="steps of a dialogue")
     try:
         await dialogue.ended.wait()
-        began = runtime.monotonic()
         if dialogue.ending == "presented":
             # The steps come before the permit.
             dialogue.steps.put_nowait("")
@@ -35,7 +34,8 @@ async def play(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -
         return True
     if not await authorize(device, entry, dialogue.presented, seq):
         return False
-    await device.pace.sleep(max(0.0, began + device.pace.authorizing_seconds - runtime.monotonic()))
+    shown_until = device.panel.authorizing_since + device.pace.authorizing_seconds
+    await device.pace.sleep(max(0.0, shown_until - runtime.monotonic()))
     return True
 
 

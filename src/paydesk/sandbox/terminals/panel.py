@@ -43,6 +43,8 @@ class Panel:
         self.display, self.link, self._kind = Display(), Link(), kind
         self.order: OrderScreens | None = None
         """The screens of the order in progress, or of the last one."""
+        self.authorizing_since = 0.0
+        """When `authorizing` was shown last, by the monotonic clock."""
         self.seller_name, self.operating_mode = "", ""
         self._state: Literal["off", "starting", "online", "offline"] = "off"
         self._resting = screens.off()
@@ -98,6 +100,12 @@ class Panel:
             screen = msgspec.structs.replace(screen, ends_ms=_now_ms() + int(seconds * 1000))
             self._timer = asyncio.get_running_loop().call_later(seconds, then or self._show_resting)
         self.display.show(screen)
+
+    def show_authorizing(self) -> None:
+        """Show that the order, which has the permit, is authorized."""
+        if self.order is not None:
+            self.authorizing_since, self.display.permitted_order_id = runtime.monotonic(), self.order.order_id
+            self.show(self.order.authorizing())
 
     def end(self, screen: Screen) -> None:
         """Show how an order ended: for some seconds, or until the card is removed."""

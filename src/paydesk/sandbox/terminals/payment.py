@@ -125,8 +125,7 @@ async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None
 
 async def resume_authorization(device: Device, entry: Entry) -> None:
     """Repeat the call to the acquirer for a payment that may have been charged, and write the result."""
-    if device.panel.order is not None:
-        device.panel.show(device.panel.order.authorizing())
+    device.panel.show_authorizing()
     async with device.lock:
         await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))
 
@@ -146,8 +145,6 @@ async def acknowledge(device: Device, entry: Entry) -> bool:
 
 async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
     """Request the permit, charge what the buyer presented, and write the result; return False if it is refused."""
-    if device.panel.order is not None:
-        device.panel.show(device.panel.order.authorizing())
     requests = int(entry.step == AUTHORIZING)
 
     def request_permit() -> Awaitable[Reply]:
@@ -171,6 +168,7 @@ async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq
             return True
         entry = msgspec.structs.replace(entry, presented=presented)
         await device.journal.put(entry)
+        device.panel.show_authorizing()
         await _store(device, entry, await _call_acquirer(device, entry))
         return True
 

@@ -106,6 +106,8 @@ class Display:
         """Whether another order began since the last print, which counts as taken then."""
         self.order_id: str | None = None
         """The last order that it showed."""
+        self.permitted_order_id: str | None = None
+        """The last order for which it had the authorization permit."""
         self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
         """The newest last."""
         self.is_online = False
@@ -117,6 +119,11 @@ class Display:
         self._exchanged = 0
         self._changed: asyncio.Event | None = None
         """Made by the first watcher: most displays have none."""
+
+    @property
+    def is_permitted(self) -> bool:
+        """Whether the order on the screen has the authorization permit."""
+        return self.screen.order_id is not None and self.screen.order_id == self.permitted_order_id
 
     def show(self, screen: Screen) -> None:
         """Show another screen."""

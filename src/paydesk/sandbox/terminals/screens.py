@@ -130,10 +130,15 @@ class OrderScreens:
         lines = self._sum, again, "Enter your PIN, then the green key", entered
         return self._screen("pin", *lines, digits=digits, actions=("pin", "press", "press_cancel"))
 
+    def presented(self) -> Screen:
+        """Return the screen while the service is asked for the permit: it takes no more actions."""
+        if self.entry == "insert":
+            return self._screen("pin", self._sum, "PIN entered", self._hint)
+        return self._screen("present_card", self._sum, "Card read" if self.card else "Code scanned", self._hint)
+
     def authorizing(self) -> Screen:
-        """Return the screen while the service and the acquirer are asked."""
-        hint = "Do not remove the card" if self.entry == "insert" else "Please wait"
-        return self._screen("authorizing", self._sum, "Authorizing", hint)
+        """Return the screen while the acquirer is asked, which begins with the permit."""
+        return self._screen("authorizing", self._sum, "Authorizing", self._hint)
 
     def outcome(self, result: Mapping[str, Any], receipt: Receipt | None = None) -> Screen:
         """Return the screen for the result that the terminal reports, or for the outcome of an inquiry."""
@@ -178,6 +183,10 @@ class OrderScreens:
         if self.entry != "insert":
             return self._screen(name, *lines, **more)
         return self._screen("remove_card", *lines, "Remove the card", actions=("remove_card",), **more)
+
+    @property
+    def _hint(self) -> str:
+        return "Do not remove the card" if self.entry == "insert" else "Please wait"
 
     @property
     def _sum(self) -> str:

@@ -36,6 +36,8 @@ TAKEN_OVER_SEQ = 100
 ACKNOWLEDGED_SECONDS_MAX = 3.0
 """How long an action waits for the acknowledgement of its order."""
 STORED_SECONDS_MAX = 1.0
+PERMIT_SECONDS_MAX = 1.0
+"""How long the action that presents the card waits for the permit."""
 RECORDED_SECONDS_MAX = 0.7
 """How long an outcome is shown later, so that the service has it first."""
 OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
@@ -127,11 +129,10 @@ class Slot:
         else:
             await self._take_over(action)
         screen = self._panel.screen
-        if (
-            self._payment is not None
-            and self._dialogue is not None
-            and self._dialogue.ending in ("canceled", "blocked")
-        ):
+        ending = self._dialogue.ending if self._dialogue is not None else None
+        if ending == "presented":
+            return await self._until_permitted(screen)
+        if self._payment is not None and ending is not None:
             # The result is in the journal before the person hears of it.
             await asyncio.wait((self._payment,), timeout=STORED_SECONDS_MAX)
         return screen
@@ -211,6 +212,13 @@ class Slot:
             await display.changed(display.revision, left)
         if display.screen.name == "amount":
             raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")
+
+    async def _until_permitted(self, screen: Screen) -> Screen:
+        """Return the screen after the answer to the request for the permit, or this one if there is none in time."""
+        display, deadline = self._panel.display, runtime.monotonic() + PERMIT_SECONDS_MAX
+        while display.screen is screen and self._panel.link.is_up and (left := deadline - runtime.monotonic()) > 0:
+            await display.changed(display.revision, left)
+        return display.screen
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""

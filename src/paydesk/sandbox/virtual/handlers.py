@@ -35,7 +35,13 @@ from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.store import Terminal
 
 SCREENS: tuple[str, ...] = get_args(ScreenName)
-UNTIL = Query("until", {"enum": list(SCREENS)}, "With `wait`: the screen to wait for.")
+PERMITTED = "permitted"
+UNTILS = (*SCREENS, PERMITTED)
+UNTIL = Query(
+    "until",
+    {"enum": list(UNTILS)},
+    "With `wait`: the screen to wait for, or `permitted`: until the order on the screen has the authorization permit.",
+)
 SELLER = Query(
     "seller_id",
     {"type": "string", "pattern": "^[0-9]{1,15}$"},
@@ -88,10 +94,10 @@ async def find_all(call: Call) -> Answer:
 
 
 async def show_screen(call: Call) -> Answer:
-    """Return the terminal's screen; with `wait`, once it is the screen `until`, or when the time is over."""
+    """Return the terminal's screen; with `wait`, once `until` is met, or when the time is over."""
     seconds, until = WAIT.number(call.query) or 0, call.query.get(UNTIL.name)
-    if until is not None and until not in SCREENS:
-        raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(SCREENS)}")
+    if until is not None and until not in UNTILS:
+        raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(UNTILS)}")
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await find(call)
@@ -216,7 +222,8 @@ async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
         display = _display(call)
         left = deadline - loop.time()
         is_over = left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected())
-        if until in (None, display.screen.name) or is_over:
+        is_met = display.is_permitted if until == PERMITTED else until in (None, display.screen.name)
+        if is_met or is_over:
             return display.screen
         await display.changed(display.revision, min(left, LOOK_AGAIN_SECONDS))
 

@@ -39,7 +39,7 @@ LOOKS: Mapping[ScreenName, Look] = {
     "authorizing": Look(
         art="spinner",
         lights="works",
-        hint="The terminal asks for the permit, then the acquirer. Pull the plug to see how it ends.",
+        hint="The terminal has the permit and asks the acquirer. Pull the plug to see how it ends.",
     ),
     "approved": Look("ok", "check", "done", "The order is processed. The webhook is on its way."),
     "declined": Look("bad", "cross", "failed", "The order has failed, with this reason as its detail."),
@@ -61,6 +61,8 @@ def look_of(screen: Screen) -> Look:
         return msgspec.structs.replace(look, lights="tapped")
     if screen.name == "remove_card" and screen.status_detail not in (None, "accredited"):
         return msgspec.structs.replace(look, tone="bad", art="cross", lights="failed")
+    if screen.name in ("present_card", "pin") and not screen.actions:
+        return msgspec.structs.replace(look, art="spinner", lights="works", hint="The terminal asks for the permit.")
     if screen.name == "pin" and screen.card == STUBBORN_CARD:
         return msgspec.structs.replace(look, hint="This card refuses every PIN: after the third it is blocked.")
     return look

@@ -88,7 +88,9 @@ OPERATIONS: tuple[Operation, ...] = (
         summary="Get the screen of a virtual terminal",
         description=(
             "With `wait` and `until` the response is sent as soon as the terminal shows that screen, or after `wait`"
-            " seconds with the screen that it shows then: compare `screen`."
+            " seconds with the screen that it shows then: compare `screen`. `authorizing` is shown once the terminal"
+            " has the authorization permit, so from then on a cancel request has no effect. `until=permitted` waits for"
+            " the permit whatever the screen is then: `authorizing`, or already the outcome."
         ),
         scope="read",
         handler=handlers.show_screen,
