@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Unpack
 
 from paydesk.core.clock import Clock
@@ -51,9 +52,9 @@ class Virtual:
         assert not until or screen["screen"] == until, screen
         return screen
 
-    async def delete(self) -> Reply:
+    async def delete(self, query: str = "") -> Reply:
         """Delete it."""
-        return await self.service.request("DELETE", f"{TERMINALS}/{self.id}", token=self.token)
+        return await self.service.request("DELETE", f"{TERMINALS}/{self.id}{query}", token=self.token)
 
     async def order(self, amount: str = "24.90", **fields: Any) -> str:
         """Create an order for it."""
@@ -77,10 +78,22 @@ async def ended(service: Service, order_id: str, status: str) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def playing(
-    database: Database, *, clock: Clock | None = None, settings: Settings | None = None, **chosen: Unpack[Chosen]
+    database: Database,
+    *,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    journals: Path | None = None,
+    **chosen: Unpack[Chosen],
 ) -> AsyncIterator[Service]:
-    """Run the service for development with its workers and virtual terminals."""
+    """Run the service for development with its workers and virtual terminals, whose journals may be in a folder."""
     async with running(
-        database, clock=clock, settings=settings, development=True, is_public=True, has_fleet=True, **chosen
+        database,
+        clock=clock,
+        settings=settings,
+        development=True,
+        is_public=True,
+        has_fleet=True,
+        journals=journals,
+        **chosen,
     ) as service:
         yield service

@@ -423,6 +423,34 @@ def test_clock_is_stopped_advanced_resumed_and_reset(tmp_path: Path) -> None:
         works(credentials(tmp_path))
 
 
+def test_terminal_that_may_be_charging_is_deleted_after_a_restart(tmp_path: Path) -> None:
+    """It was deleted with `cancel`: it stays switched off, and goes when its order has ended."""
+    with dev(tmp_path):
+        found = credentials(tmp_path)
+        terminal = answer("terminals", "create", "--virtual", "--script", "manual", folder=tmp_path)["id"]
+        path = f"{found['base_url']}/virtual/v1/terminals/{terminal}"
+        order = answer("orders", "create", "1.00", "--terminal", terminal, folder=tmp_path)["id"]
+
+        def ask(method: str, rest: str, body: Any = None) -> int:
+            return request(method, path + rest, found["test"]["access_token"], body)[0]
+
+        assert ask("GET", "/screen?wait=10&until=present_card") == 200
+        assert ask("POST", "/actions", {"action": "tap", "card": "slow"}) == 200
+        assert ask("GET", "/screen?wait=10&until=permitted") == 200
+        assert ask("DELETE", "?cancel=true") == 204
+    with dev(tmp_path):
+        path = f"{credentials(tmp_path)['base_url']}/virtual/v1/terminals/{terminal}"
+        assert ask("GET", "/screen") == 404
+        assert answer("terminals", "queue", terminal, folder=tmp_path)["current"]["id"] == order
+
+        def is_gone() -> bool:
+            command("clock", "advance", "--to-next", folder=tmp_path)
+            return command("terminals", "show", terminal, folder=tmp_path).returncode == 1
+
+        wait_until(is_gone)
+        assert answer("orders", "get", order, folder=tmp_path)["status"] in ("processed", "failed")
+
+
 def works(found: dict[str, Any]) -> None:
     """Check that each of the credentials is accepted."""
     base_url = found["base_url"]

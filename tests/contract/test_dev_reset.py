@@ -24,7 +24,7 @@ from paydesk.webhooks import subscriptions
 from print_scene import print_on
 from recording_database import RecordingDatabase
 from reset_scene import Resettable, resettable
-from service import KEYS, Service, access_token, running
+from service import KEYS, Service, Terminal, access_token, running
 from virtual_scene import create, ended
 from waiting import until, until_found
 
@@ -331,6 +331,30 @@ async def test_clock_stays(one: Resettable) -> None:
     assert (await one.reset()).status == 204
     shown = await one.service.request("GET", "/dev/clock", token=one.owner.token)
     assert (shown.body["now"], shown.body["frozen"]) == (moved.body["now"], True)
+
+
+@pytest.mark.on_postgres
+async def test_virtual_terminals_are_removed_on_request(one: Resettable, tmp_path: Path) -> None:
+    """With `terminals`: those with a point of sale of their own, and it; any other stays and takes an order."""
+    service = one.service
+    before = await one.counts("pos", "terminals")
+    made = [await create(service) for _ in range(2)]
+    await made[0].order()
+    shop = await one.owner.did("POST", "stores", {"seller_id": service.seller_id, "name": "Shop"})
+    pos = await one.owner.did(
+        "POST", "pos", {"seller_id": service.seller_id, "store_id": shop["store_id"], "external_pos_id": "TILL"}
+    )
+    placed = await one.owner.did("POST", "terminals", {"seller_id": service.seller_id, "pos_id": pos["pos_id"]})
+    assert (await one.reset({"terminals": True})).status == 204
+    after = {table: count + 1 for table, count in before.items()}
+    assert await one.counts("pos", "terminals") == after
+    assert service.fleet is not None
+    assert service.fleet.terminals() == (placed["id"],)
+    assert [path.stem for path in (tmp_path / "terminals").iterdir()] == [placed["id"]]
+    assert (await service.request("GET", f"/virtual/v1/terminals/{made[1].id}/screen")).code == "terminal_not_found"
+    order = await service.create(Terminal(placed["id"], ""))
+    assert order.status == 201
+    await ended(service, order.body["id"], "processed")
 
 
 async def test_invalid_reset_changes_nothing(one: Resettable) -> None:

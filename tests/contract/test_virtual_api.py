@@ -15,9 +15,11 @@ import pytest
 from accounts import other_seller, with_scope
 from hand_clock import HandClock
 from operator_calls import audited, operator
+from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual.handlers import WAITING_MAX
 from paydesk.sandbox.virtual.store import TERMINALS_MAX
@@ -27,7 +29,7 @@ from print_scene import PATH, print_on
 from service import KEYS, Service, running
 from skipped_waits import skipped_waits
 from virtual_scene import TERMINALS, Virtual, create, playing
-from waiting import timer, until
+from waiting import timer, until, until_found
 
 UNKNOWN = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
@@ -318,6 +320,80 @@ async def test_a_terminal_with_a_print_action_is_not_deleted(service: Service) -
     assert f"POST /terminals/v1/actions/{action_id}/cancel" in refused.details[0]
     assert (await service.request("POST", f"{PATH}/{action_id}/cancel", {})).status == 200
     assert (await virtual.delete()).status == 204
+
+
+@pytest.mark.on_postgres
+async def test_a_terminal_is_deleted_with_what_holds_it(service: Service) -> None:
+    """With `cancel`: an order that it has not acknowledged, one that waits for a card, or a print action."""
+    before = await _pos_ids(service)
+
+    async def delete(script: str, action: str = "") -> tuple[int, str]:
+        virtual = await create(service, script=script)
+        if action == "print":
+            await virtual.act("power_off")
+            printed = (await print_on(service, virtual.terminal)).body["id"]
+        else:
+            order_id = await virtual.order()
+        if action == "card":
+            await virtual.screen("present_card")
+        deleted = await virtual.delete("?cancel=true")
+        if action == "print":
+            return deleted.status, (await service.request("GET", f"{PATH}/{printed}")).body["status"]
+        return deleted.status, (await service.get(order_id))["transactions"]["payments"][0]["status_detail"]
+
+    assert await delete("ignore") == (204, "canceled_by_api")
+    assert await delete("manual", "card") == (204, "canceled_by_api")
+    assert await delete("manual", "print") == (204, "canceled")
+    assert await _pos_ids(service) == before
+    refused = await (await create(service)).delete("?cancel=yes")
+    assert (refused.status, refused.code) == (400, "property_value")
+
+
+@pytest.mark.on_postgres
+async def test_a_terminal_that_may_be_charging_is_deleted_at_the_end_of_its_order(
+    database: Database, tmp_path: Path
+) -> None:
+    """It is switched off at once and takes no more orders; a restart does not switch it on."""
+    clock = MovableClock()
+    with skipped_waits(database):
+        settings = Settings(acquirer="simulator")
+        async with playing(database, clock=clock, settings=settings, journals=tmp_path) as service:
+            before, person = await _pos_ids(service), await operator(service)
+            virtual = await create(service)
+            order_id = await virtual.order()
+            await virtual.screen("present_card")
+            await virtual.act("tap", card="no_answer")
+            await until_found(lambda: database.read(lambda tx: tx.all("SELECT outcome FROM simulator_payments")))
+            assert (await virtual.delete("?cancel=true")).status == 204
+            assert virtual.id not in await _listed(service)
+            assert (await virtual.try_to("power_on")).code == "terminal_not_found"
+            again = Fleet(service.base_url, tmp_path)
+            await again.start()
+            assert (again.terminals(), again.retired()) == ((), (virtual.id,))
+            await again.stop()
+            if (await service.get(order_id))["status"] == "at_terminal":
+                assert (await person.did("GET", f"terminals/{virtual.id}"))["operating_mode"] == "STANDALONE"
+            clock.advance(61_000)
+            database.signals.notify(["clock"])
+            await service.until(order_id, "processed")
+
+            async def is_gone() -> bool:
+                return (await person.ask("GET", f"terminals/{virtual.id}")).status == 404
+
+            await until_found(is_gone)
+            assert await _pos_ids(service) == before
+            await until(lambda: _journals(tmp_path) == set())
+
+
+@pytest.mark.on_postgres
+async def test_an_operator_deletes_the_point_of_sale_with_the_terminal(service: Service) -> None:
+    """Which was made for it, as the deletion by the application does."""
+    before, person = await _pos_ids(service), await operator(service)
+    by_test, by_command = await create(service), await person.did("POST", "terminals", {"script": "approve"})
+    assert len(await _pos_ids(service)) == len(before) + 2
+    for terminal_id in (by_test.id, by_command["id"]):
+        assert (await person.ask("DELETE", f"terminals/{terminal_id}")).status == 204
+    assert await _pos_ids(service) == before
 
 
 async def test_deletes_side_by_side(service: Service) -> None:

@@ -51,6 +51,11 @@ async def _seller_of_a_token(attempt: Attempt) -> Reply:
     return await replace(attempt, query="?seller_id=1").send()
 
 
+@TABLE.way("delete_virtual_terminal/property_value")
+async def _unknown_cancel(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?cancel=perhaps").send()
+
+
 @TABLE.way("get_virtual_screen/property_value")
 async def _unknown_screen(attempt: Attempt) -> Reply:
     return await replace(attempt, query="?wait=1&until=paid").send()

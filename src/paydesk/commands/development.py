@@ -30,7 +30,7 @@ DUE = {
 
 INBOX_COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
 INBOX_EXAMPLES = ("paydesk inbox", "paydesk inbox --limit 5 --json")
-RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes")
+RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes", "paydesk reset --terminals --yes")
 CODE_EXAMPLES = (
     "paydesk code",
     "paydesk code --test",
@@ -140,14 +140,25 @@ def _renewed(moved: Answer) -> str:
     return f"The tokens in {file} had expired by this time. The file has new ones: read it again." if file else ""
 
 
-def reset(service: Service, *, yes: Yes = False) -> Answer:
+def reset(
+    service: Service,
+    *,
+    terminals: Annotated[
+        bool,
+        typer.Option(
+            "--terminals", help="Also remove the virtual terminals for which a point of sale was made, with it."
+        ),
+    ] = False,
+    yes: Yes = False,
+) -> Answer:
     """Remove all orders with what depends on them, stored idempotency keys, the inbox, and issued tokens.
 
     The tokens of the credentials file stay, and so does everything that was created: applications, sellers, terminals.
     """
     refuse_unattended(yes=yes)
-    confirm("Remove all orders, and all tokens that are not in the credentials file?", yes=yes)
-    service.post("/dev/reset", {})
+    also = "all virtual terminals at points of sale of their own, " if terminals else ""
+    confirm(f"Remove all orders, {also}and all tokens that are not in the credentials file?", yes=yes)
+    service.post("/dev/reset", {"terminals": True} if terminals else {})
     return {"reset": True}
 
 

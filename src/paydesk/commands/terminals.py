@@ -210,6 +210,9 @@ def revoke(service: Service, terminal_id: TerminalId) -> tuple[Answer, str]:
 
 @command(app, "delete", "paydesk terminals delete NEWLAND_N950__N950NCB801293324")
 def delete(service: Service, terminal_id: TerminalId) -> Answer:
-    """Delete a terminal without a live order. Its token is revoked and its orders stay; any seller can pair it then."""
+    """Delete a terminal without a live order, a virtual one with its own point of sale.
+
+    Its token is revoked and its orders stay; any seller can pair it then.
+    """
     service.request("DELETE", f"{PATH}/{segment(terminal_id)}")
     return {"id": terminal_id, "deleted": True}

@@ -9,6 +9,7 @@ from paydesk.operators import places
 from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminal_schemas import TerminalChange
 from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_occupied
+from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores
 from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
@@ -44,19 +45,30 @@ async def revoke(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete a terminal without a live order. Its tokens are revoked; its orders stay."""
+    """Delete a terminal without a live order. Its tokens are revoked; its orders stay.
+
+    The point of sale that was made for a virtual terminal is deleted with it.
+    """
     audit.require_change(call)
 
     async def work(tx: Transaction) -> None:
+        await _lock_own_pos(tx, call.path)
         terminal = await _lock(tx, call.path)
         await refuse_occupied(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
-        await registry.delete(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
+        await virtual.remove(tx, terminal, call.now_ms)
         await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
     await call.database.write(work)
     if call.shared.fleet is not None:
         await call.shared.fleet.remove(call.path)
     return Answer(204)
+
+
+async def _lock_own_pos(tx: Transaction, terminal_id: str) -> None:
+    """Lock the point of sale of a virtual terminal, before the terminal as everywhere."""
+    terminal = await virtual.find(tx, None, terminal_id)
+    if terminal is not None:
+        await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
 
 
 async def _lock(tx: Transaction, terminal_id: str) -> Terminal:

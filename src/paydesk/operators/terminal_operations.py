@@ -116,7 +116,8 @@ OPERATIONS = (
         errors=(IN_USE,),
         description=(
             "Its device token is revoked, its orders stay, and it may still report results of its own orders for 7"
-            " days. Any seller can be paired with it afterwards."
+            " days. Any seller can be paired with it afterwards. The point of sale that was made for a virtual terminal"
+            " is deleted with it."
         ),
     ),
     _TERMINAL.acting(

@@ -187,7 +187,8 @@ OPERATIONS: tuple[Operation, ...] = (
             " idempotency keys, recorded requests, the demo inbox, codes, and every token that is not in the"
             " credentials file. Virtual terminals stop what they are doing and are idle. Applications, sellers,"
             " terminals, subscriptions, grants and the clock stay, and so do cursors of `/v1/events`, which get the"
-            " events from then on."
+            " events from then on. `terminals` also removes the virtual terminals for which a point of sale was made,"
+            " as `POST /virtual/v1/terminals` does, with their points of sale."
         ),
     ),
     *assets.operations("paydesk.sandbox", development=True),

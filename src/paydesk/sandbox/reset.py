@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from paydesk import audit
 from paydesk.core.secrets import digest
 from paydesk.operation import Answer, Call
+from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Locked, Row, Transaction, Unavailable
+from paydesk.terminals import store as terminals
 from paydesk.webhooks.schedule import PENDING
 
 if TYPE_CHECKING:
@@ -125,7 +127,9 @@ async def reset(call: Call) -> Answer:
             await stack.enter_async_context(shared.fleet.reset())
         await stack.enter_async_context(shared.recorder.writing)
         shared.recorder.forget()
-        await _commit(call, sorted(kept))
+        for terminal_id in await _commit(call, sorted(kept)):
+            if shared.fleet is not None:
+                await shared.fleet.remove(terminal_id)
     if shared.credentials is not None:
         await shared.credentials.renew()
     return Answer(204)
@@ -136,23 +140,26 @@ def kept_tokens(shared: Shared) -> set[bytes]:
     return {digest(text) for text in shared.credentials.texts()} if shared.credentials is not None else set()
 
 
-async def _commit(call: Call, kept: list[bytes]) -> None:
-    """Remove everything in one transaction. It may be repeated, also if the outcome of a commit is unknown."""
+async def _commit(call: Call, kept: list[bytes]) -> list[str]:
+    """Remove everything in one transaction; return the ids of removed terminals.
+
+    It may be repeated, also if the outcome of a commit is unknown.
+    """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         try:
             return await call.database.write(partial(_remove, call=call, kept=kept))
         except (Unavailable, Locked):
             if attempt == ATTEMPTS_MAX:
                 raise
-    return None
+    raise AssertionError("the last attempt returns or raises")
 
 
-async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> None:
+async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
     if call.database.name == "postgres":
         await tx.run(LOCK_ON_POSTGRES)
     # Remembered before the commit: what has waited for it must find the orders here. To remember twice does no harm.
     call.shared.resets.remember(row[0] for row in await tx.all(UNFINISHED))
-    terminals = await tx.all(LEASED_TERMINALS)
+    leased = await tx.all(LEASED_TERMINALS)
     deliveries, attempts = await tx.all(KEPT_DELIVERIES), await tx.all(KEPT_ATTEMPTS)
     for statement in DELETE_ALL:
         await tx.run(statement)
@@ -162,11 +169,21 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> None:
     await tx.run(COUNT_ANEW)
     await tx.run(MARK_FEEDS)
     await _remove_tokens(tx, kept)
+    removed = await _remove_terminals(tx, call.now_ms) if call.body.terminals else []
     await audit.record(call, tx, "dev.reset", "orders")
-    for (terminal_id,) in terminals:
+    for (terminal_id,) in leased:
         tx.notify(f"terminal:{terminal_id}")
     # The caches of tokens and clients are cleared.
     tx.notify("applications")
+    return removed
+
+
+async def _remove_terminals(tx: Transaction, now_ms: int) -> list[str]:
+    """Delete the virtual terminals of all sellers for which a point of sale was made, with it; return their ids."""
+    own = [one for one in await terminals.virtual(tx) if await virtual.has_own_pos(tx, one)]
+    for terminal in own:
+        await virtual.remove(tx, terminal, now_ms)
+    return [terminal.terminal_id for terminal in own]
 
 
 async def _insert(tx: Transaction, table: str, rows: list[Row]) -> None:

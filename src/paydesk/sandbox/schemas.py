@@ -139,7 +139,11 @@ class AcquirerAnswer(Response, frozen=True):
 
 
 class ResetRequest(Model):
-    """The body of `POST /dev/reset`: an empty object."""
+    """The body of `POST /dev/reset`: an empty object, or what else to remove."""
+
+    terminals: bool = Field(
+        default=False, description="Also the virtual terminals for which a point of sale was made, with it."
+    )
 
 
 DueKind = Literal[

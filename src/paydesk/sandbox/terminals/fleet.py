@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import structlog
 
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
@@ -29,6 +31,14 @@ from paydesk.terminals.schemas import Kind
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+_log = structlog.get_logger("virtual.fleet")
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("removal_failed", exc_info=error)
 
 
 class FleetStopped(Exception):
@@ -58,10 +68,12 @@ class Fleet:
         self.counts = Counter[str]()
         self._handhelds: dict[str, Handheld] = {}
         self._numbers: dict[str, int] = {}
+        self._retired: dict[str, asyncio.Task[None] | None] = {}
+        """Terminals that are switched off for good, each with the task that removes it."""
         self._http: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Start every terminal that has a journal in the folder, whether or not the service is reachable."""
+        """Start every terminal with a journal in the folder, but retired ones; the service need not be reachable."""
         # In a thread: importing this large library would block the event loop.
         await asyncio.to_thread(import_module, "aiohttp")
         import aiohttp
@@ -75,7 +87,9 @@ class Fleet:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in sorted(self._folder.glob("*.json")):
             journal = await asyncio.to_thread(journals.read, path)
-            if journal is not None:
+            if journal is not None and journal.is_retired:
+                self._retired[journal.terminal_id] = None
+            elif journal is not None:
                 self._run(journal)
 
     async def add(
@@ -153,10 +167,34 @@ class Fleet:
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
+    async def retire(self, terminal_id: str, until_deleted: Callable[[], Awaitable[None]]) -> None:
+        """Switch the terminal off for good, and remove it once `until_deleted` returns. A restart leaves it off."""
+        handheld = self._handhelds.pop(terminal_id, None)
+        if handheld is not None:
+            await handheld.close()
+            handheld.journal.is_retired = True
+            await handheld.journal.save()
+        self.remove_later(terminal_id, until_deleted)
+
+    def remove_later(self, terminal_id: str, until_deleted: Callable[[], Awaitable[None]]) -> None:
+        """Remove the retired terminal once `until_deleted` returns."""
+
+        async def removed() -> None:
+            await until_deleted()
+            await self.remove(terminal_id)
+            self._retired.pop(terminal_id, None)
+
+        self._retired[terminal_id] = task = asyncio.create_task(removed(), name=f"removal of {terminal_id}")
+        task.add_done_callback(_log_failure)
+
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
         # First, so that no terminal is switched on meanwhile.
         http, self._http = self._http, None
+        removals = [task for task in self._retired.values() if task is not None]
+        for task in removals:
+            task.cancel()
+        await asyncio.gather(*removals, return_exceptions=True)
         await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
         self._handhelds.clear()
         if http is not None:
@@ -165,6 +203,10 @@ class Fleet:
     def terminals(self) -> tuple[str, ...]:
         """Return the ids of the terminals, switched on or off."""
         return tuple(self._handhelds)
+
+    def retired(self) -> tuple[str, ...]:
+        """Return the ids of the terminals that are switched off for good, until they can be deleted."""
+        return tuple(self._retired)
 
     @property
     def connected(self) -> int:

@@ -68,20 +68,25 @@ class Handheld:
     async def reset(self) -> AsyncIterator[None]:
         """Stop it within the block, and let it begin anew afterwards: idle, with an empty journal.
 
-        If the block raises, it goes on from its journal. One that is switched off stays off.
+        If the block raises, it goes on from its journal. One that is switched off stays off, and so does one that is
+        removed within the block.
         """
         async with self._power:
             is_on = self.terminal is not None or self._restarting is not None
             await self.stop()
             try:
                 yield
-                await self.journal.clear()
-                if is_on:
-                    self.panel.reset()
+                if not self._is_retired:
+                    await self._clear(is_on=is_on)
             finally:
                 if is_on and not self._is_retired:
                     self.terminal = self._start(self.journal, self.panel)
                     self.terminal.start()
+
+    async def _clear(self, *, is_on: bool) -> None:
+        await self.journal.clear()
+        if is_on:
+            self.panel.reset()
 
     async def retire(self) -> None:
         """Stop it for good; another one may go on with its journal and panel."""

@@ -58,6 +58,7 @@ class _File(msgspec.Struct):
     orders: int = 0
     latest: str = ""
     seed: int | None = None
+    is_retired: bool = False
 
 
 class Journal:
@@ -80,6 +81,8 @@ class Journal:
         self.orders, self.latest = 0, ""
         self.seed: int | None = None
         """Makes the faults of a flaky network the same in each run."""
+        self.is_retired = False
+        """Whether the terminal is switched off for good, until it can be deleted."""
         self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
         self._lock = asyncio.Lock()
@@ -119,7 +122,8 @@ class Journal:
             entries, script = dict(self.entries), script or self.script
             change(entries)
             token, listed = self.device_token.reveal(), list(entries.values())
-            file = _File(self.terminal_id, token, script, listed, self.kind, self.orders, self.latest, self.seed)
+            counted = self.orders, self.latest, self.seed, self.is_retired
+            file = _File(self.terminal_id, token, script, listed, self.kind, *counted)
             writing = asyncio.ensure_future(self._replace(msgspec.json.encode(file)))
             try:
                 await asyncio.shield(writing)
@@ -168,4 +172,5 @@ def read(path: Path) -> Journal | None:
     token = Secret(file.device_token)
     journal = Journal(path, file.terminal_id, token, file.script, file.entries, kind=file.kind)
     journal.orders, journal.latest, journal.seed = file.orders, file.latest, file.seed
+    journal.is_retired = file.is_retired
     return journal

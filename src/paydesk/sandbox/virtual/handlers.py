@@ -16,10 +16,11 @@ import msgspec
 from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
 from paydesk.operation import WAIT, Answer, Call, Query
+from paydesk.orders.change import Change
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
 from paydesk.sandbox.terminals.screen import Display, Screen, ScreenName
-from paydesk.sandbox.virtual import page_keys, store
+from paydesk.sandbox.virtual import page_keys, removal, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (
     ActionRequest,
@@ -46,6 +47,12 @@ SELLER = Query(
     "seller_id",
     {"type": "string", "pattern": "^[0-9]{1,15}$"},
     "For operators only: the seller. Default: the first one.",
+)
+CANCEL = Query(
+    "cancel",
+    {"type": "boolean", "default": False},
+    "Cancel its order or print action first. If its order may be charging, it is switched off at once and deleted when"
+    " the order has ended.",
 )
 WAITING_MAX = 16
 """Requests that may wait for a screen of one terminal."""
@@ -130,18 +137,33 @@ async def act(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete a virtual terminal that nothing holds, and the point of sale that was made for it."""
+    """Delete a virtual terminal and the point of sale that was made for it.
+
+    With `cancel` whatever holds it is canceled first. One that may be charging is switched off for good, and deleted
+    once its order has ended.
+    """
     audit.require_change(call)
+    cancel = call.query.get(CANCEL.name, "false")
+    if cancel not in ("true", "false"):
+        raise PROPERTY_VALUE.with_reason("unknown cancel", f"'{CANCEL.name}' - must be one of true, false")
     fleet, found = _fleet(call), await find(call)
 
-    async def work(tx: Transaction) -> None:
-        if not await store.delete(tx, found, call.now_ms):
+    async def work(tx: Transaction) -> bool:
+        """Return whether it is deleted."""
+        change = Change(tx, call.now_ms, call.shared.labels)
+        is_free = cancel == "false" or await store.release(change, found)
+        if is_free and not await store.delete(tx, found, call.now_ms):
             raise gone(call)
         if call.caller.operator_id:
             await audit.record(call, tx, "terminals.delete", found.terminal_id, before=document_of(found))
+        return is_free
 
-    await call.database.write(work)
-    await fleet.remove(found.terminal_id)
+    if await call.database.write(work):
+        await fleet.remove(found.terminal_id)
+    else:
+        await fleet.retire(
+            found.terminal_id, partial(removal.until_deleted, call.database, call.clock, found.terminal_id)
+        )
     return Answer(204)
 
 

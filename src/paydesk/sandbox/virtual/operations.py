@@ -138,10 +138,16 @@ OPERATIONS: tuple[Operation, ...] = (
         path=TERMINAL,
         name="delete_virtual_terminal",
         summary="Delete a virtual terminal",
-        description="Its point of sale is deleted with it, if it was made for it. Its orders stay.",
+        description=(
+            "Its point of sale is deleted with it, if it was made for it. Its orders stay. A terminal with a live order"
+            " or an open print action is refused, but for `cancel=true`, which cancels these first. If its order may be"
+            " charging, nothing can cancel it: the terminal is gone from `/virtual/v1` at once, stays in the list of"
+            " operators, switched off, and is deleted when its order has ended."
+        ),
         scope="write",
         handler=handlers.delete,
         status=204,
-        errors=(TERMINAL_NOT_FOUND, IN_USE),
+        query=(handlers.CANCEL,),
+        errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, IN_USE),
     ),
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.oauth.consent import sellers
+from paydesk.orders import status
 from paydesk.orders import store as orders
+from paydesk.orders.change import Change
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.storage.database import Transaction
 from paydesk.terminals import action_store, registry, stores
 from paydesk.terminals import store as terminals
+from paydesk.terminals.print_action import RELEASE as RELEASE_ACTION
 from paydesk.terminals.schemas import SettableMode
 from paydesk.terminals.store import Terminal
 
@@ -100,31 +103,63 @@ async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
     Raises `IN_USE` while it has a live order or an open print action.
     """
     seller_id, terminal_id = terminal.seller_id, terminal.terminal_id
-    pos = await stores.lock_pos(tx, seller_id, terminal.pos_id)
-    if await terminals.lock(tx, seller_id, terminal_id) is None:
+    await stores.lock_pos(tx, seller_id, terminal.pos_id)
+    locked = await terminals.lock(tx, seller_id, terminal_id)
+    if locked is None:
         return False
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
     if order is not None:
         raise IN_USE.with_reason(
             "a live order",
-            f"{terminal_id} has the live order {order.order_id} ({order.status}); wait for its end, or cancel it with"
-            f" `POST /v1/orders/{order.order_id}/cancel` (at_terminal: with `X-Allow-Cancelable-Status: at_terminal`),"
-            " then delete the terminal",
+            f"{terminal_id} has the live order {order.order_id} ({order.status}); wait for its end, cancel"
+            f" it with `POST /v1/orders/{order.order_id}/cancel` (at_terminal: with `X-Allow-Cancelable-Status:"
+            " at_terminal`), or delete the terminal with `?cancel=true`",
         )
     action = await action_store.open_on_terminal(tx, seller_id, terminal_id)
     if action is not None:
         raise IN_USE.with_reason(
             "an open print action",
-            f"{terminal_id} has the print action {action.action_id} ({action.status}); wait for its end, or cancel it"
-            f" with `POST /terminals/v1/actions/{action.action_id}/cancel` (on_terminal: `paydesk terminals release`),"
-            " then delete the terminal",
+            f"{terminal_id} has the print action {action.action_id} ({action.status}); wait for its end, cancel"
+            f" it with `POST /terminals/v1/actions/{action.action_id}/cancel` (on_terminal: `paydesk terminals"
+            " release`), or delete the terminal with `?cancel=true`",
         )
-    await registry.delete(tx, seller_id, terminal_id, now_ms)
-    is_own_pos = pos is not None and pos.external_pos_id == own_pos_name(terminal_id)
-    # Another terminal may have been moved there.
-    if is_own_pos and not await stores.terminals_on(tx, seller_id, terminal.pos_id):
-        await stores.delete_pos(tx, seller_id, terminal.pos_id)
+    await remove(tx, locked, now_ms)
     return True
+
+
+async def release(change: Change, terminal: Terminal) -> bool:
+    """Cancel what holds the terminal; return False if its order may be charged, and let it take no other order then."""
+    tx, seller_id, terminal_id = change.tx, terminal.seller_id, terminal.terminal_id
+    await stores.lock_pos(tx, seller_id, terminal.pos_id)
+    await terminals.lock(tx, seller_id, terminal_id)
+    action = await action_store.open_on_terminal(tx, seller_id, terminal_id)
+    if action is not None:
+        await action_store.end(tx, action, RELEASE_ACTION, change.now_ms)
+    found = await orders.live_on_terminal(tx, seller_id, terminal_id)
+    order = None if found is None else await orders.lock(tx, seller_id, found.order_id)
+    if order is None or (await orders.expire_overdue(change, order)).status not in status.LIVE:
+        return True
+    if await orders.end(change, status.RELEASE, order, "detached") is not None:
+        return True
+    await terminals.set_mode(tx, seller_id, terminal_id, "STANDALONE")
+    return False
+
+
+async def remove(tx: Transaction, terminal: Terminal, now_ms: int) -> None:
+    """Delete the terminal, which is locked and which nothing holds, and the point of sale made for a virtual one."""
+    seller_id, terminal_id = terminal.seller_id, terminal.terminal_id
+    await registry.delete(tx, seller_id, terminal_id, now_ms)
+    if not terminal.is_virtual or not await has_own_pos(tx, terminal):
+        return
+    # Another terminal may have been moved there.
+    if not await stores.terminals_on(tx, seller_id, terminal.pos_id):
+        await stores.delete_pos(tx, seller_id, terminal.pos_id)
+
+
+async def has_own_pos(tx: Transaction, terminal: Terminal) -> bool:
+    """Return whether the terminal is at the point of sale that was made for it, which is locked."""
+    pos = await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
+    return pos is not None and pos.external_pos_id == own_pos_name(terminal.terminal_id)
 
 
 def own_pos_name(terminal_id: str) -> str:
