@@ -52,7 +52,7 @@ class CountingDatabase:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.counts = Counter[str]()
 
     async def write(self, work: Work[T], **options: Any) -> T:

@@ -12,7 +12,7 @@ class FaultyDatabase:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.fault: Exception | None = None
 
     async def write(self, work: Work[T], **options: Any) -> T:

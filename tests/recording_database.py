@@ -56,7 +56,7 @@ class RecordingDatabase:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.asked: dict[str, tuple[Any, ...]] = {}
         self.sent = 0
 

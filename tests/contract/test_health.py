@@ -46,7 +46,7 @@ class Counted:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.reads, self.answers = 0, asyncio.Event()
         self.answers.set()
 

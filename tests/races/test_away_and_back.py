@@ -32,7 +32,7 @@ class GatedDatabase:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.gate = asyncio.Event()
         self.gate.set()
         self.waiting = 0

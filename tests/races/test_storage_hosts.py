@@ -15,9 +15,10 @@ import structlog
 from event_loops import passes_until
 from free_port import free_port
 from paydesk.storage.connect import notifications_published, open_database
-from paydesk.storage.database import ReadOnly, Unavailable
+from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres_hosts import hosts_of
 from postgres_server import PostgresServer
+from tables import each
 from waiting import until, until_found
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, 1)"
@@ -126,6 +127,36 @@ async def test_notifications_use_the_primary(postgres_server: PostgresServer, po
             await until(lambda: database.signals.remote_connected)
     assert "notifications_connected" in [line["event"] for line in logged]
     await database.close()
+
+
+async def test_the_url_says_how_long_a_connection_may_take(postgres_url: str, silent_port: int) -> None:
+    """`connect_timeout` is the deadline of each host; 0 and a longer one than that of a round trip change nothing."""
+    for text, expected in (("2", "2"), ("0", "15"), ("99", "15")):
+        opening = asyncio.create_task(
+            open_database(f"postgresql://paydesk@127.0.0.1:{silent_port}/paydesk?connect_timeout={text}")
+        )
+        await passes_until(opening.done, 0.1)
+        with pytest.raises(Unavailable, match=f"no answer within {expected} s"):
+            await opening
+    database = await open_database(f"{postgres_url}&connect_timeout=10")
+    await database.check_writable()
+    await database.close()
+
+
+@each(
+    "parameter, message",
+    [
+        ("connect_timeout=soon", "connect_timeout in the database URL must be a whole number"),
+        ("connect_timeout=-1", "connect_timeout in the database URL must be a whole number"),
+        ("keepalives=1&keepalives_idle=30", "has keepalives, keepalives_idle, which Paydesk does not support"),
+        ("tcp_user_timeout=5000", "has tcp_user_timeout, which Paydesk does not support"),
+    ],
+)
+async def test_what_a_url_cannot_say_is_refused_in_words(parameter: str, message: str) -> None:
+    """Before a connection: the server would only say that it has no such setting."""
+    with pytest.raises(UnsafeDatabase, match=message) as raised:
+        await open_database(f"postgresql://paydesk:s3cret@127.0.0.1/paydesk?{parameter}")
+    assert "s3cret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, database: Database, before: Callable[[], None] = lambda: None) -> None:
         self._database, self._before = database, before
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
         self.results: list[Any] = []
 
     async def write(self, work: Work[T], **options: Any) -> T:

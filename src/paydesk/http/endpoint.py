@@ -64,6 +64,7 @@ class Endpoint:
         self._read_first = policy.read_first if self._takes_body else None
         self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
+        self._silence = shared.database.silence if self._needs_time else None
         # `resource_locked` names the idempotency key, so operations without one answer 503.
         self._when_locked = errors.RESOURCE_LOCKED if operation.idempotent else errors.SERVICE_UNAVAILABLE
         self._own_headers = [(header.name.lower(), header.canonical) for header in operation.headers]
@@ -158,6 +159,8 @@ class Endpoint:
         if has_body and document is None:
             request.check_body_headers(policy.media_types)
         now_ms = shared.clock.now_ms() if self._needs_time else 0
+        if self._silence is not None and self._silence.lasts:
+            await self._silence.refuse()
         if operation.development:
             request.check_development(loopback_only=self._loopback_only, of_page=self._is_page)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS

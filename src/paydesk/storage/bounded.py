@@ -60,7 +60,7 @@ class BoundedDatabase:
 
     def __init__(self, database: Database, units_max: int) -> None:
         self._database, self._limiter = database, Limiter(units_max)
-        self.name, self.signals = database.name, database.signals
+        self.name, self.signals, self.silence = database.name, database.signals, database.silence
 
     async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work`, or raise `Busy` at once."""

@@ -33,7 +33,11 @@ async def open_database(
         database = PostgresDatabase(
             url, signals=signals, connections_max=connections_max, timeout_seconds=timeout_seconds
         )
-        await database.check()
+        try:
+            await database.check()
+        except BaseException:
+            await database.close()
+            raise
         return database
     raise UnsafeDatabase("A database URL is `sqlite:FILE` or `postgresql://user:password@host/name`.")
 

@@ -7,10 +7,13 @@ driver may run it again, and in one transaction with others. Raising rolls it ba
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.signals import Signals
+
+if TYPE_CHECKING:
+    from paydesk.storage.silence import Silence
 
 T = TypeVar("T")
 
@@ -53,6 +56,10 @@ class Database(Protocol):
 
     name: str
     signals: Signals
+
+    @property
+    def silence(self) -> Silence | None:
+        """Return whether the server is silent; None for a file, which has no server."""
 
     async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work` in a transaction and return once it is durable. An exception from `work` rolls it back.

@@ -80,6 +80,7 @@ class PostgresDatabase:
             timeout_seconds=timeout_seconds,
             lock_timeout_seconds=lock_timeout_seconds,
         )
+        self.silence = self._connections.silence
         self._alone: set[asyncio.Task[Any]] = set()
         self._batched = write_units_max > 1
         self._writes = Batches(self._write_batch, flushes_max=WRITES_MAX, units_max=write_units_max)
@@ -155,7 +156,7 @@ class PostgresDatabase:
             return
         except (Lost, Expired, asyncpg.PostgresError):
             await _roll_back(connection)
-            self._run_alone(self._write, batch)
+            await self._run_alone_if_answered(self._write, batch)
             return
         finally:
             self._connections.release(connection)
@@ -183,12 +184,22 @@ class PostgresDatabase:
                 unit.start(PostgresTransaction(only_read=True))
             await run_in_lockstep(batch, connection)
         except (Lost, Expired, asyncpg.PostgresError):
-            self._run_alone(self._read, [unit for unit in batch if not unit.tx.ended])
+            await self._run_alone_if_answered(self._read, [unit for unit in batch if not unit.tx.ended])
         finally:
             self._connections.release(connection)
         for unit in batch:
             if unit.tx.ended:
                 unit.settle()
+
+    async def _run_alone_if_answered(self, attempt: Any, units: list[BatchUnit]) -> None:
+        """Run each unit alone, unless the server is silent: their time is over."""
+        try:
+            if self.silence.lasts:
+                await self.silence.refuse()
+        except Unavailable as error:
+            settle_all(units, error)
+        else:
+            self._run_alone(attempt, units)
 
     def _run_alone(self, attempt: Any, units: list[BatchUnit]) -> None:
         """Run each unit on a connection of its own."""

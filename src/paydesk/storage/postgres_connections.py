@@ -7,13 +7,14 @@ visible without being replicated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import asyncpg
 
 from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.storage.postgres_hosts import Hosts
+from paydesk.storage.postgres_hosts import Hosts, Unanswered
+from paydesk.storage.silence import Silence
 
 T = TypeVar("T")
 
@@ -63,10 +64,17 @@ class Expired(Exception):
 class Connection:
     """A connection, used by one unit of work or batch at a time."""
 
-    __slots__ = ("_loop", "_raw", "_seconds", "_types", "expired", "warned")
+    __slots__ = ("_loop", "_overdue", "_raw", "_seconds", "_types", "expired", "warned")
 
-    def __init__(self, raw: asyncpg.Connection, seconds: float, types: dict[str, tuple[str, ...] | None]) -> None:
+    def __init__(
+        self,
+        raw: asyncpg.Connection,
+        seconds: float,
+        types: dict[str, tuple[str, ...] | None],
+        overdue: Callable[[], None],
+    ) -> None:
         self._raw = raw
+        self._overdue = overdue
         self._types = types
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
@@ -135,6 +143,7 @@ class Connection:
     def _expire(self) -> None:
         self.expired = True
         self.drop()
+        self._overdue()
 
     def drop(self) -> None:
         """Close the socket without a message to the server."""
@@ -160,6 +169,7 @@ class Connections:
         self._types: dict[str, tuple[str, ...] | None] = {}
         self._free: list[Connection] = []
         self._permits = asyncio.Semaphore(connections_max)
+        self.silence = Silence(self._is_answered, timeout_seconds)
 
     async def acquire(self) -> Connection:
         """Return a free connection or a new one. Raises `Unavailable` if none is free in time."""
@@ -173,7 +183,7 @@ class Connections:
                 if connection.usable:
                     return connection
                 connection.drop()
-            return await self._connect()
+            return await self._connect(self._timeout_seconds)
         except BaseException:
             self._permits.release()
             raise
@@ -201,22 +211,46 @@ class Connections:
 
     async def close(self) -> None:
         """Close the idle connections. The caller waits for the others first."""
+        await self.silence.close()
         for connection in self._free:
             await connection.close()
         self._free.clear()
 
-    async def _connect(self) -> Connection:
-        raw = await self._hosts.connect(
-            self._timeout_seconds,
-            server_settings=self._settings,
-            statement_cache_size=STATEMENTS_CACHED_MAX,
-            max_cached_statement_lifetime=0,
-        )
-        connection = Connection(raw, self._timeout_seconds, self._types)
+    def _overdue(self) -> None:
+        """Begin a silence. The idle connections may be as dead as the one that did not answer."""
+        if not self.silence.lasts:
+            self.drop_free()
+            self.silence.begin()
+
+    async def _is_answered(self, seconds: float) -> bool:
+        """Return whether the server answers to a new connection within the time, also if it refuses it."""
+        try:
+            connection = await self._connect(seconds)
+        except Unanswered:
+            return False
+        except (Unavailable, UnsafeDatabase):
+            return True
+        connection.drop()
+        return True
+
+    async def _connect(self, seconds: float) -> Connection:
+        try:
+            raw = await self._hosts.connect(
+                seconds,
+                server_settings=self._settings,
+                statement_cache_size=STATEMENTS_CACHED_MAX,
+                max_cached_statement_lifetime=0,
+            )
+        except Unanswered:
+            self._overdue()
+            raise
+        connection = Connection(raw, seconds, self._types, self._overdue)
         try:
             connection.listen_to_warnings()
             _check(*(await connection.fetch(_SESSION, ()))[0])
-        except (Lost, Expired, asyncpg.InterfaceError) as error:
+        except Expired as error:
+            raise Unanswered(f"PostgreSQL cannot be reached: {error}") from error
+        except (Lost, asyncpg.InterfaceError) as error:
             connection.drop()
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
         except BaseException:

@@ -5,6 +5,8 @@ The driver has one deadline for all hosts: one that accepts connections and neve
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import urllib.parse
 from collections.abc import Iterator
@@ -17,16 +19,27 @@ import structlog
 from paydesk.storage.database import Unavailable, UnsafeDatabase
 
 HOST_SECONDS_MAX: Final = 3.0
-"""For one of several hosts, or the deadline divided by their number if that is less."""
+"""For one of several hosts, or the deadline divided by their number, or `connect_timeout` if that is less."""
 PORT = "5432"
 MALFORMED = (
     "The database URL is malformed. Write postgresql://user:password@host/name, or several hosts:"
     " postgresql://user:password@first:5432,second:5432/name."
 )
 
+_TIMEOUT_MALFORMED = "connect_timeout in the database URL must be a whole number of seconds; 0 stands for no limit."
+_REFUSED = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+"""Parameters of libpq that the driver would send to the server, which has no such settings."""
+
 _CONNECTION_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
+_UNREACHABLE = (errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ENETUNREACH)
+"""The system reports these after seconds without an answer."""
+
 log = structlog.get_logger("database")
+
+
+class Unanswered(Unavailable):
+    """A host did not answer in time, and no other one could be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Hosts:
     """The hosts of one URL, beginning with the one that answered last. Raises `UnsafeDatabase` for a malformed URL."""
 
     def __init__(self, url: str) -> None:
+        url, self._seconds_max = _without_timeout(url)
         try:
             self._hosts = list(hosts_of(url))
             self._attributes = _session_attributes(url) if len(self._hosts) > 1 else None
@@ -57,7 +71,9 @@ class Hosts:
         seconds = timeout_seconds
         if len(self._hosts) > 1:
             seconds = min(HOST_SECONDS_MAX, timeout_seconds / len(self._hosts))
-        reasons = []
+        seconds = min(seconds, self._seconds_max)
+        reasons: list[str] = []
+        is_silent = False
         for host in tuple(self._hosts):
             try:
                 connection = await asyncpg.connect(
@@ -69,11 +85,14 @@ class Hosts:
                 reason = self._reason(error, seconds)
                 reasons.append(f"{host.name}:{host.port}: {reason}" if host.name else reason)
                 self._note(host, reason, skipped=isinstance(error, asyncpg.TargetServerAttributeNotMatched))
+                is_silent = is_silent or _is_silence(error)
                 failure = error
             else:
                 self._prefer(host)
                 return connection
-        raise Unavailable(f"PostgreSQL cannot be reached: {'; '.join(reasons)}") from failure
+        raise (Unanswered if is_silent else Unavailable)(
+            f"PostgreSQL cannot be reached: {'; '.join(reasons)}"
+        ) from failure
 
     def _reason(self, error: Exception, seconds: float) -> str:
         if isinstance(error, TimeoutError):
@@ -95,6 +114,10 @@ class Hosts:
             self._hosts.sort(key=lambda other: other is not host)
 
 
+def _is_silence(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno in _UNREACHABLE)
+
+
 def hosts_of(url: str) -> Iterator[Host]:
     """Yield the hosts of a URL in order. A URL of one host stays unchanged."""
     parts = urllib.parse.urlsplit(url)
@@ -114,6 +137,26 @@ def hosts_of(url: str) -> Iterator[Host]:
         own_name, own_port = _named(name) if netloc else (name, "")
         port = own.get("port") or own_port or PORT
         yield Host(f"{parts.scheme}://{where}?{urllib.parse.urlencode(own)}", own_name, port)
+
+
+def _without_timeout(url: str) -> tuple[str, float]:
+    """Return the URL without `connect_timeout`, and that. Raises `UnsafeDatabase` for what has no effect here."""
+    parts = urllib.parse.urlsplit(url)
+    query = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+    refused = [name for name, _ in query if name in _REFUSED]
+    if refused:
+        raise UnsafeDatabase(
+            f"The database URL has {', '.join(refused)}, which Paydesk does not support. Remove it: each round trip"
+            " already ends after database_timeout_seconds. To keep idle connections open, set tcp_keepalives_idle in"
+            " the server's configuration."
+        )
+    texts = [value for name, value in query if name == "connect_timeout"]
+    if not texts:
+        return url, math.inf
+    if not all(text.isascii() and text.isdigit() for text in texts):
+        raise UnsafeDatabase(_TIMEOUT_MALFORMED)
+    others = [(name, value) for name, value in query if name != "connect_timeout"]
+    return parts._replace(query=urllib.parse.urlencode(others)).geturl(), int(texts[-1][:9]) or math.inf
 
 
 def _named(name: str) -> tuple[str, str]:

@@ -63,6 +63,7 @@ class SqliteDatabase:
     """One file, created in the event loop that uses it. `exclusive=False` only reads, beside the service."""
 
     name = "sqlite"
+    silence = None
 
     def __init__(
         self,

@@ -1,0 +1,78 @@
+"""A server whose answer was overdue: new requests are refused soon until it answers, others keep their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from moved_time import advance
+from paydesk.storage.connect import open_database
+from paydesk.storage.database import Unavailable
+from paydesk.storage.postgres import PostgresDatabase
+from paydesk.storage.silence import PATIENCE_SECONDS
+from postgres_server import PostgresServer
+from service import Reply, Service, Terminal, running
+from stopped_postgres import stopped
+from waiting import until, until_found
+
+SECONDS = 15
+
+
+@pytest.fixture
+async def database(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
+    """A database with a deadline of 15 s."""
+    opened = await open_database(postgres_url, timeout_seconds=SECONDS)
+    assert isinstance(opened, PostgresDatabase)
+    yield opened
+    await opened.close()
+
+
+async def _begun(service: Service, terminal: Terminal, running_count: int) -> asyncio.Task[Reply]:
+    """Begin to create an order; return once its request is in the database, or waits until it may be."""
+    task = asyncio.create_task(service.create(terminal, key=f"key-{terminal.id}"))
+    await until(lambda: service.gauges.requests_running == running_count)
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_new_requests_are_refused_soon_until_the_server_answers(
+    postgres_server: PostgresServer, database: PostgresDatabase
+) -> None:
+    """Within the first second they wait for an answer, then they are refused at once. What was begun is completed."""
+    async with running(database, workers=False) as service:
+        first, under_way, new, last = [await service.terminal() for _ in range(4)]
+        assert (await service.create(first)).status == 201
+        with stopped(postgres_server):
+            expiring = await _begun(service, first, 1)
+            advance(SECONDS - 5)
+            kept = await _begun(service, under_way, 2)
+            advance(5)
+            await until(lambda: database.silence.lasts)
+            waiting = await _begun(service, new, 3)
+            advance(PATIENCE_SECONDS)
+            refused = [await expiring, await waiting, await service.create(last, key="last")]
+            refused.append(await service.request("GET", "/terminals/v1/list"))
+            for reply in refused:
+                assert (reply.status, reply.code) == (503, "service_unavailable")
+                assert reply.headers["retry-after"] == "1"
+            assert not kept.done()
+        assert (await kept).status == 201
+        await until(lambda: not database.silence.lasts)
+        assert (await service.create(last, key="last")).status == 201
+        assert await service.scene.value("SELECT COUNT(*) FROM orders") == 3
+
+
+async def test_one_slow_statement_refuses_no_request(database: PostgresDatabase) -> None:
+    """The server answers the question whether it does, before the requests that wait for that are refused."""
+    async with running(database, workers=False) as service:
+        terminal = await service.terminal()
+        slow = asyncio.create_task(database.read(lambda tx: tx.one("SELECT pg_sleep(3600)"), heavy=True))
+        sleeping = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        await until_found(lambda: service.scene.value(sleeping))
+        advance(SECONDS)
+        with pytest.raises(Unavailable):
+            await slow
+        assert database.silence.lasts
+        assert (await service.create(terminal)).status == 201
