@@ -23,6 +23,7 @@ from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, request_recorder, retired
 from paydesk.http.endpoint import Endpoint
+from paydesk.http.fleet import FleetEndpoint
 from paydesk.http.held_answers import HoldingEndpoint
 from paydesk.http.in_process import InProcess
 from paydesk.http.on_behalf import OnBehalfEndpoint
@@ -208,6 +209,8 @@ def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
     holds = shared.development and operation.name == "create_order"
     if operation.on_behalf is not None:
         return OnBehalfEndpoint(operation, shared)
+    if operation.of_fleet:
+        return FleetEndpoint(operation, shared)
     return (HoldingEndpoint if holds else Endpoint)(operation, shared)
 
 

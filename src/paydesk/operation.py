@@ -247,6 +247,8 @@ class Operation:
     """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
     every_role: bool = False
     """Whether operators of every role may use it, although it is not a read."""
+    of_fleet: bool = False
+    """Whether all terminals call it at once after an outage: it gets only a share of the requests in the database."""
     is_constant: bool = False
     """Whether the answer needs neither the database nor the clock."""
     description: str = ""

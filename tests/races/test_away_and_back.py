@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -106,6 +107,29 @@ async def test_ten_times_what_fits(database: Database) -> None:
         made = await asyncio.gather(*(client.create_surely() for client in clients))
         assert len({reply.body["id"] for reply in made}) == CLIENTS
         assert await service.scene.value(COUNT) == CLIENTS
+
+
+@pytest.mark.parametrize("database_url", first_and_others("sqlite", "postgres"), indirect=True)
+async def test_a_fleet_that_is_back_leaves_room_for_orders(database: Database) -> None:
+    """Hellos get a quarter of what fits, in all; the others are refused at once, and repeated."""
+    gated = GatedDatabase(database)
+    async with _with_clients(gated, 1, requests_max=8) as (service, (client,)):
+        fleet = [await service.terminal() for _ in range(8)]
+        gated.gate.clear()
+        hellos = [asyncio.create_task(_hello(service, terminal)) for terminal in fleet]
+        await until(lambda: sum(hello.done() for hello in hellos) == 6)
+        made = asyncio.create_task(client.create())
+        await until(lambda: gated.waiting == 3 or made.done())
+        gated.gate.set()
+        assert (await made).status == 201
+        statuses = [reply.status for reply in await asyncio.gather(*hellos)]
+        assert (statuses.count(200), statuses.count(503)) == (2, 6)
+        assert (await _hello(service, fleet[-1])).status == 200
+
+
+async def _hello(service: Service, terminal: Terminal) -> Reply:
+    body = {"boot_id": str(uuid.uuid4()), "app_version": "1", "journal": []}
+    return await service.request("POST", "/device/v1/hello", body, token=terminal.token, key=None)
 
 
 @pytest.mark.slow

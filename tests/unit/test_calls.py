@@ -16,6 +16,7 @@ ALLOWED = {
     "paydesk.http.endpoint": "runs the handlers",
     "paydesk.http.three_phase": "runs the handlers",
     "paydesk.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
+    "paydesk.http.fleet": "limits how many calls are handled at once",
     "paydesk.http.held_answers": "delays the response of a handler, in development",
     "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.orders.change": "takes the change out of the call",

@@ -48,6 +48,7 @@ HELLO = Operation(
     surface="device",
     handler=sessions.hello,
     transaction="none",
+    of_fleet=True,
     body=HelloRequest,
     answer=HelloAnswer,
     example={
