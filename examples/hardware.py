@@ -34,8 +34,11 @@ def send(method: str, url: str, body: Json | None = None, token: str = "", secon
         raise ConnectionError(f"{method} {address.path}: {error!r}") from None
     finally:
         connection.close()
+    refusal = f"{method} {address.path}: {status} {content.get('message', '')}"
     if status in (408, 429) or status >= 500:
-        raise ConnectionError(f"{method} {address.path}: {status}")
+        raise ConnectionError(refusal)
+    if status >= 400 and content.get("error") != "authorization_pending":
+        print(refusal, flush=True)
     return status, content
 
 

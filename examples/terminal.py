@@ -177,14 +177,14 @@ class Terminal:
             path = f"/leases/{entry['lease_id']}/results/{entry['result_id']}"
             try:
                 status, answer = self.call("PUT", path, entry["result"])
-            except ConnectionError:
+            except ConnectionError as error:
+                print(error, flush=True)
                 status, answer = 503, {}
             if status == 200 or (status == 409 and answer.get("recorded")):
                 self.drop(entry["lease_id"])
                 self.failures = 0
             else:
-                self.send_again_at = time.monotonic() + min(2**self.failures, 60)
-                self.failures += 1
+                self.send_again_at, self.failures = time.monotonic() + min(2**self.failures, 60), self.failures + 1
 
 
 if __name__ == "__main__":

@@ -274,12 +274,14 @@ def test_first_operator_is_created_in_the_database(database_url: str, tmp_path: 
 
 
 def test_local_refusal_is_that_of_a_service(database_url: str, tmp_path: Path) -> None:
-    """A taken e-mail address exits 1 with the message and its details."""
+    """A taken e-mail address exits 1 with the message and its details, after the database that has it."""
     create = ("operators", "create", "--name", "ana", "--email", "ana@shop.example")
     assert command(*create, folder=tmp_path, PAYDESK_DATABASE_URL=database_url).returncode == 0
     refused = command(*create, folder=tmp_path, PAYDESK_DATABASE_URL=database_url)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == (
+    where, _, reason = refused.stderr.partition("\n")
+    assert where.startswith("Adding it to the database ")
+    assert reason == (
         "Another account has this e-mail address. (email_taken)\n  '$.email' - must not be another operator's\n"
     )
 
@@ -287,7 +289,12 @@ def test_local_refusal_is_that_of_a_service(database_url: str, tmp_path: Path) -
 def test_operator_is_added_by_the_service_of_this_folder(folder: Path) -> None:
     """Its credentials file is the default; no empty database is left, and the sessions of all are listed."""
     created = command("operators", "create", "--name", "cid", "--role", "viewer", "--json", folder=folder)
-    assert (created.returncode, ".paydesk/credentials.json" in created.stderr) == (0, True)
+    base_url = credentials(folder)["base_url"]
+    where = f"Adding it by {base_url}, the service of .paydesk/credentials.json."
+    assert (created.returncode, where in created.stderr) == (0, True)
+    named = {"PAYDESK_BASE_URL": base_url, "PAYDESK_OPERATOR_TOKEN": credentials(folder)["operator"]["token"]}
+    refused = command("operators", "create", "--name", "", folder=folder, **named)
+    assert (refused.returncode, refused.stderr.partition("\n")[0]) == (1, f"Adding it by {base_url}.")
     made = json.loads(created.stdout)
     del made["token"]
     assert made in answer("operators", "list", folder=folder)

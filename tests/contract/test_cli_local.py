@@ -13,6 +13,8 @@ import pytest
 from command_line import command
 from paydesk import __version__
 from paydesk.cli import tree
+from paydesk.commands.local import described_database
+from paydesk.settings import Settings
 from tables import each
 
 WITHOUT_JSON = {"dev", "serve", "openapi"}
@@ -178,6 +180,20 @@ def test_operator_token_is_not_stored(database_url: str, tmp_path: Path) -> None
     assert len(token) == 44
     for file in tmp_path.glob("paydesk.db*"):
         assert token.encode() not in file.read_bytes()
+
+
+@each(
+    "url, described",
+    [
+        ("sqlite:/var/lib/paydesk.db", "the database /var/lib/paydesk.db"),
+        ("postgresql://ana:s3cret@db:5433/shop?sslmode=require", "the database shop of PostgreSQL at db:5433"),
+        ("postgresql://ana:s3cret@first,second/shop", "the database shop of PostgreSQL at first,second"),
+        ("postgresql://ana:s3cret@/shop?host=/run/postgresql", "the database shop of PostgreSQL at /run/postgresql"),
+    ],
+)
+def test_a_database_is_described_without_its_password(url: str, described: str) -> None:
+    """A message says which one it is, and is no secret."""
+    assert described_database(Settings(database_url=url)) == described
 
 
 def test_missing_tables_exit_1(tmp_path: Path) -> None:

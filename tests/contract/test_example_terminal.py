@@ -238,12 +238,12 @@ async def test_every_answer_lost_once(client: Client) -> None:
 
 
 async def test_later_start_replaces_the_session(client: Client) -> None:
-    """The earlier program ends with the reason."""
+    """The earlier program prints the refusal with its status, and ends."""
     async with client.run() as first:
         await client.until(await client.order(), "accredited")
         async with client.run():
             printed, _ = await asyncio.wait_for(first.communicate(), SECONDS_MAX)
-            assert b"newer session" in printed
+            assert b": 409 The terminal has begun a newer session" in printed
             assert first.returncode == 1
             await client.until(await client.order(), "accredited")
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
@@ -75,6 +76,15 @@ def existing_database(file: Path | None, data: Path | None) -> Settings:
         f"There is no database: {found} does not exist{others}.",
         "Start `paydesk dev`, name its folder with --data, or set PAYDESK_DATABASE_URL.",
     )
+
+
+def described_database(settings: Settings) -> str:
+    """Return which database it is, without user and password."""
+    parts = urlsplit(settings.database_url)
+    if parts.scheme == "sqlite":
+        return f"the database {Path(settings.database_url.partition(':')[2]).absolute()}"
+    hosts = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "localhost")
+    return f"the database {parts.path.strip('/')} of PostgreSQL at {hosts}"
 
 
 def refuse_missing_database(settings: Settings, *hints: str) -> None:

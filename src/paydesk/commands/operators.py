@@ -21,6 +21,7 @@ from paydesk.commands.lists import add_list
 from paydesk.commands.local import (
     SettingsFile,
     check_tables,
+    described_database,
     load_settings,
     refuse_missing_database,
     run_with_database,
@@ -96,8 +97,8 @@ def create(
     is_named = credentials is not None or any(os.environ.get(variable) for variable in SERVICE_VARIABLES)
     if settings is None and (is_named or _has_default_file()):
         service = operator_service(credentials)
-        if not is_named:
-            note(f"Adding it by {service.credentials.base_url}, the service of {DEFAULT_FILE}. {FOR_A_DATABASE}")
+        default = "" if is_named else f", the service of {DEFAULT_FILE}. {FOR_A_DATABASE}"
+        note(f"Adding it by {service.credentials.base_url}{default or '.'}")
         created = service.post(PATH, body)
     else:
         created = _create_local(body, settings)
@@ -249,5 +250,6 @@ def _create_local(body: Answer, settings_file: Path | None) -> Answer:
 
     settings = load_settings(settings_file)
     refuse_missing_database(settings, *WITHOUT_A_DATABASE)
+    note(f"Adding it to {described_database(settings)}.")
     created: Answer = msgspec.to_builtins(run_with_database(settings, work, while_in_use=WHILE_A_SERVICE_RUNS))
     return created
