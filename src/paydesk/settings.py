@@ -35,6 +35,13 @@ def _address(text: str) -> str:
         raise property_fault("must be an IP address") from None
 
 
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        raise property_fault("must be a network such as 10.20.0.0/16, whose address ends with it") from None
+
+
 Expiration = Annotated[
     str,
     rule(
@@ -187,6 +194,9 @@ class Settings(BaseModel):
     """Pauses between the attempts of a delivery, comma-separated."""
     webhook_ports: tuple[Port, ...] = (443, 8443)
     """Ports allowed in a webhook URL."""
+    webhook_private_networks: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    """Private networks in which webhooks may be received, such as `10.20.0.0/16`, comma-separated. Loopback, link-local
+    and cloud metadata addresses are always refused."""
     webhook_concurrency_max: Positive = 64
     """Concurrent deliveries of a node."""
     idempotency_keep_days: Days = 30

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from yarl import URL
 
 import webhooks_scene as scene
 from hostile_urls import HOSTILE, PRIVATE, PUBLIC, UNPARSED, connections, name_server, rows_of
-from operator_calls import Operator, audited
+from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import urls
 from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.webhooks.sending import Sender
 from service import Reply, Service, running
 from tables import each
+from waiting import until
 
 __all__ = ["name_server"]
 
@@ -106,6 +111,31 @@ async def test_hostile_url_is_refused_at_the_connection(database: Database, cloc
             (attempt,) = await scene.attempts(database, found[subscription_id].delivery_id)
             assert (found[subscription_id].status, attempt.answer_status) == ("pending", None), url
             assert attempt.error, url
+
+
+async def test_receiver_in_a_private_network_that_is_named(
+    database: Database, name_server: dict[str, tuple[str, ...]]
+) -> None:
+    """It is accepted, changed and connected to; its neighbours, this machine and metadata are refused as before."""
+    networks = ("10.0.0.0/24", "127.0.0.0/8", "169.254.0.0/16", "100.64.0.0/10")
+    settings = Settings(webhook_private_networks=networks)
+    name_server["moving.example"] = (PRIVATE,)
+    refused = ["https://10.0.1.1/", "https://127.0.0.1/", "https://metadata.google.internal/", "https://localhost/",
+               "https://100.100.100.200/", "https://[::ffff:10.0.0.1]/", "https://[fd00::1]/", "http://10.0.0.1/",
+               "https://10.0.0.1:8080/", "https://me@10.0.0.1/"]  # fmt: skip
+    async with running(database, workers=False, settings=settings) as service:
+        owner = await operator(service)
+        made = await subscribed(owner, "https://moving.example/")
+        for url in refused:
+            fault(await owner.ask("PATCH", f"subscriptions/{made['id']}", {"url": url}))
+        name_server["moving.example"] = ("169.254.169.254",)
+        async with Sender.of(settings, loopback_allowed=False) as sender:
+            with connections() as connected:
+                assert (await sender.send(URL("https://moving.example/"), {}, b"")).refused is not None
+                assert connected == []
+                sending = asyncio.create_task(sender.send(URL("https://intranet.example/"), {}, b""))
+                await until(lambda: connected == [(PRIVATE, 443)])
+                sending.cancel()
 
 
 async def test_name_that_moves_after_the_check_is_refused_at_the_connection(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -46,6 +46,27 @@ def test_a_public_address_is_allowed(address: str) -> None:
 def test_development_also_allows_loopback_only(address: str, expected: bool) -> None:  # noqa: FBT001 - a row of a table
     """Private addresses stay refused when loopback is allowed."""
     assert allowed(ip_address(address), loopback_allowed=True) is expected
+
+
+@each(
+    "address, expected",
+    [
+        *(("10.20.0.1", True), ("10.20.255.254", True), ("10.21.0.1", False), ("192.168.7.1", True)),
+        *(("fd12:3456::1", True), ("fd12:3457::1", False), ("93.184.216.34", True)),
+        # Listed, and refused all the same.
+        *(("127.0.0.1", False), ("::1", False), ("0.0.0.1", False), ("255.255.255.255", False)),
+        *(("169.254.169.254", False), ("fe80::1", False), ("224.0.0.1", False), ("168.63.129.16", False)),
+        *(("100.100.100.200", False), ("192.0.0.192", False), ("fd00:ec2::254", False), ("fd20:ce::254", False)),
+        *(("::ffff:10.20.0.1", False), ("64:ff9b::a14:1", False), ("2002:a14:1::1", False)),
+    ],
+)
+def test_private_networks_that_are_named_are_allowed(address: str, expected: bool) -> None:  # noqa: FBT001 - a row of a table
+    """And nothing but private addresses, whatever is named: neither this machine, its link, nor a cloud's metadata."""
+    named = ("10.20.0.0/16", "192.168.0.0/16", "fd12:3456::/32", "127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8",
+             "224.0.0.0/3", "168.63.129.16/32", "100.64.0.0/10", "192.0.0.0/24", "::/3", "2002::/16", "fd00::/24",
+             "fd20::/16", "fe80::/10")  # fmt: skip
+    networks = [ip_network(text) for text in named]
+    assert allowed(ip_address(address), loopback_allowed=False, private_networks=networks) is expected
 
 
 def _lookup(*addresses: str) -> Any:

@@ -57,7 +57,10 @@ async def send_to(call: Call) -> Answer:
     delivery, target, notification = await call.database.read(lambda tx: _find(tx, call.path.lower()))
     try:
         await subscriptions.refuse_invalid_url(
-            body.url, ports=call.settings.webhook_ports, loopback_allowed=call.shared.development
+            body.url,
+            ports=call.settings.webhook_ports,
+            loopback_allowed=call.shared.development,
+            private_networks=call.settings.webhook_private_networks,
         )
     except Refusal as refusal:
         if isinstance(refusal.__cause__, AddressRefused):

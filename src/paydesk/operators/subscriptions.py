@@ -212,6 +212,7 @@ async def _refuse_invalid(
             actions=actions,
             ports=call.settings.webhook_ports,
             loopback_allowed=call.shared.development,
+            private_networks=call.settings.webhook_private_networks,
         )
     except Refusal as refusal:
         if isinstance(refusal.__cause__, AddressRefused):

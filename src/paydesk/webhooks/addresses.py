@@ -1,4 +1,4 @@
-"""The check that webhooks go to public addresses only, at registration and at every connection.
+"""The check that webhooks go to public addresses only, or to allowed private ones: at registration and connection.
 
 The list of non-public networks is our own, because `ipaddress.is_global` accepts some of them.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from paydesk.operator_events import OperatorEvent
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult
 
 Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 Lookup = Callable[[str, int], Sequence[Any]]
 """Like `socket.getaddrinfo`: blocks, and returns rows whose last item is the socket address."""
 
@@ -55,6 +56,24 @@ NOT_PUBLIC = tuple(
 )
 
 
+PRIVATE = tuple(
+    ip_network(text) for text in ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+"""Networks of which the setting `webhook_private_networks` may allow a part: never loopback or link-local ones."""
+
+METADATA = tuple(
+    ip_network(text)
+    for text in (
+        "100.100.100.200/32",  # Alibaba Cloud
+        "fd00:ec2::/32",  # Amazon
+        "fd20:ce::/32",  # Google Cloud
+        "fd00:42::/32",  # Scaleway
+        "fd00:c1::/32",  # Oracle
+    )
+)
+"""Private addresses at which clouds give credentials to machines; the others are link-local. Never allowed."""
+
+
 class AddressRefused(OSError):
     """A host is, or resolves to, an address that is not public."""
 
@@ -72,11 +91,17 @@ class AddressRefused(OSError):
         )
 
 
-def allowed(address: Address, *, loopback_allowed: bool) -> bool:
-    """Return whether webhooks may be sent to `address`."""
+def allowed(address: Address, *, loopback_allowed: bool, private_networks: Collection[Network] = ()) -> bool:
+    """Return whether webhooks may be sent to `address`. `private_networks`: the private ones that are allowed."""
     if loopback_allowed and address.is_loopback:
         return True
-    return not any(address in network for network in NOT_PUBLIC)
+    if not _is_in(address, NOT_PUBLIC):
+        return True
+    return _is_in(address, private_networks) and _is_in(address, PRIVATE) and not _is_in(address, METADATA)
+
+
+def _is_in(address: Address, networks: Collection[Network]) -> bool:
+    return any(address in network for network in networks)
 
 
 def literal(host: str) -> Address | None:
@@ -95,8 +120,16 @@ class CheckedResolver:
     own, so a name server that does not respond delays nothing else.
     """
 
-    def __init__(self, *, loopback_allowed: bool, lookups_max: int = 8, lookup: Lookup | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        loopback_allowed: bool,
+        private_networks: Collection[str] = (),
+        lookups_max: int = 8,
+        lookup: Lookup | None = None,
+    ) -> None:
         self.loopback_allowed = loopback_allowed
+        self._private_networks = tuple(ip_network(text) for text in private_networks)
         self._lookup = lookup or socket.getaddrinfo
         self._threads = ThreadPoolExecutor(lookups_max, "webhook-lookup")
 
@@ -113,7 +146,7 @@ class CheckedResolver:
     def check(self, host: str, addresses: Sequence[Address]) -> None:
         """Raise `AddressRefused` unless all addresses are allowed."""
         for address in addresses:
-            if not allowed(address, loopback_allowed=self.loopback_allowed):
+            if not allowed(address, loopback_allowed=self.loopback_allowed, private_networks=self._private_networks):
                 raise AddressRefused(host, address)
 
     def open_socket(self, info: Any) -> socket.socket:

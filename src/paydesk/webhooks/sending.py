@@ -70,7 +70,11 @@ class Sender:
     @classmethod
     def of(cls, settings: Settings, *, loopback_allowed: bool) -> Self:
         """Return the sender of a service, with the limits of its settings."""
-        resolver = CheckedResolver(loopback_allowed=loopback_allowed, lookups_max=settings.webhook_concurrency_max)
+        resolver = CheckedResolver(
+            loopback_allowed=loopback_allowed,
+            private_networks=settings.webhook_private_networks,
+            lookups_max=settings.webhook_concurrency_max,
+        )
         return cls(resolver, timeout_seconds=settings.webhook_timeout_seconds, ports=settings.webhook_ports)
 
     async def __aenter__(self) -> Self:

@@ -120,14 +120,20 @@ class _UrlFaults:
 
 
 async def refuse_invalid(
-    *, topic: str, url: str | None, actions: Sequence[str], ports: Collection[int], loopback_allowed: bool
+    *,
+    topic: str,
+    url: str | None,
+    actions: Sequence[str],
+    ports: Collection[int],
+    loopback_allowed: bool,
+    private_networks: Collection[str] = (),
 ) -> None:
     """Raise `property_value` with all faults of a subscription request. Without a URL none is checked.
 
     Resolves the URL's host, so call it before the transaction. The refusal's cause is an `AddressRefused` if the host
     has an address that is not public.
     """
-    of_url = _UrlFaults([]) if url is None else await _url_faults(url, ports, loopback_allowed)
+    of_url = _UrlFaults([]) if url is None else await _url_faults(url, ports, loopback_allowed, private_networks)
     details = [*_topic_faults(topic), *of_url.details]
     # The actions of an invalid topic are checked as those of `orders`.
     valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
@@ -140,12 +146,14 @@ async def refuse_invalid(
         raise PROPERTY_VALUE.with_reason("invalid subscription", *details) from of_url.refused
 
 
-async def refuse_invalid_url(url: str, *, ports: Collection[int], loopback_allowed: bool) -> None:
+async def refuse_invalid_url(
+    url: str, *, ports: Collection[int], loopback_allowed: bool, private_networks: Collection[str] = ()
+) -> None:
     """Raise `property_value` unless notifications may be sent to `url`; the rules are those of a subscription's URL.
 
     Resolves the URL's host; the refusal's cause is as in `refuse_invalid`.
     """
-    found = await _url_faults(url, ports, loopback_allowed)
+    found = await _url_faults(url, ports, loopback_allowed, private_networks)
     if found.details:
         raise PROPERTY_VALUE.with_reason("invalid URL", *found.details) from found.refused
 
@@ -259,16 +267,22 @@ def _topic_faults(topic: str) -> list[str]:
     return [f"'$.topic' - must be {' or '.join(ACTIONS_OF)}"]
 
 
-async def _url_faults(url: str, ports: Collection[int], loopback_allowed: bool) -> _UrlFaults:  # noqa: FBT001 - private
+async def _url_faults(
+    url: str,
+    ports: Collection[int],
+    loopback_allowed: bool,  # noqa: FBT001 - private
+    private_networks: Collection[str],
+) -> _UrlFaults:
     faults = urls.faults(url, ports=ports, loopback_allowed=loopback_allowed)
     if faults:
         return _UrlFaults([f"'$.url' - {fault}" for fault in faults])
-    resolver = CheckedResolver(loopback_allowed=loopback_allowed)
+    resolver = CheckedResolver(loopback_allowed=loopback_allowed, private_networks=private_networks)
     try:
         fault = await urls.address_fault(url, resolver)
     except AddressRefused as refused:
-        this_machine = ", or to this machine, such as 127.0.0.1" if loopback_allowed else ""
-        return _UrlFaults([f"'$.url' - must resolve to public addresses only{this_machine}"], refused)
+        further = f", or to addresses in {', '.join(private_networks)}" if private_networks else ""
+        further += ", or to this machine, such as 127.0.0.1" if loopback_allowed else ""
+        return _UrlFaults([f"'$.url' - must resolve to public addresses only{further}"], refused)
     finally:
         await resolver.close()
     return _UrlFaults([f"'$.url' - {fault}"] if fault else [])
