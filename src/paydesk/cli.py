@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from paydesk import __version__
 from paydesk.commands import (
     apps,
     authorize,
@@ -111,7 +110,9 @@ app.add_typer(maintenance.keys, name="keys")
 
 def _print_version(*, requested: bool) -> None:
     if requested:
-        typer.echo(f"paydesk {__version__}")
+        from paydesk.core.version import version
+
+        typer.echo(f"paydesk {version()}")
         raise typer.Exit
 
 
@@ -120,7 +121,7 @@ def _every_command(
     *,
     _version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit."),
+        typer.Option("--version", is_eager=True, callback=_print_version, help="Print version and commit, and exit."),
     ] = False,
 ) -> None:
     """Accept the options of `paydesk` itself."""

@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 
 from paydesk.core.signals import Signals
+from paydesk.core.version import version
 from paydesk.http import server
 from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
@@ -59,6 +60,11 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
             yield database
     finally:
         await database.close()
+
+
+def log_version() -> None:
+    """Log what runs: the first line of a process."""
+    log.info("starting", version=version())
 
 
 def reporter_of(database: Database, settings: Settings) -> Reporter:

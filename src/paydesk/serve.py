@@ -44,6 +44,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
     """
     number = inherited.number if inherited is not None else None
     logs.configure(settings.log_format, level=settings.log_level, process=number)
+    node.log_version()
     check_settings(settings)
     node.allow_open_files(settings.connections_max)
     server_keys = keys.read(Path(settings.keys_file))

@@ -233,6 +233,7 @@ class Supervisor:
 async def run(settings: Settings, command: Sequence[str], processes: int, *, beside: bool = False) -> int:
     """Run `processes` of `command`, 0 for one per core, until SIGTERM; return the exit code. Raises `StartRefused`."""
     logs.configure(settings.log_format, level=settings.log_level)
+    node.log_version()
     count = processes or len(os.sched_getaffinity(0))
     if settings.database_url.startswith("sqlite:") and count > 1:
         raise StartRefused(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk import __version__
 from paydesk.cli import tree
 from paydesk.commands.local import described_database
+from paydesk.core.version import version
 from paydesk.settings import Settings
 from tables import each
 
@@ -252,9 +252,9 @@ def test_settings_file_that_is_not_text_exits_2(tmp_path: Path) -> None:
 
 
 def test_version_is_printed(tmp_path: Path) -> None:
-    """Nothing else is printed."""
+    """With its commit; nothing else is printed."""
     printed = command("--version", folder=tmp_path)
-    assert (printed.returncode, printed.stdout, printed.stderr) == (0, f"paydesk {__version__}\n", "")
+    assert (printed.returncode, printed.stdout, printed.stderr) == (0, f"paydesk {version()}\n", "")
 
 
 def test_help_has_complete_script_names(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from command_line import command
+from paydesk.core.version import version
 from paydesk_process import request
 from serve_process import ServeProcess
 from waiting import wait_until
@@ -26,6 +27,8 @@ def test_listeners(database_url: str, tmp_path: Path) -> None:
     try:
         serve.wait_for("listening", 1)
         _is_private(process.pid)
+        first = serve.lines()[0]
+        assert (first["event"], first["version"]) == ("starting", version())
         clients, operators = serve.clients, serve.operators
         assert request("GET", f"{operators}/operator/v1/sellers", token)[0] == 200
         assert request("GET", f"{clients}/operator/v1/sellers", token)[0] == 404

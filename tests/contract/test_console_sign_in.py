@@ -16,6 +16,7 @@ from page_scene import Browser
 from paydesk.console.session_rows import SESSIONS_MAX
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import digest
+from paydesk.core.version import version
 from paydesk.oauth.consent.passwords import needs_rehash
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.settings import Settings
@@ -229,6 +230,7 @@ async def test_sessions_beyond_the_first_page_are_reached(service: Service) -> N
     for _ in range(SESSIONS_MAX):
         await begin_session(service, browser.operator.operator_id)
     page = await browser.open("/console/account")
+    assert version() in page.text
     assert page.html.count('<tr id="') == SESSIONS_MAX
     (older,) = [href for href in links(page) if "sessions_after=" in href]
     last = await browser.open(older)

@@ -12,6 +12,7 @@ from moved_time import advance
 from oauth_scene import ALL_SCOPES
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
+from paydesk.core.version import version
 from paydesk.core.worker import WorkerContext
 from paydesk.health import readiness as health
 from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
@@ -81,10 +82,10 @@ class Wall:
 
 @pytest.mark.on_postgres
 async def test_a_healthy_node(service: Service) -> None:
-    """It lives and is ready, and both answers are not to be kept."""
-    for path, status in (("/livez", "alive"), ("/readyz", "ready")):
+    """It lives and is ready, says what runs, and both answers are not to be kept."""
+    for path, body in (("/livez", {"status": "alive"}), ("/readyz", {"status": "ready", "version": version()})):
         reply = await service.request("GET", path, token=None)
-        assert (reply.status, reply.body) == (200, {"status": status})
+        assert (reply.status, reply.body) == (200, body)
         assert reply.headers["cache-control"] == "no-store"
 
 

@@ -1,9 +1,18 @@
-"""The installed package has all files that the service reads: templates, styles, scripts, migrations, texts."""
+"""The installed package has all files that the service reads, those of its checkout alone, and knows its commit."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
+
+from paydesk import __version__
+from paydesk.core import version
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "paydesk"
@@ -20,3 +29,63 @@ def test_every_file_beside_the_code_is_in_the_package() -> None:
     }
     assert PACKAGE / "console" / "templates" / "overview.html" in beside
     assert sorted(str(path.relative_to(PACKAGE)) for path in beside - packed) == []
+
+
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src/paydesk/__init__.py")
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@shop.example", "-c", "commit.gpgsign=false")
+PRINT = "from paydesk import moved; from paydesk.core.version import version; print(moved.NAME, version())"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    ended = subprocess.run([*GIT, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def _installed(checkout: Path, target: Path) -> str:
+    """Install the checkout as its folder's owner would; return what the installed package says."""
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-compile", "--disable-pip-version-check")
+    install = (sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(checkout))
+    subprocess.run(install, check=True, capture_output=True)
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    ended = subprocess.run(
+        [sys.executable, "-c", PRINT], cwd=target, env=environment, capture_output=True, text=True, check=True
+    )
+    return ended.stdout.strip()
+
+
+@pytest.mark.long("installs a package twice")
+def test_a_second_installation_has_nothing_of_the_first(tmp_path: Path) -> None:
+    """A package that became a module since is not installed beside it, and the version names the commit of each."""
+    checkout, package = tmp_path / "checkout", tmp_path / "checkout" / "src" / "paydesk"
+    shutil.copytree(ROOT / "src" / "paydesk" / "core", package / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copy(ROOT / name, checkout / name)
+    (package / "moved").mkdir()
+    (package / "moved" / "__init__.py").write_text("NAME = 'earlier'\n")
+    _git(checkout, "init", "--quiet")
+    _git(checkout, "add", ".")
+    _git(checkout, "commit", "--quiet", "--message", "First")
+    first = _git(checkout, "rev-parse", "--short=12", "HEAD")
+    assert _installed(checkout, tmp_path / "first") == f"earlier {__version__} ({first})"
+
+    _git(checkout, "mv", "src/paydesk/moved/__init__.py", "src/paydesk/moved.py")
+    (package / "moved.py").write_text("NAME = 'later'\n")
+    shutil.rmtree(package / "moved", ignore_errors=True)
+    assert _installed(checkout, tmp_path / "second") == f"later {__version__} ({first}-dirty)"
+
+
+def test_the_commit_of_another_checkout_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package without a commit may be installed below a checkout of something else; git may be missing too."""
+    _git(tmp_path, "init", "--quiet")
+    _git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Of something else")
+    below = tmp_path / "site-packages" / "version.py"
+    below.parent.mkdir()
+    shutil.copy(version.__file__, below)
+    monkeypatch.setattr(version, "__file__", str(below))
+    monkeypatch.setattr(version, "COMMIT_FILE", below.with_name("commit.txt"))
+    assert version.commit() == ""
+    version.COMMIT_FILE.write_text("5f0c3ad18f1e\n")
+    assert version.commit() == "5f0c3ad18f1e"
+    version.COMMIT_FILE.unlink()
+    monkeypatch.setenv("PATH", "")
+    assert version.commit() == ""

@@ -10,6 +10,7 @@ from paydesk.console.operators import ROLES
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.version import version
 from paydesk.operation import Answer
 
 ACCOUNT_PATH = f"{PATH}/account"
@@ -27,6 +28,7 @@ async def show(request: ConsoleRequest) -> Answer:
         live_on="sessions",
         sessions=await session_rows.page_of(request, request.operator.operator_id, ACCOUNT_PATH),
         roles=ROLES,
+        version=version(),
     )
 
 

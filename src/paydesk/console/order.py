@@ -115,7 +115,7 @@ async def _silent(request: ConsoleRequest, order: Document) -> Document | None:
         return None
     slot: Document = (await request.api.get("terminals/{}/queue", order["place"]["terminal_id"])).get("current", {})
     waits = slot.get("id") == order["id"] and slot["waits_for"] in WAITS_FOR_THE_TERMINAL
-    return slot if waits and slot["terminal_status"] == "offline" else None
+    return slot if waits and slot["terminal_presence"] == "offline" else None
 
 
 def _do_about(silent: Document | None) -> str:

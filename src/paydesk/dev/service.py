@@ -85,6 +85,7 @@ async def run(options: Options, settings: Settings) -> None:
     """Run until SIGTERM or Ctrl-C, and print the addresses; raises as `serve`."""
     lines = LogLines(colors=has_colors(sys.stderr))
     logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
+    node.log_version()
     await serve(
         options, settings, node.stop_on_signals, partial(print, flush=True)
     )  # Programs wait for its first line.

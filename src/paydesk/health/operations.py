@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from paydesk import __version__
 from paydesk.core.errors import NOT_READY
 from paydesk.core.response import Closed, constant
+from paydesk.core.version import version
 from paydesk.operation import Answer, Call, Handled, Operation
 
 NO_STORE = (("cache-control", "no-store"),)
@@ -21,9 +23,11 @@ class Ready(Closed, frozen=True):
     """The answer of `/readyz`."""
 
     status: Annotated[str, constant("ready")]
+    version: str
+    """The version of this process with its commit, if that is known."""
 
 
-ALIVE, READY = Alive("alive"), Ready("ready")
+ALIVE = Alive("alive")
 
 
 async def livez(_: Call) -> Handled:
@@ -33,7 +37,7 @@ async def livez(_: Call) -> Handled:
 
 async def readyz(call: Call) -> Handled:
     """Return 200, or 503 with the reason."""
-    return await call.shared.readiness.refusal() or Answer(200, READY, NO_STORE)
+    return await call.shared.readiness.refusal() or Answer(200, Ready("ready", version()), NO_STORE)
 
 
 OPERATIONS = (
@@ -60,7 +64,7 @@ OPERATIONS = (
         readyz,
         transaction="none",
         answer=Ready,
-        example=READY,
+        example=Ready("ready", f"{__version__} (5f0c3ad18f1e)"),
         is_health_check=True,
         errors=(NOT_READY,),
         description=(
