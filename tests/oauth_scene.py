@@ -23,7 +23,7 @@ from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.shared import Shared
-from paydesk.storage.database import Database, Transaction
+from paydesk.storage.database import Database, Transaction, Work
 from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109
@@ -65,11 +65,16 @@ class Scene:
         return replace(self._shared, settings=self.settings, database=self.database, keys=self.keys, clock=self.clock)
 
     async def call(
-        self, body: Any, now_ms: int | None = None, *, handler: Handler = handlers.token, before_commit: str = ""
+        self,
+        body: Any,
+        now_ms: int | None = None,
+        *,
+        handler: Handler = handlers.token,
+        before_commit: Work[object] | None = None,
     ) -> Answer | Refusal:
         """Return the handler's answer, its body as JSON has it, or the refusal; one that it raises rolls back.
 
-        `before_commit` is a slow query that runs before the commit.
+        `before_commit` is what else is done in its transaction, at the end.
         """
         shared, instant_ms = self.shared, self.clock.now_ms() if now_ms is None else now_ms
 
@@ -84,8 +89,8 @@ class Scene:
                     _tx=tx,
                 )
             )
-            if before_commit:
-                await tx.one(before_commit)
+            if before_commit is not None:
+                await before_commit(tx)
             return answer
 
         try:

@@ -9,7 +9,6 @@ import os
 import resource
 import socket
 import struct
-import time
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from moved_time import advance
 from paydesk.http import listener as listeners
 from paydesk.http.listener import Listener
 from paydesk.http.server import bind
-from waiting import until
+from waiting import until, wait_until
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 ACCEPTS_PER_TURN = 100
@@ -91,6 +90,7 @@ def test_the_backlog_is_accepted_in_a_few_loop_iterations(run: Any, clients: Cli
     async def body() -> None:
         count = 2 * ACCEPTS_PER_TURN
         clients.connect(count)
+        until_queued(clients.listening, count)
         listener = clients.listen()
         turns, most = 0, 0
         while len(clients.made) < count and turns < 100:
@@ -124,6 +124,11 @@ def backlog(listening: socket.socket) -> int:
     return unacked
 
 
+def until_queued(listening: socket.socket, count: int) -> None:
+    """Block the loop, which must not accept meanwhile: the kernel may queue a connection a moment after its client."""
+    wait_until(lambda: backlog(listening) >= count, lambda: f"{backlog(listening)} of {count}")
+
+
 def test_a_closing_listener_accepts_the_backlog(run: Any, clients: Clients) -> None:
     """Connections that arrive in the turn in which it closes are made, not reset, also more than one turn accepts."""
 
@@ -131,10 +136,7 @@ def test_a_closing_listener_accepts_the_backlog(run: Any, clients: Clients) -> N
         listener = clients.listen()
         await asyncio.sleep(0)
         held = clients.connect(ACCEPTS_PER_TURN + 3)
-        # The kernel may queue a connection a moment after its client is connected.
-        deadline = time.monotonic() + 10
-        while backlog(clients.listening) < len(held) and time.monotonic() < deadline:
-            time.sleep(0.001)  # noqa: ASYNC251 - the loop must not accept meanwhile
+        until_queued(clients.listening, len(held))
         await listener.close()
         assert len(clients.made) == len(held)
         with pytest.raises(ConnectionRefusedError):

@@ -32,14 +32,13 @@ from paydesk.operation import Answer
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
-from waiting import until_found
+from waiting import until, until_found
 
 pytestmark = pytest.mark.usefixtures("batching")
 
 MANY, ROUNDS = 32, 8
 REFUSED = ("unauthorized_client", "authorization withdrawn")
 EVENTS = "SELECT version, action FROM application_events ORDER BY version"
-SLEEPERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
 
 Outcome = Answer | Refusal
 
@@ -156,12 +155,18 @@ async def slowly(scene: Scene, body: dict[str, Any], meanwhile: Callable[[], Awa
         outcome = await scene.call(body)
         assert await meanwhile()
         return outcome
-    answering = asyncio.create_task(scene.call(body, before_commit="SELECT pg_sleep(0.5)"))
-    await asyncio.sleep(0)
-    while not await scene.value(SLEEPERS):
-        assert not answering.done()
+    has_read, may_commit = False, False
+
+    async def hold(tx: Transaction) -> None:
+        nonlocal has_read
+        has_read = True
+        while not may_commit:
+            await tx.one("SELECT pg_sleep(0.005)")
+
+    answering = asyncio.create_task(scene.call(body, before_commit=hold))
+    await until(lambda: has_read)
     assert await meanwhile()
-    assert not answering.done()
+    may_commit = True
     return await answering
 
 

@@ -31,7 +31,7 @@ async def listening(context: ssl.SSLContext | None = None) -> AsyncGenerator[int
 
 async def error_of(url: str) -> str:
     """Return the error of an attempt to deliver to the URL."""
-    async with Sender(AnyAddress(), timeout_seconds=5) as sender:
+    async with Sender(AnyAddress(), timeout_seconds=60) as sender:
         outcome = await sender.send(URL(url), {}, b"{}")
     assert outcome.status is None
     return outcome.error or ""

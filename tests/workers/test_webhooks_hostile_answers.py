@@ -60,7 +60,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 @pytest.fixture
 async def sender() -> AsyncIterator[Sender]:
     """Yield a sender that may send to this machine."""
-    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=5) as made:
+    async with Sender(CheckedResolver(loopback_allowed=True), timeout_seconds=60) as made:
         yield made
 
 
