@@ -175,7 +175,7 @@ class Refusing:
 
 
 class BelowConsole:
-    """Passes requests below `/console` to `nowhere`, which answers with a screen of the console, all else to `other`."""
+    """Passes requests below `/console` to `nowhere`, a screen of the console, and all else to `other`."""
 
     def __init__(self, nowhere: PathEndpoint, other: ASGIApp) -> None:
         self._nowhere, self._other = nowhere, other

@@ -153,7 +153,8 @@ async def test_presence_follows_the_clock_of_development(database: Database, mon
             await until(lambda shown: shown["presence"] == "online", service, terminal)
         for by, status in (("46s", "degraded"), ("75s", "offline")):
             moved = await move(service, desk, advance=by)
-            assert [(await listed(service, terminal))["presence"] for terminal in (silent, polling)] == [status, "online"]
+            shown = [(await listed(service, terminal))["presence"] for terminal in (silent, polling)]
+            assert shown == [status, "online"]
             found = (await desk.did("GET", f"terminals?presence={status}"))["data"]
             assert [one["id"] for one in found] == [silent.id]
         assert (await listed(service, polling))["last_seen_date"] >= moved.body["now"]
