@@ -8,7 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paydesk.api import DOCUMENTED
-from paydesk.docs import error_codes, lifecycles, pictures, settings, simulator, webhook_events, webhook_pictures
+from paydesk.docs import (
+    differences,
+    error_codes,
+    lifecycles,
+    pictures,
+    settings,
+    simulator,
+    webhook_events,
+    webhook_pictures,
+)
 from paydesk.http import openapi
 from paydesk.http.openapi_webhooks import WEBHOOKS
 from paydesk.http.retired import DESCRIBED
@@ -24,6 +33,7 @@ def openapi_json() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": openapi_json,
+    "differences.md": differences.page_of_differences,
     "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
     "order-lifecycle.md": lifecycles.page_of_orders,
@@ -46,13 +56,13 @@ def write(docs: Path = DOCS) -> None:
 
 def stale(docs: Path = DOCS) -> dict[str, str]:
     """Return the pages that differ from the code, each with its diff."""
-    differences: dict[str, str] = {}
+    diffs: dict[str, str] = {}
     for name, make in PAGES.items():
         file, expected = docs / name, make()
         found = file.read_text(encoding="utf-8") if file.exists() else ""
         if found != expected:
-            differences[name] = _difference(found, expected, name)
-    return differences
+            diffs[name] = _difference(found, expected, name)
+    return diffs
 
 
 def _difference(found: str, expected: str, name: str) -> str:
@@ -71,12 +81,12 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         write()
         return 0
-    differences = stale()
-    for name, difference in differences.items():
+    diffs = stale()
+    for name, difference in diffs.items():
         sys.stderr.write(f"docs/{name} is stale:\n{difference}\n\n")
-    if differences:
+    if diffs:
         sys.stderr.write("Run `make generate` and commit what it writes.\n")
-    return 1 if differences else 0
+    return 1 if diffs else 0
 
 
 if __name__ == "__main__":
