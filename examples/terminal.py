@@ -38,8 +38,7 @@ class Terminal:
             json.dump({"token": self.token, "entries": self.entries}, file)
             file.flush()
             os.fsync(file.fileno())
-        new.replace(self.journal)
-        folder = os.open(self.journal.parent, os.O_RDONLY)
+        folder = os.open(new.replace(self.journal).parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
 
@@ -190,11 +189,12 @@ class Terminal:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("base_url", nargs="?", default=os.environ.get("PAYDESK_BASE_URL", "http://127.0.0.1:8377"))
-    parser.add_argument("--journal", type=Path, default=Path("terminal.json"))
+    parser.add_argument("--journal", type=Path, default=Path(".paydesk/examples/terminal.json"))
     parser.add_argument("--serial", default="4711")
     parser.add_argument("--pair", action="store_true", help="pair again, for a new device token")
     options = parser.parse_args()
     os.umask(0o077)  # The journal has the device token.
+    options.journal.parent.mkdir(parents=True, exist_ok=True)
     terminal = Terminal(options.base_url, options.journal, options.serial)
     terminal.token = "" if options.pair else os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
     terminal.run()

@@ -53,8 +53,10 @@ HTTPS = """\
   export {trust}
 
 """
-PROXY = """\
-  {proxy_url} is a proxy for programs that call api.mercadopago.com. With these variables they call Paydesk:
+HTTPS_AND_PROXY = """\
+  {tls_base_url} is the same service with https, for clients that refuse http.
+  {proxy_url} is a proxy for programs that call api.mercadopago.com. With these variables they call Paydesk,
+  and trust the CA of both addresses:
 
   export HTTPS_PROXY={proxy_url} NO_PROXY=localhost,127.0.0.1 NODE_USE_ENV_PROXY=1 {trust}
 
@@ -204,7 +206,7 @@ def _https(credentials: Path) -> str:
     if "tls_base_url" not in found:
         return ""
     trust = TRUST.format(bundle=shlex.quote(found["ca_bundle_file"]), file=shlex.quote(found["ca_file"]))
-    return (PROXY if "proxy_url" in found else HTTPS).format(**found, trust=trust)
+    return (HTTPS_AND_PROXY if "proxy_url" in found else HTTPS).format(**found, trust=trust)
 
 
 def _seller(credentials: Path) -> str:

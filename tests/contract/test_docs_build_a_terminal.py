@@ -41,6 +41,7 @@ def test_every_answer_is_as_documented(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert {path.name for path in tmp_path.iterdir()} == {".paydesk", ".venv"}
     printed = {int(at): text for text, at in re.findall(r"(.*?)\n=== (\d+)\n", done.stdout, re.DOTALL)}
     documented = [(at, json.loads(text)) for at, (kind, text) in enumerate(blocks) if kind == "json"]
     assert documented

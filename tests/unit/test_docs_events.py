@@ -24,10 +24,12 @@ def _output(folder: Path, language: str, *command: str) -> str:
 
 
 def test_curl_programs(folder: Path) -> None:
-    """The order fails with the requested detail, and there is no event after the last one."""
+    """The order fails with the requested detail, a page has its events, and there is none after the last one."""
     output = _output(folder, "sh", "sh", "-eu")
     assert '"status":"failed","status_detail":"insufficient_amount"' in output
-    assert re.search(r'\{"data":\[\],"next":"[\w-]+"\}$', output)
+    events, last = re.findall(r'\{"data":\[.*\],"next":"[\w-]+"\}', output)
+    assert '"action":"order.failed"' in events
+    assert re.fullmatch(r'\{"data":\[\],"next":"[\w-]+"\}', last)
 
 
 def test_python_program(folder: Path) -> None:

@@ -33,6 +33,7 @@ def test_every_command_works(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stderr
+        assert {path.name for path in tmp_path.iterdir()} == {".paydesk", ".venv"}
         client_id, old_secret, new_secret, seller = done.stdout.splitlines()[-4:]
         assert _error_code(tmp_path, client_id, new_secret) == "invalid_grant", "authenticated, but the code is invalid"
         assert _error_code(tmp_path, client_id, old_secret) == "invalid_client"

@@ -53,6 +53,15 @@ def test_named_sources_exist(page: Path) -> None:
     ] == []
 
 
+@each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_examples_write_into_one_folder_that_git_ignores(page: Path) -> None:
+    """What they print may be secret. `.paydesk` is ignored, and only its user can read it."""
+    code = "".join(re.findall(r"^ *```(?:sh|text)\n(.*?)^ *```$", page.read_text(), re.MULTILINE | re.DOTALL))
+    written: list[str] = re.findall(r"(?:(?<![-=<>&])>{1,2}|\btee |-keystore )([\w./-]+)", code)
+    assert [name for name in written if not name.startswith((".paydesk/examples/", "/dev/"))] == []
+    assert "/.paydesk/" in (ROOT / ".gitignore").read_text().splitlines()
+
+
 def test_every_picture_is_shown_and_small() -> None:
     """Every picture exists, has a text, is used and is below 100 kB."""
     shown = {

@@ -6,6 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from paydesk import cli
 
 ROOT = Path(__file__).parents[2]
 PROGRAM_SECONDS_MAX = 60
@@ -33,6 +38,36 @@ def test_commands_with_curl(folder: Path) -> None:
     output = _run(folder, "sh", "-eu", code=_blocks("A complete payment with curl", "sh"))
     assert re.search(r"^ORD[0-9A-Z]{26} is processed$", output, re.MULTILINE), output
     assert re.search(r'"signature_valid": ?true', output), output
+
+
+def test_every_command_of_the_table_exists() -> None:
+    """A name without `paydesk` before it stands for a command beside the one before it."""
+    table = (ROOT / "README.md").read_text().partition("\n## Commands\n")[2]
+    found: list[str] = []
+    for cell in re.findall(r"^\| (`paydesk .*?) \|", table, re.MULTILINE):
+        group: list[str] = []
+        for name in re.findall(r"`(.*?)`", cell):
+            words = name.removeprefix("paydesk ").split()
+            if words[0].startswith("-"):
+                continue
+            path = _command([*([] if name.startswith("paydesk ") else group), *words])
+            assert path, f"{name} in {cell}"
+            group = path[:-1]
+            found.append(" ".join(path))
+    assert {"terminals act", "inbox", "clock reset", "webhooks replay"} <= set(found)
+
+
+def _command(words: list[str]) -> list[str]:
+    """Return the words that name a command; empty if the first names no command, or the second none of its group."""
+    path: list[str] = []
+    node: Any = typer.main.get_command(cli.app)
+    for word in words:
+        if not hasattr(node, "commands") or word.startswith("-"):
+            break
+        if word not in node.commands:
+            return []
+        node, path = node.commands[word], [*path, word]
+    return path
 
 
 def test_program_with_the_official_client(folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import stat
@@ -166,6 +168,16 @@ def test_run_makes_a_payment_and_runs_until_ctrl_c(tmp_path: Path) -> None:
     assert re.search(r"^  http://127\.0\.0\.1:\d+/authorization\?\S+%2Fdemo%2Fcallback&state=", output, re.MULTILINE), (
         output
     )
+
+
+def test_make_run_prints_the_https_address_with_the_proxy(tmp_path: Path) -> None:
+    """With `--proxy`, which includes `--tls`, as with `--tls` alone."""
+    file = tmp_path / "credentials.json"
+    found = {"tls_base_url": "https://localhost:8378", "ca_file": "/ca.pem", "ca_bundle_file": "/bundle.pem"}
+    hint = runpy.run_path(str(ROOT / "scripts/run.py"))["_https"]
+    for proxy in ({}, {"proxy_url": "http://127.0.0.1:8379"}):
+        file.write_text(json.dumps({**found, **proxy}))
+        assert all(value in hint(file) for value in {**found, **proxy}.values())
 
 
 def test_repeated_ctrl_c_ends_run_without_a_traceback(tmp_path: Path) -> None:
