@@ -26,6 +26,7 @@ from paydesk.http.endpoint import Endpoint
 from paydesk.http.fleet import FleetEndpoint
 from paydesk.http.held_answers import HoldingEndpoint
 from paydesk.http.in_process import InProcess
+from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.on_behalf import OnBehalfEndpoint
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
@@ -99,6 +100,7 @@ def create_shared(
         resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS),
         gateway=Gateway(database.signals),
         authorizations=Authorizations(),
+        large_bodies=LargeBodies(),
         event_readers=Readers(database.signals),
         acquirers=acquirers_of(settings, database, clock, resets),
         readiness=Readiness(database, keys, clock),

@@ -61,6 +61,7 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
             acquirers=clients.acquirers,
             reporter=reporter,
             recorder=clients.recorder,
+            large_bodies=clients.large_bodies,
         )
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, clients.readiness, settings.drain_seconds, stop))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from paydesk.events.readers import Readers
     from paydesk.health.readiness import Readiness
     from paydesk.http.in_process import InProcess
+    from paydesk.http.large_bodies import LargeBodies
     from paydesk.http.rate_limit import BearerRates
     from paydesk.http.request_recorder import RequestRecorder
     from paydesk.oauth.bearer import Bearers
@@ -68,6 +69,8 @@ class Shared:
     """How many notifications each operator may send again."""
     gateway: Gateway
     authorizations: Authorizations
+    large_bodies: LargeBodies
+    """Of all operations."""
     event_readers: Readers
     acquirers: Acquirers
     readiness: Readiness

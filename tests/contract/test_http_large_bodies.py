@@ -7,11 +7,15 @@ import io
 import json
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from accounts import other_seller, with_scope
+from paydesk.api import OPERATIONS
 from paydesk.core.errors import Refusal
+from paydesk.http.endpoint import Endpoint
 from paydesk.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX, LargeBodies
 from paydesk.operation import Caller
 from paydesk.printing.schemas import BODY_BYTES_MAX
@@ -122,6 +126,36 @@ async def test_few_large_bodies_of_a_caller_are_read_at_once(service: Service) -
         await until(lambda: service.gauges.requests_running == 0)
         terminal = await service.terminal()
         assert (await sent(service, large_body(terminal.id))).status == 201
+
+
+async def test_large_bodies_of_all_operations_count_together(service: Service) -> None:
+    """Whichever operation takes them: a second one does not double what a caller, or all of them, may send."""
+    printing = next(operation for operation in OPERATIONS if operation.body_bytes_max is not None)
+    endpoint = Endpoint(replace(printing, name="another", path="/terminals/v1/another"), service.shared)
+    async with _unfinished(service, BODIES_OF_CALLER_MAX):
+        scope = {"type": "http", "method": "POST", "path": "/terminals/v1/another", "query_string": b"",
+                 "path_params": {}, "client": ("127.0.0.1", 1), "headers": _headers(service)}  # fmt: skip
+        sent_parts: list[dict[str, Any]] = []
+
+        async def send(part: Any) -> None:
+            sent_parts.append(part)
+
+        async def receive() -> Any:
+            pytest.fail("its body is read")
+
+        await endpoint(scope, receive, send)
+        assert sent_parts[0]["status"] == 429
+
+
+def _headers(service: Service) -> list[tuple[bytes, bytes]]:
+    given = {
+        "host": "127.0.0.1",
+        "authorization": f"Bearer {service.access_token}",
+        "content-type": "application/json",
+        "content-length": str(64 * 1024 + 1),
+        "x-idempotency-key": str(uuid.uuid4()),
+    }
+    return [(name.encode(), value.encode()) for name, value in given.items()]
 
 
 @contextlib.asynccontextmanager

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.device import missed_wakeups
 from paydesk.settings import Settings
 from paydesk.storage import statistics
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database
+from tables import each
+from waiting import HANGS_SECONDS
 
 FILL = """
 INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,
@@ -39,6 +45,30 @@ async def test_a_new_table_is_analyzed_once(postgres_url: str) -> None:
         assert "idempotency_keys_pkey" in "\n".join(row[0] for row in plan), plan
     finally:
         await database.close()
+
+
+@each(
+    "worker, pauses",
+    [
+        (statistics, ("POLL_INTERVAL_SECONDS",)),
+        (missed_wakeups, ("SCAN_SECONDS", "SCAN_CONNECTED_SECONDS")),
+    ],
+)
+async def test_a_stop_during_the_first_look_is_not_missed(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, worker: Any, pauses: tuple[str, ...]
+) -> None:
+    """The worker does not wait for its next one."""
+    for name in pauses:
+        monkeypatch.setattr(worker, name, 3600)
+    database = await open_database(postgres_url)
+    stop = asyncio.Event()
+    working = asyncio.create_task(worker.run(context_of(database), stop))
+    await asyncio.sleep(0)
+    stop.set()
+    database.signals.stop()
+    async with asyncio.timeout(HANGS_SECONDS):
+        await working
+    await database.close()
 
 
 async def test_sqlite_needs_no_statistics(sqlite_url: str) -> None:

@@ -32,10 +32,9 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     if context.database.name == "sqlite":
         await stop.wait()
     while not stop.is_set():
-        started = runtime.monotonic()
-        await scan(context, stop)
-        signals = context.database.signals
+        started, signals = runtime.monotonic(), context.database.signals
         with signals.subscribe("stop", "remote_lost") as waiter:
+            await scan(context, stop)
             pause = SCAN_CONNECTED_SECONDS if signals.remote_connected else SCAN_SECONDS
             await waiter.wait(max(pause, PAUSE_RATIO * (runtime.monotonic() - started)))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from paydesk.docs.markdown import page, table
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.http.body import NAME_CHARACTERS_MAX, NUMBER_DIGITS_MAX
 from paydesk.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX
 from paydesk.oauth.consent.passwords import THREADS
 from paydesk.oauth.consent.sessions import USE_EVERY_MS
@@ -66,7 +67,8 @@ a further one gets 429.
 The body of a request has at most 64 KiB; of `POST /terminals/v1/actions`, which can have an image, at most
 {BODY_BYTES_MAX:,} bytes. A process reads and handles at most {BODIES_MAX} bodies above 64 KiB at a time, and
 {BODIES_OF_CALLER_MAX} of one access token; a further one gets 429.
-The names in a body, of JSON or of a form, have at most 128 characters, and numbers in JSON at most 20 digits.
+The names in a body, of JSON or of a form, have at most {NAME_CHARACTERS_MAX} characters, and numbers in JSON at most \
+{NUMBER_DIGITS_MAX} digits.
 
 At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins get 503 at once, those
 from unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a wrong client

@@ -46,7 +46,7 @@ async def sweep(context: WorkerContext, stop: asyncio.Event) -> bool:
 async def _step(context: WorkerContext, feed: store.Feed) -> int:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    count = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
     with context.database.signals.subscribe("stop") as waiter:
+        count = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
         await waiter.wait(min((loop.time() - began) * PAUSE_RATIO, PAUSE_SECONDS_MAX))
     return count

@@ -22,7 +22,6 @@ from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
 from paydesk.http import error_responses, request_log, request_recorder, unauthorized
-from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.reply import (
     Receive,
     Reply,
@@ -60,7 +59,6 @@ class Endpoint:
         self._check_rate = policy.check_rate(shared.bearer_rates)
         self._takes_body = error_responses.takes_body(operation)
         self._reads_at_once = self._takes_body and operation.body_bytes_max is None
-        self._large_bodies = LargeBodies()
         self._read_first = policy.read_first if self._takes_body else None
         self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
@@ -193,7 +191,7 @@ class Endpoint:
         self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
     ) -> Reply:
         """Read the body after the checks that need none: a caller without a token costs no memory."""
-        admitted = nullcontext() if request.has_small_body else self._large_bodies.admit(call.caller)
+        admitted = nullcontext() if request.has_small_body else self.shared.large_bodies.admit(call.caller)
         with admitted:
             raw = await request.read(receive, bytes_max)
             document, call.body = self._read_body(raw, call.caller)

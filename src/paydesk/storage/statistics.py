@@ -30,8 +30,8 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     if context.database.name == "sqlite":
         await stop.wait()
     while not stop.is_set():
-        await step(context)
         with context.database.signals.subscribe("stop") as waiter:
+            await step(context)
             await waiter.wait(POLL_INTERVAL_SECONDS)
 
 
