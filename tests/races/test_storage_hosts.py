@@ -14,6 +14,7 @@ import structlog
 
 from event_loops import passes_until
 from free_port import free_port
+from machine_deadlines import moved_deadlines
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres_hosts import hosts_of
@@ -131,13 +132,13 @@ async def test_notifications_use_the_primary(postgres_server: PostgresServer, po
 
 async def test_the_url_says_how_long_a_connection_may_take(postgres_url: str, silent_port: int) -> None:
     """`connect_timeout` is the deadline of each host; 0 and a longer one than that of a round trip change nothing."""
-    for text, expected in (("2", "2"), ("0", "15"), ("99", "15")):
-        opening = asyncio.create_task(
-            open_database(f"postgresql://paydesk@127.0.0.1:{silent_port}/paydesk?connect_timeout={text}")
-        )
-        await passes_until(opening.done, 0.1)
-        with pytest.raises(Unavailable, match=f"no answer within {expected} s"):
-            await opening
+    with moved_deadlines():
+        for text, expected in (("2", "2"), ("0", "15"), ("99", "15")):
+            url = f"postgresql://paydesk@127.0.0.1:{silent_port}/paydesk?connect_timeout={text}"
+            opening = asyncio.create_task(open_database(url))
+            await passes_until(opening.done, 0.1)
+            with pytest.raises(Unavailable, match=f"no answer within {expected} s"):
+                await opening
     database = await open_database(f"{postgres_url}&connect_timeout=10")
     await database.check_writable()
     await database.close()

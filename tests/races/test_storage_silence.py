@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from machine_deadlines import moved_deadlines
 from moved_time import advance
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Unavailable
@@ -22,11 +23,12 @@ SECONDS = 15
 
 @pytest.fixture
 async def database(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
-    """A database with a deadline of 15 s."""
-    opened = await open_database(postgres_url, timeout_seconds=SECONDS)
-    assert isinstance(opened, PostgresDatabase)
-    yield opened
-    await opened.close()
+    """A database with a deadline of 15 s, which tests move."""
+    with moved_deadlines():
+        opened = await open_database(postgres_url, timeout_seconds=SECONDS)
+        assert isinstance(opened, PostgresDatabase)
+        yield opened
+        await opened.close()
 
 
 async def _begun(service: Service, terminal: Terminal, running_count: int) -> asyncio.Task[Reply]:
