@@ -1,7 +1,7 @@
 """The certificates of `paydesk dev --tls`: an authority, created once for this user, and one for the service.
 
 The authority's private key never leaves this machine. Its name constraints limit the damage if it is stolen: it cannot
-sign for any host but this machine and those of the vendor that `--proxy` answers for, and for nothing but servers.
+sign for any host but this machine and those of the vendor that `--tls` answers for, and for nothing but servers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VENDOR_HOSTS = (
     *(f"auth.mercadopago.com.{country}" for country in ("ar", "br", "cl", "co", "mx", "pe", "uy")),
     "auth.mercadopago.cl",
 )
-"""The hosts that official clients call; `paydesk dev --proxy` answers for them."""
+"""The hosts that official clients call; `paydesk dev --tls` answers for them."""
 
 AUTHORITY_DAYS = 5 * 365
 SERVER_DAYS = 90

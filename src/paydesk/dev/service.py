@@ -58,10 +58,9 @@ class Options:
     credentials: Path
     fresh: bool = False
     tls_port: int | None = None
-    """The port of the TLS listener, 0 for a free one; None for no TLS."""
+    """The port of the TLS listener, which accepts the vendor's host names too, 0 for a free one; None for no TLS."""
     proxy_port: int | None = None
-    """The port of the proxy, 0 for a free one; None for no proxy. It needs the TLS listener, which then accepts the
-    vendor's host names too."""
+    """The port of the proxy, 0 for a free one; None for no proxy. It needs the TLS listener."""
 
 
 def overrides(configured: Settings, options: Options) -> dict[str, Any]:
@@ -129,7 +128,7 @@ async def serve(
             stop_on(stop)
             shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
-            vendor_hosts = https.vendor_hosts() if proxy is not None else frozenset()
+            vendor_hosts = https.vendor_hosts() if secure is not None else frozenset()
             app = build_app(
                 replace(
                     shared,
