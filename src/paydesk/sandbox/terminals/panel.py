@@ -24,6 +24,8 @@ OUTCOME_SECONDS = 5.0
 """How long `approved` and `declined` are shown."""
 END_SECONDS = 4.0
 """How long `canceled` and `expired` are shown."""
+UNPRINTED_SECONDS = 1.0
+"""How long the outcome is shown before its receipt is printed: the buyer hears first that it was approved."""
 PRINTING_SECONDS = 0.9
 UNKNOWN_SECONDS = 300.0
 REMINDER_SECONDS = 15.0
@@ -49,6 +51,8 @@ class Panel:
         self._state: Literal["off", "starting", "online", "offline"] = "off"
         self._resting = screens.off()
         self._timer: asyncio.TimerHandle | None = None
+        self._printer: asyncio.TimerHandle | None = None
+        """The timer of a receipt that is printed in a moment."""
 
     @property
     def screen(self) -> Screen:
@@ -58,6 +62,7 @@ class Panel:
     def switch_off(self) -> None:
         """Show nothing, at once."""
         self.order = None
+        self._cancel_print()
         self._rest("off", screens.off(), is_forced=True)
 
     def start(self, orders: int, seconds: float | None = None) -> None:
@@ -70,6 +75,7 @@ class Panel:
     def reset(self) -> None:
         """Show what is shown between orders, whatever the order on the screen is."""
         self.order = self.display.order_id = None
+        self._cancel_print()
         self._show_resting()
 
     def connected(self, operating_mode: str, seller_name: str) -> None:
@@ -151,11 +157,12 @@ class Panel:
         return self.screen.receipt if self.screen.order_id == order_id else None
 
     def print(self, receipt: Receipt) -> None:
-        """Print the receipt; if its order is still shown, its screen returns afterwards."""
-        self.display.print(receipt=receipt)
-        shown, order = self.screen, self.order
-        if order is not None and shown.name in PRINTED_FROM and shown.order_id == order.order_id:
-            self.show(order.printing(receipt), PRINTING_SECONDS, lambda: self._show_again(order, shown))
+        """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
+        self._cancel_print()
+        if self._shows_outcome():
+            self._printer = asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print, receipt, self.order)
+        else:
+            self.display.print(receipt=receipt)
 
     def show_printing(self, seconds: float) -> None:
         """Show that a print action is printed, unless an order or its card needs the screen."""
@@ -198,6 +205,22 @@ class Panel:
             self._show_resting()
         else:
             self.end(screen)
+
+    def _print(self, receipt: Receipt, order: OrderScreens) -> None:
+        self._printer = None
+        self.display.print(receipt=receipt)
+        shown = self.screen
+        if order is self.order and self._shows_outcome():
+            self.show(order.printing(receipt), PRINTING_SECONDS, lambda: self._show_again(order, shown))
+
+    def _shows_outcome(self) -> bool:
+        order, shown = self.order, self.screen
+        return order is not None and shown.name in PRINTED_FROM and shown.order_id == order.order_id
+
+    def _cancel_print(self) -> None:
+        if self._printer is not None:
+            self._printer.cancel()
+            self._printer = None
 
     def _remind(self) -> None:
         screen = self.screen
