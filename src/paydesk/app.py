@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from functools import partial
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
@@ -74,11 +75,15 @@ EVERY_SURFACE: tuple[Surface, ...] = (
 
 
 def create_shared(
-    settings: Settings, database: Database, keys: Keys, clock: Clock, *, development: bool = False
+    settings: Settings, database: Database, keys: Keys, clock: Clock, *, development: bool = False, processes: int = 1
 ) -> Shared:
-    """Return the shared objects of a listener. Raises `StartRefused` for an invalid simulator script."""
+    """Return the shared objects of a listener. Raises `StartRefused` for an invalid simulator script.
+
+    Each of the node's `processes` has an equal part of the rate limits.
+    """
     bounded = BoundedDatabase(database, settings.requests_max)
     cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
+    sign_in_throttle = partial(_sign_in_throttle, settings, database.signals, throttle_log, processes)
     return Shared(
         settings=settings,
         database=bounded,
@@ -91,13 +96,13 @@ def create_shared(
         bearers=Bearers(bounded, cache_seconds),
         device_bearers=DeviceBearers(bounded, cache_seconds),
         operator_bearers=OperatorBearers(bounded, settings.session_idle_minutes * 60_000),
-        bearer_rates=BearerRates(settings, throttle_log),
-        client_throttle=_client_throttle(settings, database.signals, throttle_log),
-        sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log, "seller"),
-        operator_sign_in_throttle=_sign_in_throttle(settings, database.signals, throttle_log, "operator"),
+        bearer_rates=BearerRates(settings, throttle_log, processes),
+        client_throttle=_client_throttle(settings, database.signals, throttle_log, processes),
+        sign_in_throttle=sign_in_throttle("seller"),
+        operator_sign_in_throttle=sign_in_throttle("operator"),
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
-        pairing_rates=_pairing_rates(settings, throttle_log),
-        resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS),
+        pairing_rates=_pairing_rates(settings, throttle_log, processes),
+        resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
         gateway=Gateway(database.signals),
         authorizations=Authorizations(),
         large_bodies=LargeBodies(),
@@ -216,32 +221,37 @@ def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
     return (HoldingEndpoint if holds else Endpoint)(operation, shared)
 
 
-def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog) -> ClientThrottle:
+def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog, processes: int) -> ClientThrottle:
     rates = ClientRates(
         pair_per_minute=settings.client_failures_per_minute,
         address_per_minute=settings.client_failures_per_minute_address,
         requests_per_second=settings.client_requests_per_second,
         requests_burst=settings.client_requests_burst,
         known_hours=settings.known_address_hours,
+        processes=processes,
     )
     return ClientThrottle(rates, signals, log)
 
 
-def _pairing_rates(settings: Settings, log: ThrottleLog) -> PairingRates:
+def _pairing_rates(settings: Settings, log: ThrottleLog, processes: int) -> PairingRates:
     return PairingRates(
         log,
         pairings_per_minute_address=settings.pairings_per_minute_address,
         polls_per_minute_address=settings.pairing_polls_per_minute_address,
         failures_per_minute=settings.pairing_failures_per_minute,
+        processes=processes,
     )
 
 
-def _sign_in_throttle(settings: Settings, signals: Signals, log: ThrottleLog, accounts: str) -> SignInThrottle:
+def _sign_in_throttle(
+    settings: Settings, signals: Signals, log: ThrottleLog, processes: int, accounts: str
+) -> SignInThrottle:
     rates = SignInRates(
         pair_per_hour=settings.sign_in_failures_per_hour,
         address_per_hour=settings.sign_in_failures_per_hour_address,
         email_per_hour=settings.sign_in_failures_per_hour_email,
         known_hours=settings.known_address_hours,
+        processes=processes,
     )
     return SignInThrottle(rates, signals, log, accounts=accounts)
 

@@ -37,10 +37,13 @@ DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
 
-async def run(settings: Settings, *, beside: bool = False, inherited: Listeners | None = None) -> None:
+async def run(
+    settings: Settings, *, beside: bool = False, processes: int = 1, inherited: Listeners | None = None
+) -> None:
     """Run until SIGTERM. Raises `StartRefused`, `UnsafeDatabase`, `Unavailable` or `KeysError`.
 
-    `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor.
+    `beside`: another `serve` may share the ports. `inherited`: the listeners of the supervisor, of `processes` of which
+    this is one.
     """
     number = inherited.number if inherited is not None else None
     logs.configure(settings.log_format, level=settings.log_level, process=number)
@@ -54,9 +57,9 @@ async def run(settings: Settings, *, beside: bool = False, inherited: Listeners 
         await check_database(database, SystemClock().now_ms())
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        clients = replace(create_shared(settings, database, server_keys, clock), reporter=reporter)
+        clients = replace(create_shared(settings, database, server_keys, clock, processes=processes), reporter=reporter)
         operators = replace(
-            create_shared(for_operators(settings), database, server_keys, clock),
+            create_shared(for_operators(settings), database, server_keys, clock, processes=processes),
             readiness=clients.readiness,
             acquirers=clients.acquirers,
             reporter=reporter,

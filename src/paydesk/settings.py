@@ -127,6 +127,10 @@ class Settings(BaseModel):
     """Requests with one access token. 0: no limit."""
     token_requests_burst: Positive = 400
     """Number of these requests allowed at once."""
+    application_requests_per_second: Limit = 400
+    """Requests of one application for one seller, with all its access tokens. 0: no limit."""
+    application_requests_burst: Positive = 800
+    """Number of these requests allowed at once."""
     device_requests_per_second: Limit = 20
     """Requests with one device token. 0: no limit."""
     device_requests_burst: Positive = 40
@@ -198,7 +202,7 @@ class Settings(BaseModel):
     """Private networks in which webhooks may be received, such as `10.20.0.0/16`, comma-separated. Loopback, link-local
     and cloud metadata addresses are always refused."""
     webhook_concurrency_max: Positive = 64
-    """Concurrent deliveries of a node."""
+    """Concurrent deliveries of a process."""
     idempotency_keep_days: Days = 30
     """Retention of idempotency keys of creates and cancels."""
     tokens_keep_days: Days = 30
@@ -261,6 +265,7 @@ THROTTLES = (
     "client_failures_per_minute",
     "client_failures_per_minute_address",
     "token_requests_per_second",
+    "application_requests_per_second",
     "device_requests_per_second",
     "pairings_per_minute_address",
     "pairing_polls_per_minute_address",

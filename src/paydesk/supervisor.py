@@ -240,4 +240,5 @@ async def run(settings: Settings, command: Sequence[str], processes: int, *, bes
             f"{count} processes need PostgreSQL: a SQLite file serves one process. Set PAYDESK_DATABASE_URL, or omit"
             " --processes."
         )
-    return await Supervisor(settings, command, count).run(beside=beside)
+    # Each process has its part of the node's rate limits.
+    return await Supervisor(settings, (*command, "--processes", str(count)), count).run(beside=beside)

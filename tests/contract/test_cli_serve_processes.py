@@ -41,18 +41,20 @@ def _wait_until_gone(pid: int) -> None:
 
 @pytest.mark.long("it starts several processes, and replaces each of them")
 def test_processes_are_replaced(postgres_url: str, tmp_path: Path) -> None:
-    """Both processes serve both listeners. A deploy that fails keeps the old ones.
+    """Both processes serve both listeners and share the rate limits. A deploy that fails keeps the old ones.
 
     A process that can't be replaced is tried again with a growing pause, until it can. A killed one is replaced, and
     its successor accepts pending connections. SIGHUP replaces all processes without refusing a connection. A killed
     supervisor leaves no process behind.
     """
-    with _serving(postgres_url, tmp_path, "--processes", "2", shared=True) as serve:
+    limit = {"PAYDESK_PAIRINGS_PER_MINUTE_ADDRESS": "2"}
+    with _serving(postgres_url, tmp_path, "--processes", "2", shared=True, **limit) as serve:
         parent = serve.start()
         serve.wait_for("process_ready", 2)
         first = _pids(serve)
         assert set(first) == {1, 2}
         wait_until(lambda: request("GET", f"{serve.operators}/readyz")[0] == 200)
+        _share_a_limit(serve)
         _fails_to_deploy(serve, first)
         with ConnectingClients(f"{serve.clients}/livez", clients=2) as knocking:
             os.kill(first[1], signal.SIGKILL)
@@ -76,6 +78,14 @@ def test_processes_are_replaced(postgres_url: str, tmp_path: Path) -> None:
         parent.wait()
         for pid in second.values():
             _wait_until_gone(pid)
+
+
+def _share_a_limit(serve: ServeProcess) -> None:
+    """Of two pairings a minute each process allows one, whichever gets the connections."""
+    asked = {"model": "NEWLAND_N950", "serial": "N950NCB801293324"}
+    statuses = [request("POST", f"{serve.clients}/device/v1/pairings", body=asked)[0] for _ in range(12)]
+    allowed = len(statuses) - statuses.count(429)
+    assert 1 <= allowed <= 2, statuses
 
 
 def _fails_to_deploy(serve: ServeProcess, first: dict[int, int]) -> None:

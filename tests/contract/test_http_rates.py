@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from accounts import other_seller, with_scope
+from accounts import other_application, other_seller, with_scope
 from hand_clock import HandClock
 from moved_time import advance
 from paydesk.core.throttle_log import ThrottleLog
@@ -76,6 +76,31 @@ async def test_a_token_has_its_burst_and_its_rate(desk: Desk) -> None:
     assert await desk.statuses(2) == [200, 429]
     assert await desk.statuses(1, desk.service.live_access_token) == [200]
     assert (await desk.get(address=ELSEWHERE)).status == 429
+
+
+async def test_tokens_of_an_application_and_seller_share_a_limit(database: Database) -> None:
+    """Eight at once with two tokens of five each; others have their own, and a refused request takes nothing."""
+    async with open_desk(database, application_requests_per_second=10, application_requests_burst=8) as desk:
+        service = desk.service
+        with structlog.testing.capture_logs() as logged:
+            assert await desk.statuses(5) == [200] * 5
+            second = await with_scope(service, "read")
+            assert await desk.statuses(6, second) == [200] * 3 + [429] * 3
+        refused = await desk.get(second)
+        assert (refused.code, refused.headers["retry-after"]) == ("too_many_requests", "1")
+        facts = {"application_id": str(service.scene.application.application_id), "seller_id": str(service.seller_id)}
+        (line,) = [line for line in logged if line["event"] == "throttled"]
+        assert line == {
+            "event": "throttled",
+            "log_level": "warning",
+            "count": 1,
+            "what": "application_requests",
+            **facts,
+        }
+        for other in (await other_seller(service), await other_application(service)):
+            assert await desk.statuses(2, other.access_token) == [200] * 2
+        desk.hand.advance(0.1)
+        assert await desk.statuses(2, second) == [200, 429]
 
 
 async def test_the_rate_limit_is_checked_between_token_and_scope(desk: Desk) -> None:
@@ -201,7 +226,8 @@ async def test_a_rate_limited_poll_does_not_end_another(database: Database) -> N
 
 async def test_zero_turns_the_limit_off(database: Database) -> None:
     """Any number of calls, good ones and guesses."""
-    rates = {"token_requests_per_second": 0, "device_requests_per_second": 0, "bearer_failures_per_minute": 0}
+    off = ("token_requests_per_second", "application_requests_per_second", "device_requests_per_second")
+    rates = {**dict.fromkeys(off, 0), "bearer_failures_per_minute": 0, "application_requests_burst": 1}
     async with open_desk(database, **rates) as desk:
         device = await desk.service.device(await desk.service.terminal())
         assert [(await device.next(0)).status for _ in range(50)] == [204] * 50
@@ -225,6 +251,8 @@ async def test_the_limits_follow_the_settings(database: Database) -> None:
     settings = Settings(
         token_requests_per_second=1,
         token_requests_burst=3,
+        application_requests_per_second=1,
+        application_requests_burst=4,
         device_requests_per_second=1,
         device_requests_burst=2,
         bearer_failures_per_minute=2,
@@ -232,6 +260,7 @@ async def test_the_limits_follow_the_settings(database: Database) -> None:
     async with running(database, settings=settings, workers=False) as service:
         desk = Desk(service, HandClock())
         assert await desk.statuses(3) == [200] * 3
+        assert await desk.statuses(2, service.live_access_token) == [200, 429]
         device = await service.device(await service.terminal())
         assert [(await device.next(0)).status for _ in range(2)] == [204, 429]
         assert await desk.statuses(3, UNKNOWN) == [401, 401, 429]

@@ -66,6 +66,33 @@ def test_concurrent_requests_can_overdraw_a_bucket(hand: HandClock) -> None:
     assert buckets.wait("a") == 66
 
 
+@pytest.mark.parametrize(
+    ("count", "burst", "processes", "at_once", "seconds"),
+    [(10, 6, 3, 2, 0.3), (200, 400, 4, 100, 0.02), (1, 0, 8, 1, 8)],
+)
+def test_processes_have_equal_parts(
+    hand: HandClock, count: int, burst: int, processes: int, at_once: int, seconds: float
+) -> None:
+    """Of the burst and of the rate, and each has one at once; their rates together are the limit."""
+    buckets: Buckets[str] = Buckets(count, burst=burst, processes=processes, monotonic=hand)
+    assert [bool(buckets.take("a")) for _ in range(at_once + 1)] == [False] * at_once + [True]
+    hand.advance(seconds * 0.99)
+    assert buckets.take("a") > 0
+    hand.advance(seconds * 0.01)
+    assert [bool(buckets.take("a")) for _ in range(2)] == [False, True]
+
+
+def test_what_is_put_back_can_be_taken_again(hand: HandClock) -> None:
+    """Once; where the limit is off, nothing happens."""
+    buckets: Buckets[str] = Buckets(1, burst=2, monotonic=hand)
+    assert [buckets.take("a") for _ in range(3)] == [0, 0, 1]
+    buckets.put_back("a")
+    assert [buckets.take("a") for _ in range(2)] == [0, 1]
+    off: Buckets[str] = Buckets(0, monotonic=hand)
+    off.put_back("a")
+    assert off.take("a") == 0
+
+
 def test_zero_turns_the_limit_off(hand: HandClock) -> None:
     """Nothing is ever refused, and nothing is kept."""
     buckets: Buckets[str] = Buckets(0, monotonic=hand)

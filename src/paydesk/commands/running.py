@@ -162,7 +162,7 @@ def serve(
     from paydesk.listeners import Listeners
 
     inherited = Listeners.inherited(inherit) if inherit is not None else None
-    run(production.run(loaded, beside=beside, inherited=inherited), _fast_loop())
+    run(production.run(loaded, beside=beside, processes=processes or 1, inherited=inherited), _fast_loop())
 
 
 def _port_after(port: int, distance: int, chosen: int | None, option: str) -> int:

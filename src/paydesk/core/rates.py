@@ -25,6 +25,8 @@ Monotonic = Callable[[], int]
 class Buckets(Generic[K]):
     """A token bucket per key: `burst` tokens, refilled at `count` per `seconds`. A count of 0 turns the limit off.
 
+    Each of a node's `processes` has an equal part of the limit, at least one token at once.
+
     Only the instant at which a bucket will be full is stored; a full bucket needs no entry. A full table evicts the
     fullest of its oldest buckets, and an evicted key starts with a full bucket.
     """
@@ -35,11 +37,12 @@ class Buckets(Generic[K]):
         seconds: int = 1,
         burst: int = 0,
         *,
+        processes: int = 1,
         entries_max: int = ENTRIES_MAX,
         monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
-        depth = burst or count
-        self._interval_ns = seconds * SECOND_NS // count if count else 0
+        depth = max((burst or count) // processes, 1)
+        self._interval_ns = processes * seconds * SECOND_NS // count if count else 0
         self._used_ns_max = (depth - 1) * self._interval_ns
         self._owed_ns_max = 2 * depth * self._interval_ns
         self._entries_max, self._monotonic = entries_max, monotonic
@@ -51,13 +54,19 @@ class Buckets(Generic[K]):
 
     def take(self, key: K) -> int:
         """Take a token and return 0; from an empty bucket take nothing and return the whole seconds to wait."""
-        if not self._interval_ns:
+        interval_ns = self._interval_ns
+        if not interval_ns:
             return 0
-        now = self._monotonic()
-        used_ns = self._full_at.get(key, 0) - now
-        if used_ns > self._used_ns_max:
-            return _whole_seconds(used_ns - self._used_ns_max)
-        self._put(key, now, max(used_ns, 0) + self._interval_ns)
+        now, table = self._monotonic(), self._full_at
+        full_at = table.get(key)
+        if full_at is None:
+            self._make_room(now)
+        if full_at is None or full_at <= now:
+            table[key] = now + interval_ns
+            return 0
+        if full_at - now > self._used_ns_max:
+            return _whole_seconds(full_at - now - self._used_ns_max)
+        table[key] = full_at + interval_ns
         return 0
 
     def wait(self, key: K) -> int:
@@ -74,6 +83,11 @@ class Buckets(Generic[K]):
             now = self._monotonic()
             used_ns = max(self._full_at.get(key, 0) - now, 0)
             self._put(key, now, min(used_ns + self._interval_ns, self._owed_ns_max))
+
+    def put_back(self, key: K) -> None:
+        """Put back a token that was just taken."""
+        if self._interval_ns:
+            self._full_at[key] -= self._interval_ns
 
     def forget(self, key: K) -> None:
         """Refill the bucket."""

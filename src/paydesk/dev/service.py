@@ -72,6 +72,7 @@ def overrides(configured: Settings, options: Options) -> dict[str, Any]:
         # Only failed authentications are throttled.
         "client_requests_per_second": 0,
         "token_requests_per_second": 0,
+        "application_requests_per_second": 0,
         "device_requests_per_second": 0,
         "pairings_per_minute_address": 0,
         "pairing_polls_per_minute_address": 0,

@@ -39,7 +39,10 @@ once (without a burst setting, the limit itself), then requests at the rate of t
 _LIMITS_TAIL = f"""\
 ## What is counted
 
-- Limits apply per process and are kept in memory: with four processes a client may send four times as many requests.
+- Limits apply per node and are kept in memory: with four nodes a client may send four times as many requests. Of a node
+  with several processes (`--processes`) each has an equal part, at least one request at once, because it does not see
+  the requests of the others. A client with few connections may reach only some of these parts.
+- An application's requests for a seller count twice: for their token, and for all tokens of the application and seller.
 - An address is an IPv4 address or an IPv6 /64. Behind a proxy set `trusted_proxies`: otherwise all clients have the
   address of the proxy and share its limits.
 - A refused request does not count, so retrying too early does not lengthen the wait.
@@ -97,7 +100,7 @@ def page_of_settings() -> str:
 
 def page_of_limits() -> str:
     """Return the page of rate limits."""
-    bursts = ("client_requests_burst", "token_requests_burst", "device_requests_burst")
+    bursts = {name for name in Settings.model_fields if name.endswith("_requests_burst")}
     listed = {*THROTTLES, *bursts, "known_address_hours"}
     rows = (
         (f"`{name}`", _default(field.default), description(name))

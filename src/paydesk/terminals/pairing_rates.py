@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from functools import partial
 from weakref import WeakValueDictionary
 
 from paydesk.core import runtime
@@ -25,7 +26,7 @@ FULL_RETRY_SECONDS = 30
 
 
 class PairingRates:
-    """The limits of one node; 0 turns one off."""
+    """The limits of one of a node's `processes`; 0 turns one off."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class PairingRates:
         pairings_per_minute_address: int,
         polls_per_minute_address: int,
         failures_per_minute: int,
+        processes: int = 1,
         monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log, self._monotonic = log, monotonic
-        self._pairings = _per_minute(pairings_per_minute_address, monotonic)
-        self._polls = _per_minute(polls_per_minute_address, monotonic)
-        self._wrong_codes = _per_minute(failures_per_minute, monotonic)
+        per_minute = partial(Buckets, seconds=MINUTE_SECONDS, processes=processes, monotonic=monotonic)
+        self._pairings: Buckets[str] = per_minute(pairings_per_minute_address)
+        self._polls: Buckets[str] = per_minute(polls_per_minute_address)
+        self._wrong_codes: Buckets[str] = per_minute(failures_per_minute)
         self._full_until = 0
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         # When the next poll of a pairing is due, and its interval, by the digest of its device code.
@@ -108,7 +111,3 @@ class PairingRates:
 def too_many(reason: str, seconds: int) -> Refusal:
     """Return `too_many_requests` with `Retry-After`."""
     return TOO_MANY_REQUESTS.with_reason(reason, headers=(("retry-after", str(seconds)),))
-
-
-def _per_minute(count: int, monotonic: Monotonic) -> Buckets[str]:
-    return Buckets(count, MINUTE_SECONDS, monotonic=monotonic)

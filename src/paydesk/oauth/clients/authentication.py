@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -148,6 +149,8 @@ class ClientRates:
     requests_per_second: int = 50
     requests_burst: int = 100
     known_hours: int = 24
+    processes: int = 1
+    """Of a node; each has an equal part of the limits."""
 
 
 class ClientThrottle:
@@ -166,11 +169,10 @@ class ClientThrottle:
         monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
-        self._pairs: Buckets[tuple[int, str]] = Buckets(rates.pair_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-        self._addresses: Buckets[str] = Buckets(rates.address_per_minute, MINUTE_SECONDS, monotonic=monotonic)
-        self._clients: Buckets[int] = Buckets(
-            rates.requests_per_second, burst=rates.requests_burst, monotonic=monotonic
-        )
+        buckets = partial(Buckets, processes=rates.processes, monotonic=monotonic)
+        self._pairs: Buckets[tuple[int, str]] = buckets(rates.pair_per_minute, MINUTE_SECONDS)
+        self._addresses: Buckets[str] = buckets(rates.address_per_minute, MINUTE_SECONDS)
+        self._clients: Buckets[int] = buckets(rates.requests_per_second, burst=rates.requests_burst)
         self._recent = RecentAddresses("known-client", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic)
         self._counts_failures = rates.pair_per_minute > 0 or rates.address_per_minute > 0
 

@@ -8,6 +8,7 @@ seller has them or not, so nothing here reveals which exist.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from paydesk.core import runtime
 from paydesk.core.rates import Buckets, Monotonic, Tally, network
@@ -31,6 +32,8 @@ class SignInRates:
     address_per_hour: int = 300
     email_per_hour: int = 100
     known_hours: int = 24
+    processes: int = 1
+    """Of a node; each has an equal part of the limits."""
 
 
 class SignInThrottle:
@@ -51,10 +54,11 @@ class SignInThrottle:
         monotonic: Monotonic = runtime.monotonic_ns,
     ) -> None:
         self._log = log or ThrottleLog()
-        self._pairs: Buckets[tuple[str, str]] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._browsers: Buckets[str] = Buckets(rates.pair_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._addresses: Buckets[str] = Buckets(rates.address_per_hour, HOUR_SECONDS, monotonic=monotonic)
-        self._emails: Buckets[str] = Buckets(rates.email_per_hour, HOUR_SECONDS, monotonic=monotonic)
+        per_hour = partial(Buckets, seconds=HOUR_SECONDS, processes=rates.processes, monotonic=monotonic)
+        self._pairs: Buckets[tuple[str, str]] = per_hour(rates.pair_per_hour)
+        self._browsers: Buckets[str] = per_hour(rates.pair_per_hour)
+        self._addresses: Buckets[str] = per_hour(rates.address_per_hour)
+        self._emails: Buckets[str] = per_hour(rates.email_per_hour)
         self._tally: Tally[tuple[str, str, bool]] = Tally(HOUR_SECONDS, monotonic)
         self._recent = RecentAddresses(
             f"known-{accounts}", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic
