@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from command_line import command
 from console_world import World, world
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
+from paydesk.web.hints import PER_READER_MAX
 from paydesk_process import credentials
 from refund_scene import paid
 
@@ -334,6 +336,29 @@ async def test_a_page_says_since_when_it_is_not_live(windows: Windows, made: Wor
         await lost.wait_for(state="hidden")
         order_id = await paid(made.service)
         await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
+
+
+async def test_a_window_beyond_the_limit_says_so(windows: Windows, made: World) -> None:
+    """Without an error; it is updated all the same, and is live once another one is closed."""
+    async with opening(windows, made) as window:
+        one, session = await window(fresh=True), made.service.session
+        await one.page.clock.install()
+        cookie = "; ".join(f"{sent['name']}={sent['value']}" for sent in await one.page.context.cookies())
+        async with contextlib.AsyncExitStack() as others:
+            for _ in range(PER_READER_MAX):
+                address = made.service.base_url + EVENTS
+                await others.enter_async_context(session.get(address, headers={"Cookie": cookie}))
+            await one.open("/console/orders")
+            await one.reads("Not live: 8 other windows of yours are open. Updated every 10 s.")
+            order_id = await paid(made.service)
+            await one.page.clock.run_for(10_000)
+            await one.page.locator(f"a[data-row][href*='{order_id}']").wait_for()
+            assert await one.page.locator("main [data-not-live]").is_visible()
+            for width in (390, 960, 1280):
+                await one.page.set_viewport_size({"width": width, "height": 844})
+                await one.check_width(f"at {width}")
+        await one.page.clock.run_for(10_000)
+        await one.page.locator("main [data-not-live]").wait_for(state="hidden")
 
 
 async def test_new_password_can_be_shown(windows: Windows, made: World) -> None:

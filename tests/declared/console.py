@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import replace
 
@@ -19,7 +18,6 @@ from paydesk.operation import Operation
 from paydesk.operators import links
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.web.forms import ANONYMOUS
-from paydesk.web.hints import PER_READER_MAX
 from service import KEYS, Reply, Service
 
 FORM = "application/x-www-form-urlencoded"
@@ -105,15 +103,6 @@ async def _form_of_another_site(attempt: Attempt) -> Reply:
 @TABLE.way("form_outdated")
 async def _form_of_another_session(attempt: Attempt) -> Reply:
     return await attempt.send(body={**attempt.body, "form_token": "1-0"})
-
-
-@TABLE.way("too_many_streams")
-async def _many_windows(attempt: Attempt) -> Reply:
-    async with contextlib.AsyncExitStack() as windows:
-        for _ in range(PER_READER_MAX):
-            url = attempt.service.base_url + attempt.path
-            await windows.enter_async_context(attempt.service.session.get(url, headers=attempt.headers))
-        return await attempt.send()
 
 
 @TABLE.way("sign_in_failed")

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from moved_time import advance
-from paydesk.core.errors import Refusal
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.web.hints import EXPECTED_SECONDS, IDS_MAX, PER_READER_MAX, REMEMBERED_MAX, Hints
 from paydesk.web.live import COMMENT
@@ -136,18 +135,17 @@ async def test_lost_notifications_of_other_nodes_reset_every_page() -> None:
 
 
 async def test_streams_are_bounded_for_each_reader_and_in_all() -> None:
-    """A stream that ends makes room."""
+    """One too many ends with a sentence for the page. A stream that ends makes room."""
     hints = Hints(Signals(), streams_max=PER_READER_MAX + 1)
     streams = [_open(hints) for _ in range(PER_READER_MAX)]
-    with pytest.raises(Refusal) as refused:
-        _open(hints)
-    assert refused.value.kind.code == "too_many_streams"
+    said = [message async for message in _open(hints)]
+    assert said == [b"event: crowded\ndata: Not live: 8 other windows of yours are open. Updated every 10 s.\n\n"]
     streams.append(_open(hints, reader="grace"))
-    with pytest.raises(Refusal):
-        _open(hints, reader="hedy")
+    (refused,) = [message async for message in _open(hints, reader="hedy")]
+    assert refused.startswith(b"event: crowded\ndata: Not live: too many windows")
     del streams[0]
     assert len(hints) == PER_READER_MAX
-    _open(hints)
+    assert await anext(_open(hints)) == COMMENT
 
 
 async def test_streams_end_when_the_node_stops() -> None:

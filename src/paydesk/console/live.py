@@ -11,7 +11,7 @@ from paydesk.web.live import LAST_EVENT_ID
 
 @screen
 async def events(request: ConsoleRequest) -> Answer:
-    """Stream hints until the session ends. Raises `too_many_streams`."""
+    """Stream hints until the session ends."""
     call, idle_ms = request.call, request.call.settings.session_idle_minutes * 60_000
 
     async def is_permitted() -> bool:

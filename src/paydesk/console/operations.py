@@ -33,7 +33,6 @@ from paydesk.console import (
 from paydesk.console.screen import PACKAGE, form, nowhere, page
 from paydesk.operation import Operation, Query
 from paydesk.web import assets
-from paydesk.web import live as streams
 
 _EVENTS = (
     page(
@@ -42,7 +41,6 @@ _EVENTS = (
         "Stream hints that something has changed",
         live.events,
         query=(Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`."),),
-        errors=(streams.TOO_MANY_STREAMS,),
     ),
 )
 

@@ -20,7 +20,7 @@ import msgspec
 from paydesk.core import runtime
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.operation import Answer
-from paydesk.web.live import COMMENT, COMMENT_SECONDS, EVENT_STREAM, SPACING_SECONDS, STREAM_HEADERS, TOO_MANY_STREAMS
+from paydesk.web.live import COMMENT, COMMENT_SECONDS, EVENT_STREAM, SPACING_SECONDS, STREAM_HEADERS
 
 PER_READER_MAX, STREAMS_MAX = 8, 400
 SENT_PER_SECOND_MAX = 40
@@ -94,16 +94,18 @@ class Hints:
     def answer(self, reader: str, last_event_id: str, is_permitted: Check) -> Answer:
         """Return the answer that streams the hints after `last_event_id` to `reader`, an operator.
 
-        The stream ends when `is_permitted`, which is called every 15 s, returns False. Raises `too_many_streams`.
+        The stream ends when `is_permitted`, which is called every 15 s, returns False. One stream too many ends at
+        once, with a message that says why: no answer is an error, which a page could not read.
         """
-        of_reader = Counter(self._open.values())[reader]
-        if of_reader >= self._per_reader_max or len(self._open) >= self._streams_max:
-            raise TOO_MANY_STREAMS.with_reason(f"{of_reader} streams of the operator, {len(self._open)} in all")
+        if Counter(self._open.values())[reader] >= self._per_reader_max:
+            return _stream(_crowded(f"{self._per_reader_max} other windows of yours are open"))
+        if len(self._open) >= self._streams_max:
+            return _stream(_crowded("too many windows of the console are open"))
         self._begin()
         stream = self._messages(last_event_id, is_permitted)
         self._open[stream] = reader
         self._announce()
-        return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=stream)
+        return _stream(stream)
 
     def position(self) -> str:
         """Return the id after which a page needs the hints. Call it before the page's data is read."""
@@ -229,3 +231,11 @@ class Hints:
     def _watched_elsewhere(self, _: str) -> None:
         self._remote_until = self._monotonic() + INTEREST_SECONDS
         self._signals.watched = True
+
+
+def _stream(messages: AsyncGenerator[bytes, None]) -> Answer:
+    return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=messages)
+
+
+async def _crowded(reason: str) -> AsyncGenerator[bytes, None]:
+    yield f"event: crowded\ndata: Not live: {reason}. Updated every 10 s.\n\n".encode()

@@ -4,6 +4,7 @@
 
   const NOT_LIVE_AFTER_MS = 5000;
   const RETRY_MS = 10000;
+  const CROWDED_MS = 1000;
   const TIMES_MS = 5000;
   const COUNTS_MS = 1000;
   const FETCH_EVERY_MS = 250;
@@ -85,6 +86,8 @@
   let source = null;
   let lastId = one("#live")?.dataset.after ?? "";
   let lostTimer = null;
+  let openTimer = null;
+  let isCrowded = false;
   let lastLive = new Date();
 
   function watch() {
@@ -93,8 +96,14 @@
     source.onopen = () => {
       clearTimeout(lostTimer);
       lostTimer = null;
-      all("[data-not-live]").forEach((pill) => (pill.hidden = true));
+      // A page that had no place waits for the message that it has none again.
+      openTimer = setTimeout(hideLost, isCrowded ? CROWDED_MS : 0);
     };
+    source.addEventListener("crowded", (event) => {
+      isCrowded = true;
+      close();
+      showNotLive(event.data);
+    });
     source.onmessage = (event) => {
       lastId = event.lastEventId;
       lastLive = new Date();
@@ -111,15 +120,24 @@
   }
 
   function close() {
+    clearTimeout(openTimer);
     source?.close();
     source = null;
   }
 
+  function hideLost() {
+    isCrowded = false;
+    all("[data-not-live]").forEach((pill) => (pill.hidden = true));
+  }
+
   function showLost() {
     lostTimer = null;
-    if (document.hidden) return;
+    if (!document.hidden) showNotLive(`Not live since ${lastLive.toTimeString().slice(0, 5)}`);
+  }
+
+  function showNotLive(words) {
     for (const pill of all("[data-not-live]")) {
-      pill.textContent = `Not live since ${lastLive.toTimeString().slice(0, 5)}`;
+      pill.textContent = words;
       pill.hidden = false;
     }
   }
