@@ -24,10 +24,15 @@ LISTS = ("passwords", "female_names", "male_names", "surnames")
     ["123qweasdzxc", "qwertyuiop12345", "PASSWORD1234", "p4$$w0rd!!!!", "$ecret123456", "passwordpassword",
      "abc123abc123", "Contraseña123", "Gabriel2024!", "2024-flamengo-2024", "abcdefghijkl", "zyxwvutsrqpo",
      "aaaaaaaaaaaa", "123456789012", "31/12/1999 31/12/1999", "............", "Passw0rd!Passw0rd!",
-     "1Passw0rd!Passw0rd!", "password password", "Pa$$word, Pa$$word, Pa$$word", "senha--senha--senha"],
+     "1Passw0rd!Passw0rd!", "password password", "Pa$$word, Pa$$word, Pa$$word", "senha--senha--senha",
+     "paydeskpaydesk", "Paydesk2026!", "Pay-Desk 12/2026", "p4yd3sk-2026", "paydesk2025paydesk2026",
+     "¡PAYDÉSK! paydesk"],
 )  # fmt: skip
 def test_a_common_password(password: str) -> None:
-    """A listed word in any case, with digits, signs, accents, digits for letters, repeated, or a keyboard row."""
+    """A listed word in any case, with digits, signs, accents, digits for letters, repeated, or a keyboard row.
+
+    The name of the service is such a word.
+    """
     assert is_common(password)
 
 
@@ -36,6 +41,7 @@ def test_a_common_password(password: str) -> None:
     [
         "correct horse battery staple",
         "several words that are mine",
+        "my paydesk on the corner",
         "o rato roeu a roupa",
         "bkqz-7tmw-x2ph",
         "пароль из нескольких слов",

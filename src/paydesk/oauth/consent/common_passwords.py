@@ -12,6 +12,8 @@ from importlib.resources import files
 LETTERS_MIN = 4
 """A password with fewer letters between digits and signs is guessed as fast as a listed word."""
 
+SERVICE_NAME = "paydesk"
+
 _AROUND = string.digits + string.punctuation + string.whitespace
 _LETTERS = str.maketrans("@430!15$7+", "aaeoiisstt")
 _ROWS = ("abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfghjklzxcvbnm", "qazwsxedcrfvtgbyhnujmikolp")
@@ -20,10 +22,11 @@ _ROWS = ("abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfghjklzxcvbnm", "qazwsxedcr
 def is_common(password: str) -> bool:
     """Return whether the password is on the list, as it is or after the usual ways to lengthen a word are undone.
 
-    Those are digits and signs around it, digits in place of letters, accents, and repetition. The first call takes
-    about 20 ms, a later one about 1 ms: call it in a thread.
+    Those are digits and signs around it, digits in place of letters, accents, and repetition. A password whose letters
+    only repeat the name of the service is common too. The first call takes about 20 ms, a later one about 1 ms: call it
+    in a thread.
     """
-    return any(_is_listed(core) for core in _cores(_without_accents(password.lower())))
+    return any(_is_listed(core) or _repeats_name(core) for core in _cores(_without_accents(password.lower())))
 
 
 def has_few_letters(password: str) -> bool:
@@ -51,6 +54,11 @@ def _unit(text: str) -> str:
         if left in (0, len(text[:length].rstrip(_AROUND))) and text.startswith(text[length:]):
             return text[:length]
     return text
+
+
+def _repeats_name(core: str) -> bool:
+    letters = "".join(sign for sign in core if sign.isalpha())
+    return letters != "" and not letters.replace(SERVICE_NAME, "")
 
 
 def _is_listed(core: str) -> bool:
