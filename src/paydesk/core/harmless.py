@@ -15,23 +15,22 @@ from paydesk.core.card_numbers import MASK
 
 SENT = frozenset({
     "action", "action_id", "active", "amount", "api_version", "app_version", "application_id", "boot_id",
-    "capture_mode", "card", "client_id", "config", "content", "corporation_id", "country_code", "country_id",
-    "created_date", "currency", "current_order", "data", "date_created", "default_installments", "default_type",
-    "description", "done", "email", "entry_mode", "exp", "expiration_time", "expires_date", "expires_in",
-    "external_pos_id", "external_reference", "first_digits", "go", "grant_type", "iat", "id", "installments",
-    "installments_cost", "integration_data", "integrator_id", "interval", "iss", "journal", "last_digits",
-    "last_seen_date", "last_step", "last_updated_date", "lease_id", "leases", "limit", "live_mode", "model",
-    "next", "nickname", "offset", "operating_mode", "order", "origin", "outcome", "paging", "paid_amount",
-    "payer", "payment_method", "payment_method_id", "payment_method_type", "payments", "platform_id", "point",
-    "pos_id", "presence", "print", "print_on_terminal", "processing_mode", "public_key", "redirect_uri",
-    "reference", "reference_id", "refunded_amount", "refunds", "result", "scope", "screen_time", "seller_name",
-    "sent", "seq", "serial", "since_date", "site_id", "sponsor", "status", "status_detail", "step", "store_id",
-    "sub", "subtype", "tags", "terminal_id", "terminals", "test_token", "ticket_number", "time", "tip_amount",
-    "token_type", "token_type_hint", "total", "total_amount", "total_pages", "total_paid_amount",
-    "transaction_id", "transactions", "type", "until", "user_id", "verdict", "verification_uri", "version",
+    "capture_mode", "client_id", "content", "corporation_id", "country_code", "country_id", "created_date",
+    "currency", "date_created", "default_installments", "default_type", "description", "done", "email",
+    "entry_mode", "exp", "expiration_time", "expires_date", "expires_in", "external_pos_id", "external_reference",
+    "first_digits", "go", "grant_type", "iat", "id", "installments", "installments_cost", "integrator_id",
+    "interval", "iss", "last_digits", "last_seen_date", "last_step", "last_updated_date", "lease_id", "limit",
+    "live_mode", "model", "next", "nickname", "offset", "operating_mode", "origin", "outcome", "paid_amount",
+    "payer_condition", "payment_method_id", "payment_method_type", "platform_id", "pos_id", "presence", "print",
+    "print_on_terminal", "processing_mode", "public_key", "redirect_uri", "reference_id", "refunded_amount",
+    "scope", "screen_time", "seller_name", "sent", "seq", "serial", "since_date", "site_id", "status",
+    "status_detail", "step", "store_id", "sub", "subtype", "tags", "terminal_id", "test_token", "ticket_number",
+    "time", "tip_amount", "token_type", "token_type_hint", "total", "total_amount", "total_pages",
+    "total_paid_amount", "transaction_id", "type", "until", "user_id", "verdict", "verification_uri", "version",
 })  # fmt: skip
-"""Names of the fields in requests of applications and terminals, and in notifications, that hold no secrets."""
-ANSWERED = SENT | {"cause", "details", "error", "error_description", "errors", "message"}
+"""Names of the fields in requests of applications and terminals, and in notifications, whose values are texts, numbers
+and the like, and no secrets. Objects are not among them: a text in place of one may be anything."""
+ANSWERED = SENT | {"details", "error", "error_description", "message"}
 """The same of answers to applications and terminals, with their errors."""
 
 _NUMBER, _STATUS, _ID = re.compile("[0-9]{1,15}"), re.compile("[1-5][0-9]{2}"), re.compile("[A-Za-z0-9_.:-]{8,64}")
