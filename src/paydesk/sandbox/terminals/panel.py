@@ -159,8 +159,9 @@ class Panel:
     def print(self, receipt: Receipt) -> None:
         """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
         self._cancel_print()
-        if self._shows_outcome():
-            self._printer = asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print, receipt, self.order)
+        order = self.order
+        if order is not None and self._shows_outcome():
+            self._printer = asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print, receipt, order)
         else:
             self.display.print(receipt=receipt)
 
