@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from browser.windows import Windows
 from moved_time import advance
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.panel import OUTCOME_SECONDS
+from paydesk.sandbox.terminals.panel import OUTCOME_SECONDS, PRINTING_SECONDS, UNPRINTED_SECONDS
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -47,7 +48,7 @@ async def window(windows: Windows, counter: PageCounter) -> AsyncIterator[Open]:
 
 
 async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCounter) -> None:
-    """From an order that the page creates to the receipt of both copies, which is printed; sounds are on."""
+    """From an order that the page creates to the outcome, then the receipt of both copies; sounds are on."""
     shop = await window()
     await shop.press("Sound")
     await shop.page.get_by_role("button", name="Sound", pressed=True).wait_for()
@@ -57,6 +58,13 @@ async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCount
     await shop.shows("approved")
     await shop.reads("Visa credit •••• 5682")
     assert (await counter.ended(order_id, "processed"))["paid_amount"] == "24.90"
+    paper = shop.page.locator(".receipt")
+    assert (await paper.count(), counter.screen.name) == (0, "approved")
+    advance(UNPRINTED_SECONDS)
+    await shop.shows("printing")
+    await paper.wait_for()
+    advance(PRINTING_SECONDS)
+    await shop.shows("approved")
     await shop.page.get_by_role("button", name="Receipt: show both copies").click()
     await shop.page.get_by_role("heading", name="Copy of the seller").wait_for()
     assert await shop.page.locator(".sheet").count() == 2
@@ -111,6 +119,55 @@ async def test_the_tray_has_every_card_and_a_wallet(window: Open, counter: PageC
     await shop.page.get_by_role("button", name="QR code of a wallet").click()
     await shop.shows("approved")
     await counter.ended(order_id, "processed")
+
+
+async def test_the_edge_that_reads_a_dragged_card_is_lit(window: Open) -> None:
+    """While the card is over it."""
+    shop = await window()
+    device, card = [await shop.page.locator(one).bounding_box() for one in ("#device", "#card-visa_approved")]
+    assert device is not None
+    assert card is not None
+    await shop.page.mouse.move(card["x"] + 30, card["y"] + 20)
+    await shop.page.mouse.down()
+    for edge, x, y in (
+        (".glass", device["width"] / 2, 100),
+        (".swipe", device["width"], 250),
+        (".chipslot", device["width"] / 2, device["height"]),
+    ):
+        shadow = f"getComputedStyle(document.querySelector('{edge}')).boxShadow"
+        before = await shop.page.evaluate(shadow)
+        await shop.page.mouse.move(device["x"] + x, device["y"] + y, steps=3)
+        assert await shop.page.evaluate(shadow) != before, edge
+        await shop.page.mouse.move(card["x"] + 40, card["y"] + 20)
+        assert await shop.page.evaluate(shadow) == before, edge
+    await shop.page.mouse.up()
+
+
+def _minutes(text: str) -> int:
+    """Return the first time of day in the text, in minutes."""
+    found = re.search(r"(\d\d):(\d\d)", text)
+    assert found is not None
+    return 60 * int(found[1]) + int(found[2])
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP])
+async def test_the_page_keeps_its_height_and_has_the_time_of_the_receipts(
+    window: Open, counter: PageCounter, viewport: ViewportSize
+) -> None:
+    """However many messages pass, and wherever the browser is. Its sound can be switched on a phone too."""
+    shop = await window(viewport=viewport, timezone_id="Asia/Tokyo")
+    await shop.page.get_by_role("button", name="Sound").filter(visible=True).wait_for()
+    height = "document.documentElement.scrollHeight"
+    before, count = await shop.page.evaluate(height), await shop.page.locator(".messages li").count()
+    await shop.order()
+    await shop.present("visa_approved")
+    await shop.shows("approved")
+    await shop.page.locator(".messages li").nth(count + 3).wait_for()
+    assert await shop.page.evaluate(height) == before
+    receipt = counter.screen.receipt
+    assert receipt is not None
+    printed, shown = _minutes("".join(receipt.buyer)), _minutes(await shop.page.locator(".bar time").inner_text())
+    assert (shown - printed) % (24 * 60) <= 2
 
 
 @pytest.mark.slow

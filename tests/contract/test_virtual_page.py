@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from authorize_scene import rows
 from hand_clock import HandClock
 from moved_time import advance
 from page_counter import HTMX, PageCounter, page_counter
+from paydesk.core.clock import MovableClock
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
 from paydesk.sandbox.terminals.screen import Screen
@@ -40,6 +42,24 @@ async def counter(database: Database, tmp_path: Path) -> AsyncIterator[PageCount
     with skipped_waits(database):
         async with page_counter(database, tmp_path) as counter:
             yield counter
+
+
+async def test_the_glass_has_the_time_of_the_service(database: Database, tmp_path: Path) -> None:
+    """The one that receipts have, in their zone: moved, and at a standstill."""
+    clock = MovableClock()
+    async with page_counter(database, tmp_path, clock=clock) as counter:
+
+        async def time() -> str:
+            (found,) = re.findall(r'<div class="bar" aria-hidden="true">(<time.*?</time>)', (await counter.get()).text)
+            return str(found)
+
+        before = await time()
+        clock.advance(3 * 3_600_000)
+        ahead = [int(re.findall(r'data-clock="(-?[0-9]+)"', one)[0]) for one in (before, await time())]
+        assert ahead[1] - ahead[0] == 3 * 3_600_000
+        clock.freeze()
+        local = datetime.fromtimestamp(clock.now_ms() / 1000).astimezone()
+        assert await time() == f"<time>{local:%H:%M}</time>"
 
 
 # The key. -------------------------------------------------------------------------------------------------------------

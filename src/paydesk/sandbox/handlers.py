@@ -132,8 +132,16 @@ async def move_clock(call: Call) -> Handled:
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
     call.database.signals.hint("clock")
+    _show_time(call)
     renewed = await call.shared.credentials.renew() if call.shared.credentials is not None else None
     return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
+
+
+def _show_time(call: Call) -> None:
+    """Show the time anew on the pages of virtual terminals, whose screens have it."""
+    if (fleet := call.shared.fleet) is not None:
+        for terminal_id in fleet.terminals():
+            fleet.display(terminal_id).notify()
 
 
 def _advance_to(clock: MovableClock, due_ms: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
 from paydesk.operation import Call, Caller
@@ -25,6 +26,7 @@ class Access:
     fleet: Fleet
     display: Display
     place: Place
+    clock: Clock
     terminal_id: str
     key: str = field(repr=False)
 
@@ -47,6 +49,11 @@ class Access:
     def script(self) -> str:
         """The script that plays the terminal."""
         return self.fleet.script(self.terminal_id)
+
+    @property
+    def time(self) -> tuple[int, bool]:
+        """The time of the service in milliseconds since 1970, and whether it stands still."""
+        return self.clock.now_ms(), isinstance(self.clock, MovableClock) and self.clock.frozen_ms is not None
 
     @property
     def is_current(self) -> bool:
@@ -81,7 +88,7 @@ async def check_key(call: Call, key: str) -> Access:
     fleet = shared.fleet
     if place is None or fleet is None or terminal_id not in fleet.terminals():
         raise not_found("no terminal of this process")
-    return Access(fleet, fleet.display(terminal_id), place, terminal_id, key)
+    return Access(fleet, fleet.display(terminal_id), place, shared.clock, terminal_id, key)
 
 
 def not_found(reason: str) -> Refusal:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from paydesk.core import runtime
 from paydesk.sandbox.terminals.screen import Display, Exchanged, Paper, Screen
 from paydesk.sandbox.virtual.looks import CARD_COLOURS, Look, look_of
 from paydesk.sandbox.virtual.paper import Sheet, sheet_of
@@ -57,6 +58,10 @@ class View(msgspec.Struct, frozen=True):
     script: str
     order_id: str | None
     """The last order that it showed."""
+    clock: str
+    """The time on the glass where it stands still, as that of the receipts; else empty."""
+    clock_ahead_ms: int
+    """What the time on the glass is ahead of UTC by the machine's clock."""
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -125,6 +130,8 @@ def parts(access: Access) -> dict[str, Markup]:
     """Return the live parts of the page by the ids of their elements."""
     display = access.display
     paper = display.paper
+    now_ms, is_frozen = access.time
+    local = datetime.fromtimestamp(now_ms / 1000).astimezone()
     view = View(
         terminal_id=access.terminal_id,
         screen=display.screen,
@@ -135,6 +142,8 @@ def parts(access: Access) -> dict[str, Markup]:
         is_online=display.is_online,
         script=access.script,
         order_id=display.order_id,
+        clock=f"{local:%H:%M}" if is_frozen else "",
+        clock_ahead_ms=_ahead_ms(now_ms, local),
     )
     macros = _macros()
     return {name: getattr(macros, name)(view) for name in PARTS}
@@ -163,6 +172,12 @@ def _is_out(paper: Paper, display: Display) -> bool:
 
 def _macros() -> Any:
     return environment(PACKAGE).get_template("parts.html").module
+
+
+def _ahead_ms(now_ms: int, local: datetime) -> int:
+    """Return what a local time is ahead of UTC by the machine's clock, in whole seconds as milliseconds."""
+    moved, zone = now_ms - runtime.wall_ns() // 1_000_000, local.utcoffset() or timedelta()
+    return (round(moved / 1000) + int(zone.total_seconds())) * 1000
 
 
 def _line(message: Exchanged) -> Line:
