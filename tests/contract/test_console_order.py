@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import re
 
 import msgspec
 import pytest
 
 from console_scene import Console, console
-from operator_calls import audited
+from operator_calls import audited, operator
 from page_scene import Browser, Page
+from paydesk.commands.list_rows import flat_amount
 from paydesk.console.request import Notice
 from paydesk.core.clock import MovableClock
+from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from plain_rows import REVERSAL, run
 from recorded_scene import record
@@ -21,6 +25,7 @@ from resolving_scene import THREE_MINUTES_MS, scene, unknown
 from service import Service, running
 from webhooks_scene import subscribe
 
+IN_PROGRESS = "UPDATE refunds SET status = 'processing', alerted_ms = 1, next_ms = 1, ended_ms = NULL"
 REASON = "The customer has left."
 ULID = "01J67CQQH5904WDBVZEM4JMEP4"
 
@@ -52,6 +57,31 @@ async def at_terminal(service: Service) -> str:
     body = {"boot_id": device.boot_id, "seq": 1, "step": "card_requested"}
     assert (await device.post(f"/leases/{order_id[3:]}/progress", body)).status == 200
     return order_id
+
+
+async def test_amounts_have_the_decimals_of_the_currency(database: Database) -> None:
+    """However the application sent them: on each page, in the search and the export; its own answers repeat them."""
+    settings = Settings(acquirer="simulator")
+    async with running(database, workers=False, settings=settings) as service:
+        order_id = await paid(service, "5")
+        assert (await refund(service, order_id, "1")).status == 201
+        await service.scene.run(IN_PROGRESS)
+        person, browser = await operator(service), await desk(service)
+        answered = await service.get(order_id)
+        assert (answered["total_amount"], answered["transactions"]["refunds"][0]["amount"]) == ("5", "1")
+        here = f"/console/orders/{order_id}"
+        for path in (here, f"{here}/refund", "/console/orders", "/console"):
+            text = (await browser.open(path)).text
+            assert "5.00" in text, path
+            assert not re.search(r"(?<![\d.])[51] (?:BRL|was)", text), (path, text)
+        assert "of 1.00 BRL" in (await person.did("GET", "attention"))["data"][0]["message"]
+        assert (await person.did("GET", f"search?q={order_id}"))["data"][0]["title"] == "5.00 BRL"
+        exported = await service.request("GET", "/operator/v1/exports/orders", token=person.token)
+        (row,) = csv.DictReader(io.StringIO(exported.raw.decode()))
+        assert (row["amount"], row["paid_amount"]) == ("5.00", "5.00")
+        (listed,) = (await person.did("GET", "refunds"))["data"]
+        assert (listed["amount"], listed["currency"]) == ("1", "BRL")
+        assert flat_amount(listed)["amount"] == "1.00 BRL"
 
 
 async def test_page_says_why_and_what_happened(database: Database) -> None:

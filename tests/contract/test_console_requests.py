@@ -63,6 +63,23 @@ async def test_an_empty_list_says_how_to_begin(service: Service) -> None:
     assert any(given.get("href") == HERE for tag, given in shown.tags if tag == "a")
 
 
+async def test_the_list_begins_with_applications(service: Service) -> None:
+    """Terminals poll all the time: they have a tab, and so have both; a link to something else shows both."""
+    desk, terminal = await console(service), await service.terminal()
+    await record(service, "GET", "/v1/orders/a")
+    await record(service, "GET", "/device/v1/next", terminal_id=terminal.id, application_id=None)
+
+    async def shown(query: str) -> tuple[bool, bool, str]:
+        page = await desk.open(HERE + query)
+        sender = part_of(page, "aria-current", "true").split()[0]
+        return "/v1/orders/a" in page.text, "/device/v1/next" in page.text, sender
+
+    assert await shown("") == (True, False, "Applications")
+    assert await shown("?sender=terminals") == (False, True, "Terminals")
+    assert await shown("?sender=all") == (True, True, "Both")
+    assert await shown(f"?seller={service.seller_id}") == (True, True, "Both")
+
+
 async def test_filters_are_in_the_address(service: Service) -> None:
     """Empty fields of the form are left out of it."""
     desk = await console(service)

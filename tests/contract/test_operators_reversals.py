@@ -244,6 +244,7 @@ async def test_refunds_are_listed_with_attempts(database: Database, clock: Movab
             "order_id": stuck,
             "live_mode": False,
             "amount": "5.00",
+            "currency": "BRL",
             "status": "processing",
             "attempts": 1,
             "created_date": "",
@@ -255,4 +256,4 @@ async def test_refunds_are_listed_with_attempts(database: Database, clock: Movab
         assert (await person.did("GET", "refunds?seller=1"))["data"] == []
         assert await person.refused("GET", "refunds?status=lost") == (400, "property_value")
         line = (await typed(person, tmp_path, "refunds", "list", "--status", "processing")).strip().split("\t")
-        assert line[:5] == [open_["id"], stuck, "processing", "5.00", "1"]
+        assert line[:5] == [open_["id"], stuck, "processing", "5.00 BRL", "1"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.console.reasons import payment_of, reason_of
+from paydesk.core.money import CURRENCIES, decimal_string, spelled
 
 Row = Mapping[str, Any]
 
@@ -16,11 +17,20 @@ def flat_order(order: Row) -> dict[str, Any]:
     return {
         **order,
         "seller": order["user_id"],
-        "amount": f"{order['total_amount']} {order['currency']}",
+        "amount": f"{spelled(order['total_amount'], order['currency'])} {order['currency']}",
         "terminal": order["config"]["point"]["terminal_id"],
         "kind": "live" if order["live_mode"] else "test",
         "reason": reason_of(order["status"], payment_of(order)["status_detail"]),
     }
+
+
+def flat_amount(row: Row) -> Row:
+    """Return a refund or reversal with its amount and currency as one text."""
+    currency = row.get("currency", "")
+    minor = row.get("amount_minor")
+    decimals = CURRENCIES[currency].decimals if currency else 0
+    amount = row.get("amount", "") if minor is None else decimal_string(minor, decimals)
+    return {**row, "amount": f"{spelled(amount, currency)} {currency}".rstrip()}
 
 
 def flat_terminal(terminal: Row) -> dict[str, Any]:

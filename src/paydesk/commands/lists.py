@@ -13,7 +13,7 @@ from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.list_filters import GRANT_FILTERS, OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
-from paydesk.commands.list_rows import Row, flat_entry, flat_order, flat_terminal
+from paydesk.commands.list_rows import Row, flat_amount, flat_entry, flat_order, flat_terminal
 from paydesk.commands.options import After, Limit, show_list
 
 
@@ -224,15 +224,17 @@ LISTS = {
     ),
     "reversals": ListCommand(
         "List the reversals of late approvals, newest first.",
-        ("id", "order_id", "status", "confirmed", "amount_minor", "reference_id", "attempts", "next_date"),
+        ("id", "order_id", "status", "confirmed", "amount", "reference_id", "attempts", "next_date"),
         ("paydesk reversals list", "paydesk reversals list --status pending"),
         {"status": of_status("pending, reversed or not_found."), **SELLER},
+        flatten=flat_amount,
     ),
     "refunds": ListCommand(
         "List the refunds, newest first, with the time of the next attempt at the acquirer.",
         ("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
         ("paydesk refunds list --status processing",),
         {"status": of_status("processing, processed or failed."), **SELLER},
+        flatten=flat_amount,
     ),
     "events": ListCommand(
         "List the operator events, newest first.",

@@ -14,6 +14,7 @@ from paydesk.commands.failure import Failure
 from paydesk.commands.list_rows import flat_order
 from paydesk.commands.lists import LISTS, add_list, show_page
 from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
+from paydesk.core.money import spelled
 
 app = add_list(group("Orders, with their history and notifications."), "orders")
 events = add_list(group("Operator events: what needs an operator's attention."), "events")
@@ -75,9 +76,16 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
 
 
 def _refunds(order: Answer) -> list[Answer]:
-    """Return the refunds, each with who requested it and why."""
+    """Return the refunds as people read them, each with who requested it and why."""
     by = {one["refund_id"]: _by(one) for one in order["changes"] if "refund_id" in one}
-    return [{**refund, "by": by.get(refund["id"], "application")} for refund in order["order_refunds"]]
+    return [
+        {
+            **refund,
+            "amount": spelled(refund["amount"], order["currency"]),
+            "by": by.get(refund["id"], "application"),
+        }
+        for refund in order["order_refunds"]
+    ]
 
 
 def _by(change: Answer) -> str:

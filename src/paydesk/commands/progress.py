@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paydesk.commands.failure import Failure
 from paydesk.commands.options import harmless
+from paydesk.core.money import spelled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +43,8 @@ class Progress:
 
     def print_start(self, order: Order) -> None:
         """Print the order's id and amount."""
-        self._console.print(f"[bold]{order['id']}[/]  {order['total_amount']} {order['currency']}")
+        amount = spelled(order["total_amount"], order["currency"])
+        self._console.print(f"[bold]{order['id']}[/]  {amount} {order['currency']}")
 
     def print_new(self, order: Order) -> None:
         """Print the status changes and webhooks that were not printed yet, by time."""

@@ -69,7 +69,7 @@ async def show(request: ConsoleRequest) -> Answer:
         request,
         "order.html",
         section="orders",
-        title=f"{order['total_amount']} {order['currency']}",
+        title=reasons.money(order, order["total_amount"]),
         live_on=f"terminal:{terminal_id} order:{order['id']}",
         order=order,
         here=f"{PATH}/orders/{order['id']}",

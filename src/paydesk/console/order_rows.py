@@ -9,7 +9,7 @@ from typing import Any
 
 from paydesk.console import view
 from paydesk.console.reasons import payment_of, reason_of
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.core.money import CURRENCIES, decimal_string, minor_units, spelled
 from paydesk.web.statuses import Look, order_look
 
 Document = Mapping[str, Any]
@@ -62,7 +62,7 @@ def row_of(order: Document) -> OrderRow:
         created_date=order["created_date"],
         look=look,
         why=reason_of(order["status"], detail) if look.colour not in WITHOUT_REASON else "",
-        amount=order["total_amount"],
+        amount=spelled(order["total_amount"], order["currency"]),
         currency=order["currency"],
         reference=order.get("external_reference", ""),
         terminal_id=order["config"]["point"]["terminal_id"],

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paydesk.core.money import spelled
 from paydesk.web.statuses import Look, order_look
 
 Document = Mapping[str, Any]
@@ -207,5 +208,5 @@ def _operator(order: Document, action: str) -> str:
 
 
 def money(order: Document, amount: str) -> str:
-    """Return an amount with the order's currency."""
-    return f"{amount} {order['currency']}"
+    """Return an amount with the order's currency, and all its decimals."""
+    return f"{spelled(amount, order['currency'])} {order['currency']}"

@@ -26,7 +26,8 @@ FILTERS = ("sender", "status", "method", "order", "application", "seller", "term
 RARE_FILTERS = ("application", "seller")
 """The fields of the form that are folded away while they are empty."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-SENDERS = (("applications", "Applications"), ("terminals", "Terminals"), ("", "Both"))
+APPLICATIONS, BOTH = "applications", "all"
+SENDERS = ((APPLICATIONS, "Applications"), ("terminals", "Terminals"), (BOTH, "Both"))
 STATUSES = (("", "All"), ("failed", "Failed"), ("2xx", "2xx"), ("4xx", "4xx"), ("5xx", "5xx"))
 RECORDED_LOOKS, RECORDED_LOOK_SECONDS = 20, 0.05
 _LINE_END = re.compile(r"[\r\n\t]\s*")
@@ -36,13 +37,17 @@ _ID = re.compile(r"(?:ORD|PAY|REF)?[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{8}(?:-[0-
 
 @screen
 async def show(request: ConsoleRequest) -> Answer:
-    """List the requests, newest first."""
+    """List the requests, newest first; without any filter those of applications."""
     filters = {name: value for name in FILTERS if (value := request.query.get(name, "").strip())}
     after = request.query.get("after", "")
     if len(filters) + bool(after) < len(request.query):
         # A form sends empty fields too: an address without them can be read and shared.
         return html.redirect(_address(filters, after=after))
-    found, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **filters))
+    if not filters and not after:
+        filters = {"sender": APPLICATIONS}
+    sender = filters.get("sender", BOTH)
+    asked = {name: value for name, value in filters.items() if (name, value) != ("sender", BOTH)}
+    found, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **asked))
     return render(
         request,
         "requests.html",
@@ -52,6 +57,8 @@ async def show(request: ConsoleRequest) -> Answer:
         rows=found["data"],
         dropped=found.get("dropped", 0),
         filters=filters,
+        sender=sender,
+        is_filtered=filters != {"sender": APPLICATIONS},
         is_open=any(name in filters for name in RARE_FILTERS),
         senders=[(value, label, _address(filters, sender=value)) for value, label in SENDERS],
         statuses=[(value, label, _address(filters, status=value)) for value, label in STATUSES],

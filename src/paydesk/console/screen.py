@@ -19,6 +19,7 @@ from paydesk.console import view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
+from paydesk.core.money import spelled
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call, Handler, Operation, Query
 from paydesk.web import html
@@ -133,9 +134,10 @@ def block(template: str, name: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the console's templates: they have `ui`, the macros of `parts.html`, and `view`."""
+    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, and `view`."""
     made = html.environment(PACKAGE)
     made.globals["view"] = view
+    made.globals["spelled"] = spelled
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

@@ -7,6 +7,7 @@ from typing import Any
 from paydesk.console.reasons import Document, payment_of
 from paydesk.console.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Tone, rounded
 from paydesk.console.timeline_parts import Parts
+from paydesk.core.money import spelled
 
 ATTEMPTS_MIN = 2
 """From this number of attempts on, the text of a bar has the number."""
@@ -44,7 +45,7 @@ def add_acquirer(parts: Parts) -> None:
     for one in parts.order["reversals"]:
         start = parts.add(
             parts.instant(one["created_date"]), "acquirer", "ring", "Reversal begins",
-            f"{one['amount']} was approved too late", order=9,
+            f"{spelled(one['amount'], parts.order['currency'])} was approved too late", order=9,
         )  # fmt: skip
         _add_end(parts, start, one, REVERSAL_ENDS.get(one["status"]))
 
@@ -53,7 +54,7 @@ def add_refunds(parts: Parts) -> None:
     """Add each refund, with the operator who requested it."""
     by_refund = {one.get("refund_id"): one for one in parts.order["changes"]}
     for one in parts.order["order_refunds"]:
-        change, detail = by_refund.get(one["id"]), str(one["amount"])
+        change, detail = by_refund.get(one["id"]), spelled(one["amount"], parts.order["currency"])
         if change is not None:
             detail += f" by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
         start = parts.add(parts.instant(one["created_date"]), "acquirer", "ring", "Refund sent", detail, order=6)

@@ -41,6 +41,16 @@ def minor_units(amount: str, decimals: int) -> int | None:
     return int(whole + fraction.ljust(decimals, "0")) if len(fraction) <= decimals else None
 
 
+def spelled(amount: str, currency: str) -> str:
+    """Return an amount as people are shown it, with all decimals of its currency: `"5"` is `"5.00"` in BRL.
+
+    The interface repeats amounts as they were sent. What is not an amount of a known currency stays unchanged.
+    """
+    known = CURRENCIES.get(currency)
+    minor = None if known is None else minor_units(amount, known.decimals)
+    return amount if known is None or minor is None else decimal_string(minor, known.decimals)
+
+
 def decimal_string(minor: int, decimals: int) -> str:
     """Convert 2490 to `"24.90"` with two decimals, to `"2490"` with none."""
     if decimals == 0:

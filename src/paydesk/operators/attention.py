@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
+from paydesk.core.money import spelled
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Time
 from paydesk.operation import Answer, Call, Operation
@@ -93,7 +94,7 @@ async def find_all(call: Call) -> Answer:
 def _order(stuck: StuckOrder, periods: Periods, now_ms: int, *, has_acquirer: bool) -> AttentionItem:
     order, is_offline = stuck.order, presence_of(stuck.age_ms) == "offline"
     wait = wait_of(order, stuck.inquiry, periods, has_acquirer=has_acquirer)
-    amount, resolvable = f"{order.amount} {order.currency}", None
+    amount, resolvable = f"{spelled(order.amount, order.currency)} {order.currency}", None
     if order.state == status.CHECK_ON_TERMINAL:
         since, kind = rfc3339(order.updated_ms), "outcome_unknown"
         message = f"The outcome of a payment of {amount} is unknown since {since}: the card may have been charged."
@@ -144,7 +145,8 @@ def _silent_since_ms(stuck: StuckOrder) -> int:
 
 
 def _refund(refund: SlowRefund) -> AttentionItem:
-    since, amount = rfc3339(refund.created_ms), f"{refund.amount} {refund.currency or ''}".rstrip()
+    since, currency = rfc3339(refund.created_ms), refund.currency or ""
+    amount = f"{spelled(refund.amount, currency)} {currency}".rstrip()
     return AttentionItem(
         kind="refund_slow",
         subject=refund.refund_id,

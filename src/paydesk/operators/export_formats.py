@@ -57,7 +57,7 @@ def values(row: Row, labels: Labels) -> dict[str, Any]:
         "status_detail": order.payment_status_detail,
         "live_mode": bool(order.live),
         "currency": order.currency,
-        "amount": order.amount,
+        "amount": _amount(order.amount_minor, decimals),
         "paid_amount": _amount(order.paid_minor, decimals),
         "tip_amount": _amount(order.tip_minor, decimals),
         "refunded_amount": _amount(order.refunded_minor, decimals),

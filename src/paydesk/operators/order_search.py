@@ -6,6 +6,7 @@ import re
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
+from paydesk.core.money import spelled
 from paydesk.operators import lists
 from paydesk.operators.newest import first_rows
 from paydesk.operators.order_lists import LISTED, Filters
@@ -129,7 +130,7 @@ def _order(row: Row, labels: Labels) -> SearchHit:
     return SearchHit(
         type="order",
         id=one.order_id,
-        title=f"{one.amount} {one.currency}",
+        title=f"{spelled(one.amount, one.currency)} {one.currency}",
         detail=" · ".join(fact for fact in facts if fact),
         status=labels.of(one),
         date=rfc3339(one.created_ms),

@@ -24,9 +24,12 @@ from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
 
+_CURRENCY = """
+(SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"""
+
 # An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = f"""
-seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status,
+seller_id, reversal_id, order_id, live, {_CURRENCY.format("reversals")}, amount_minor, reference_id, confirmed, status,
 attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
@@ -36,7 +39,7 @@ attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1
 next_ms, created_ms, ended_ms"""
 
 _REFUND = f"""
-seller_id, refund_id, order_id, live, amount, status,
+seller_id, refund_id, order_id, live, {_CURRENCY.format("refunds")}, amount, status,
 attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
@@ -66,6 +69,7 @@ class ReversalDocument(Retried, frozen=True):
     confirmed: (
         Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
     ) = None
+    currency: str | None = None
 
 
 class InquiryDocument(Retried, frozen=True):
@@ -88,6 +92,7 @@ class RefundDocument(Retried, frozen=True):
     live_mode: bool
     amount: str
     status: Annotated[str, one_of(REFUNDS.names)]
+    currency: str | None = None
 
 
 async def resolve(call: Call) -> Answer:
@@ -149,9 +154,9 @@ def _state(order: Order) -> dict[str, Any]:
 
 
 def _reversal(row: Row) -> ReversalDocument:
-    seller_id, reversal_id, order_id, live, amount_minor, reference_id, confirmed, status, *rest = row
+    seller_id, reversal_id, order_id, live, currency, amount_minor, reference_id, confirmed, status, *rest = row
     about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
-    return ReversalDocument(*about, **times(*rest))
+    return ReversalDocument(*about, currency, **times(*rest))
 
 
 def _inquiry(row: Row) -> InquiryDocument:
@@ -161,8 +166,8 @@ def _inquiry(row: Row) -> InquiryDocument:
 
 
 def _refund(row: Row) -> RefundDocument:
-    seller_id, refund_id, order_id, live, amount, status, *rest = row
-    return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, **times(*rest))
+    seller_id, refund_id, order_id, live, currency, amount, status, *rest = row
+    return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, currency, **times(*rest))
 
 
 _OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")

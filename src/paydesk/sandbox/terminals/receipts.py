@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from paydesk.core.money import spelled
 from paydesk.sandbox.terminals.journal import Entry
 from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS, Receipt
@@ -57,10 +58,10 @@ def _lines(
     currency = order.get("currency", "")
     total = result.get("paid_amount") or order.get("amount", "")
     if "tip_amount" in result:
-        yield from _pair(f"Amount {currency}", order["amount"])
-        yield from _pair(f"Tip {currency}", result["tip_amount"])
+        yield from _pair(f"Amount {currency}", spelled(order["amount"], currency))
+        yield from _pair(f"Tip {currency}", spelled(result["tip_amount"], currency))
         total = paid_amount(order, result)
-    yield from _pair(f"TOTAL {currency}", total)
+    yield from _pair(f"TOTAL {currency}", spelled(total, currency))
     if method.get("installments", 1) > 1:
         yield from _pair("Installments", str(method["installments"]))
     yield ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.core.money import spelled
 from paydesk.sandbox.terminals.screen import Receipt, Screen, ScreenName
 from paydesk.terminals.schemas import Kind
 
@@ -89,7 +89,7 @@ class OrderScreens:
         self.card = ""
         self.entry: Entry = ""
         self._currency = str(order.get("currency", ""))
-        self._amount = self._spelled(str(order.get("amount", "")))
+        self._amount = spelled(str(order.get("amount", "")), self._currency)
         method = order.get("payment_method") or {}
         self._by_qr = method.get("default_type") == "qr" and kind != "service"
         # The service asks the acquirer with a card alone.
@@ -118,7 +118,7 @@ class OrderScreens:
     def present_card(self, ends_ms: int | None, tip: str = "") -> Screen:
         """Return the request for a card, until the order expires."""
         asked = "Scan the QR code, or tap, insert or swipe a card" if self._by_qr else "Tap, insert or swipe a card"
-        added = f"with a tip of {self._spelled(tip)}" if tip else ""
+        added = f"with a tip of {spelled(tip, self._currency)}" if tip else ""
         lines = self._sum, added, asked, self._seller_name
         return self._screen("present_card", *lines, ends_ms=ends_ms, actions=self._takers)
 
@@ -144,7 +144,7 @@ class OrderScreens:
         """Return the screen for the result that the terminal reports, or for the outcome of an inquiry."""
         match result.get("outcome"):
             case "approved":
-                paid = self._spelled(result.get("paid_amount") or self._amount)
+                paid = spelled(result.get("paid_amount") or self._amount, self._currency)
                 method = result.get("payment_method")
                 card = described(method, result.get("card")) if method else ""
                 lines = "Approved", f"{paid} {self._currency}", card
@@ -195,9 +195,3 @@ class OrderScreens:
     def _screen(self, name: ScreenName, *lines: str, **more: Any) -> Screen:
         fields = {"amount": self._amount, "currency": self._currency, "card": self.card, "entry": self.entry, **more}
         return Screen(name, tuple(line for line in lines if line), self.order_id, **fields)
-
-    def _spelled(self, amount: str) -> str:
-        """Return the amount with all decimals of its currency."""
-        currency = CURRENCIES.get(self._currency)
-        minor = minor_units(amount, currency.decimals) if currency is not None else None
-        return amount if currency is None or minor is None else decimal_string(minor, currency.decimals)
