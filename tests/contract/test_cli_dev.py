@@ -376,7 +376,7 @@ def test_incomplete_list_prints_its_cursor(folder: Path) -> None:
 def test_list_is_tab_separated_without_a_terminal(folder: Path) -> None:
     """One line per row."""
     listed = command("terminals", "list", folder=folder)
-    assert all(len(line.split("\t")) == 12 for line in listed.stdout.splitlines())
+    assert all(len(line.split("\t")) == 13 for line in listed.stdout.splitlines())
 
 
 def test_unknown_operator_token_is_refused(folder: Path) -> None:
