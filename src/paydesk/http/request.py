@@ -293,6 +293,7 @@ def _ip_address(hop: str) -> str | None:
         return None
 
 
+@lru_cache(16)
 def host_name(host: str) -> str:
     """Return the host without its port, in lower case; with what follows it, which is no name, if that is no port."""
     text = host.lower()
