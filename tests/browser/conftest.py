@@ -13,11 +13,12 @@ from playwright.async_api import Browser, expect
 from browser import chromium as system
 from browser.shop import Shop, open_shop
 from browser.visit import Visit, visiting
-from browser.windows import Windows, keeping
+from browser.windows import TIMEOUT_MS, Windows, keeping
 from conftest import skip_unless_ci
 from paydesk.core.clock import MovableClock
+from paydesk.sandbox.terminals import panel
 
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=TIMEOUT_MS)
 Open = Callable[..., Awaitable[Visit]]
 
 
@@ -36,6 +37,13 @@ async def windows(chromium: Browser) -> AsyncIterator[Windows]:
     """Its windows, which are kept from case to case."""
     async with keeping(chromium) as windows:
         yield windows
+
+
+@pytest.fixture(autouse=True)
+def _outcomes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a virtual terminal show an outcome until the next order, or until time is moved."""
+    monkeypatch.setattr(panel, "OUTCOME_SECONDS", 3_600.0)
+    monkeypatch.setattr(panel, "END_SECONDS", 3_600.0)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

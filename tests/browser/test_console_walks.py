@@ -14,7 +14,7 @@ from playwright.async_api import Browser, Page, expect
 
 import dev_thread
 from browser.console_window import PHONE, opening
-from browser.windows import Windows
+from browser.windows import TIMEOUT_MS, Windows
 from command_line import command
 from console_world import World, world
 from paydesk.settings import Settings
@@ -301,7 +301,7 @@ async def test_from_the_link_to_the_reason_of_a_decline(chromium: Browser, tmp_p
         declined = command("pay", "24.90", "--decline", "insufficient_amount", folder=tmp_path)
         assert declined.returncode == 1, declined.stderr
         page = await chromium.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(TIMEOUT_MS)
         await page.goto(address)
         assert "key=" not in page.url
         clicks = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,12 +14,13 @@ import pytest_asyncio
 from playwright.async_api import Route, ViewportSize
 
 from browser.virtual_screens import RECEIPT, SCREENS, show
-from browser.virtual_window import DESKTOP, PHONE, QUICK, Open, opening
+from browser.virtual_window import DESKTOP, LASTS_SECONDS, PHONE, QUICK, Open, opening
 from browser.windows import Windows
 from moved_time import advance
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.panel import OUTCOME_SECONDS, PRINTING_SECONDS, UNPRINTED_SECONDS
+from paydesk.sandbox.terminals import panel
+from paydesk.sandbox.terminals.pace import Pace
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -28,11 +30,17 @@ LONG_AMOUNT, LONG_NAME = "999999999.99", "Panadería y Confitería La Flor de Mo
 NASTY = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
+@pytest.fixture
+def pace() -> Pace:
+    """The terminal's pace."""
+    return QUICK
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def counter(sqlite_url: str, tmp_path: Path) -> AsyncIterator[PageCounter]:
+async def counter(sqlite_url: str, tmp_path: Path, pace: Pace) -> AsyncIterator[PageCounter]:
     """A manual terminal with its page."""
     database = await open_database(sqlite_url)
-    async with page_counter(database, tmp_path, pace=QUICK) as counter:
+    async with page_counter(database, tmp_path, pace=pace) as counter:
         yield counter
     await database.close()
 
@@ -47,23 +55,28 @@ async def window(windows: Windows, counter: PageCounter) -> AsyncIterator[Open]:
 # Payments. ------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCounter) -> None:
+@pytest.mark.parametrize("pace", [replace(QUICK, authorizing_seconds=LASTS_SECONDS)], ids=[""])
+async def test_a_tap_on_the_page_pays_the_order(
+    window: Open, counter: PageCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From an order that the page creates to the outcome, then the receipt of both copies; sounds are on."""
+    monkeypatch.setattr(panel, "UNPRINTED_SECONDS", LASTS_SECONDS)
+    monkeypatch.setattr(panel, "PRINTING_SECONDS", LASTS_SECONDS)
     shop = await window()
     await shop.press("Sound")
     await shop.page.get_by_role("button", name="Sound", pressed=True).wait_for()
     order_id = await shop.order("24.90", "Two coffees")
     await shop.present("visa_approved")
-    await shop.shows("authorizing")
+    await shop.authorized()
     await shop.shows("approved")
     await shop.reads("Visa credit •••• 5682")
     assert (await counter.ended(order_id, "processed"))["paid_amount"] == "24.90"
     paper = shop.page.locator(".receipt")
     assert (await paper.count(), counter.screen.name) == (0, "approved")
-    advance(UNPRINTED_SECONDS)
+    advance(LASTS_SECONDS)
     await shop.shows("printing")
     await paper.wait_for()
-    advance(PRINTING_SECONDS)
+    advance(LASTS_SECONDS)
     await shop.shows("approved")
     await shop.page.get_by_role("button", name="Receipt: show both copies").click()
     await shop.page.get_by_role("heading", name="Copy of the seller").wait_for()
@@ -72,7 +85,7 @@ async def test_a_tap_on_the_page_pays_the_order(window: Open, counter: PageCount
     await shop.press("Print")
     assert await shop.page.evaluate("window.isPrinted")
     await shop.press("Close")
-    advance(OUTCOME_SECONDS)
+    advance(panel.OUTCOME_SECONDS)
     await shop.shows("idle")
 
 
@@ -199,6 +212,7 @@ async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter
         await shop.shows(screen)
         assert counter.screen.entry == way
         if way != "insert":
+            advance(panel.OUTCOME_SECONDS)
             await shop.shows("idle")
     assert await shop.page.locator(".ghost").count() == 0
 
@@ -220,6 +234,7 @@ async def test_the_buttons_of_a_screen_choose(window: Open, counter: PageCounter
 # Faults. --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("pace", [replace(QUICK, reboot_seconds=LASTS_SECONDS)], ids=[""])
 async def test_the_plug_the_network_and_the_script(window: Open, counter: PageCounter) -> None:
     """Each fault and its end, with the focus kept on the button."""
     shop = await window()
@@ -235,6 +250,7 @@ async def test_the_plug_the_network_and_the_script(window: Open, counter: PageCo
     await shop.page.locator("#status", has_text="Online").wait_for()
     await shop.press("Restart now")
     await shop.shows("rebooting")
+    advance(LASTS_SECONDS)
     await shop.shows("idle")
     await shop.press("Lose the next acknowledgement")
     await shop.page.get_by_label("Played by you or by a script").select_option("cancel")
@@ -355,7 +371,7 @@ async def test_without_scripts_every_form_works(window: Open, counter: PageCount
     await shop.page.locator("#card-insufficient_amount").click()
     await shop.shows("declined")
     await shop.reads("Not enough money on the card")
-    advance(OUTCOME_SECONDS)
+    advance(panel.OUTCOME_SECONDS)
     await shop.shows("idle")
     await shop.page.locator("#card-visa_approved").click()
     await shop.reads("The terminal waits for an order")

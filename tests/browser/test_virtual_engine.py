@@ -13,8 +13,9 @@ import pytest
 import pytest_asyncio
 
 from authorize_scene import SET_KIND
-from browser.virtual_window import QUICK, Window, opening
+from browser.virtual_window import LASTS_SECONDS, QUICK, Window, opening
 from browser.windows import Windows
+from moved_time import advance
 from operator_calls import operator
 from page_counter import PageCounter, page_counter
 from paydesk.core.clock import MovableClock
@@ -26,8 +27,13 @@ from waiting import HANGS_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PACE = replace(QUICK, backoff_seconds=(0.6,))
-"""An acknowledgement that is lost is repeated late enough for the page to show it."""
+PACE = replace(
+    QUICK,
+    backoff_seconds=(LASTS_SECONDS,),
+    authorizing_seconds=LASTS_SECONDS,
+    reboot_seconds=LASTS_SECONDS,
+)
+"""What the page must show lasts until time is moved; so does the pause before a lost acknowledgement is repeated."""
 INQUIRY_FAILS = "99900.25"
 """The amount of a payment whose answer and first inquiries are lost."""
 REACHED: dict[str, set[str]] = {
@@ -84,6 +90,7 @@ async def test_a_tap_on_the_page_ends_in_a_webhook(shop: Window, counter: PageCo
     await owner.did("POST", "subscriptions", body)
     order_id = await shop.order("24.90", "Two coffees")
     await shop.present("visa_approved")
+    await shop.authorized()
     await shop.shows("approved")
     await counter.ended(order_id, "processed")
     async with asyncio.timeout(HANGS_SECONDS):
@@ -128,6 +135,7 @@ async def _switches(shop: Window, counter: PageCounter) -> None:
     await shop.shows("idle")
     await shop.press("Restart now")
     await shop.shows("rebooting")
+    advance(LASTS_SECONDS)
     await shop.shows("idle")
     await shop.press("No network for 20 s")
     await shop.shows("offline")
@@ -146,6 +154,8 @@ async def _tip_and_pin(shop: Window, counter: PageCounter) -> None:
     await shop.press("New order")
     await shop.press("Create order")
     await shop.shows("amount")
+    await shop.heard("answer lost")
+    advance(LASTS_SECONDS)
     await shop.shows("tip")
     order_id = str(counter.screen.order_id)
     await shop.press("10 %")
@@ -155,6 +165,7 @@ async def _tip_and_pin(shop: Window, counter: PageCounter) -> None:
     for digit in "1234":
         await shop.page.locator(f".pad [value='{digit}']").click()
     await shop.press("OK")
+    await shop.authorized()
     await shop.shows("remove_card")
     payment = await counter.ended(order_id, "processed")
     assert (payment["tip_amount"], payment["paid_amount"]) == ("2.49", "27.39")
@@ -180,7 +191,7 @@ async def _installments(shop: Window, counter: PageCounter) -> None:
     await shop.press("3 installments")
     await shop.shows("present_card")
     await shop.present("visa_approved")
-    await shop.shows("authorizing")
+    await shop.authorized()
     await shop.shows("approved")
     assert (await counter.ended(order_id, "processed"))["payment_method"]["installments"] == 3
 
@@ -189,6 +200,7 @@ async def _ends(shop: Window, counter: PageCounter, clock: MovableClock) -> None
     """How orders end without a payment."""
     order_id = await shop.order()
     await shop.present("insufficient_amount")
+    await shop.authorized()
     await shop.shows("declined")
     await counter.ended(order_id, "failed")
     order_id = await shop.order()
@@ -205,6 +217,7 @@ async def _unknown(shop: Window, counter: PageCounter, clock: MovableClock) -> N
     """An order whose outcome is not known until it is inquired."""
     order_id = await shop.order(INQUIRY_FAILS)
     await shop.present("visa_approved")
+    await shop.authorized()
     await shop.shows("unknown")
     await shop.reads("Do not charge again")
     async with asyncio.timeout(HANGS_SECONDS):

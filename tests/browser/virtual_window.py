@@ -11,10 +11,14 @@ from typing import Any
 from playwright.async_api import ConsoleMessage, Page, Request, Response, ViewportSize
 
 from browser.windows import Listeners, Windows, listening
+from moved_time import advance
 from page_counter import PageCounter
 from paydesk.sandbox.terminals.pace import Pace
+from waiting import until
 
 PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)
+LASTS_SECONDS = 9.0
+"""How long something lasts that must be seen; the test that has seen it moves time. A call may take a second more."""
 QUICK = Pace(backoff_seconds=(0.1, 0.2), authorizing_seconds=0.6, reboot_seconds=0.3)
 
 
@@ -38,6 +42,23 @@ class Window:
     async def shows(self, screen: str) -> None:
         """Wait until the page shows the screen."""
         await self.page.locator(f"#glass[data-screen={screen}]").wait_for()
+
+    async def authorized(self) -> None:
+        """See that the payment is being authorized, and let that end, of a pace at which it lasts."""
+        await self.shows("authorizing")
+        # Of a call to the service under way time would be the end.
+        await self.heard("go:")
+        advance(LASTS_SECONDS)
+
+    async def heard(self, text: str) -> None:
+        """Wait until a message about the newest order begins with the text."""
+
+        def is_there() -> bool:
+            texts = [message.text for message in self.counter.display.messages]
+            newest = len(texts) - texts[::-1].index("order") if "order" in texts else 0
+            return any(one.startswith(text) for one in texts[newest:])
+
+        await until(is_there, lambda: self.counter.display.messages)
 
     async def reads(self, text: str) -> None:
         """Wait until the text is visible."""

@@ -12,10 +12,11 @@ from aiohttp import web
 from playwright.async_api import Browser, Page, ViewportSize
 
 from browser.axe import SCRIPT
+from waiting import HANGS_SECONDS
 
 EMPTY = '<!doctype html><html lang="en"><title>Between two tests</title><link rel="icon" href="data:,">'
 FORGET = "() => { localStorage.clear(); sessionStorage.clear(); }"
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = HANGS_SECONDS * 1000
 """A page that does not come is a fault at once, but for a machine that is busy."""
 Listeners = Mapping[str, Callable[[Any], None]]
 """What to do at events of a page, by their names."""
