@@ -50,8 +50,8 @@ class CutWire:
         self._tasks.add(task)
         self.connections += 1
         server, to_server = await asyncio.open_unix_connection(self._server)
-        silent = asyncio.Event()
-        answers = asyncio.create_task(_copy(server, to_client, silent))
+        silent, answered = asyncio.Event(), asyncio.Event()
+        answers = asyncio.create_task(_copy(server, to_client, silent, answered))
         try:
             while chunk := await client.read(65_536):
                 if len(chunk) == 16 and chunk[4:8] == b"\x04\xd2\x16\x2e":
@@ -62,8 +62,8 @@ class CutWire:
                         return
                     silent.set()
                     to_server.write(chunk)
-                    await asyncio.sleep(0.1)
                     if self.cut == "after":
+                        await answered.wait()
                         return
                     continue
                 to_server.write(chunk)
@@ -75,8 +75,14 @@ class CutWire:
             to_server.close()
 
 
-async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter, silent: asyncio.Event) -> None:
+async def _copy(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, silent: asyncio.Event, answered: asyncio.Event
+) -> None:
+    """Pass the answers on; of those that come once it is `silent`, say that one has come, or that none will."""
     while chunk := await source.read(65_536):
-        if not silent.is_set():
+        if silent.is_set():
+            answered.set()
+        else:
             target.write(chunk)
+    answered.set()
     target.close()

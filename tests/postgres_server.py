@@ -23,7 +23,7 @@ import asyncpg
 import psutil
 
 ROLE = "paydesk"
-CLIENTS_END_SECONDS_MAX = 5
+CLIENTS_END_SECONDS_MAX = 60
 
 T = TypeVar("T")
 

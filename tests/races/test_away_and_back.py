@@ -190,7 +190,7 @@ async def test_what_was_answered_when_postgresql_is_killed_is_there_when_it_is_b
 async def cut(postgres_url: str, tmp_path: Path) -> AsyncIterator[tuple[Service, CutWire]]:
     """A service behind a wire that can be cut."""
     async with CutWire(postgres_url, tmp_path).laid() as wire:
-        database = await open_database(wire.url, timeout_seconds=1)
+        database = await open_database(wire.url, timeout_seconds=5)
         async with running(database, workers=False) as service:
             yield service, wire
         await database.close()
