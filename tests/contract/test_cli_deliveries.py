@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import command
+from waiting import HANGS_SECONDS
 
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 
@@ -25,8 +26,8 @@ def delivery(folder: Path) -> dict[str, Any]:
 
 
 def until(find: Callable[[], Any]) -> Any:
-    """Return what `find` finds within 20 s."""
-    end = time.monotonic() + 20
+    """Return what `find` finds."""
+    end = time.monotonic() + HANGS_SECONDS
     while not (found := find()):
         assert time.monotonic() < end
         time.sleep(0.1)

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from event_loops import passes_until
 from moved_time import advance
+from paydesk.http import server
 from paydesk.http.connection_limits import RECENT_SECONDS
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
@@ -24,6 +26,7 @@ KIB = 1024
 SLOW_SECONDS = 120
 """The time for a head and for a body: longer than a test takes, which moves time instead."""
 POLL_SECONDS = 9
+NEVER_SECONDS = 1_000_000_000
 
 
 @pytest.fixture
@@ -537,9 +540,12 @@ async def test_half_requests_do_not_lock_out_other_clients(service: Service, cou
             await asyncio.gather(*halves, return_exceptions=True)
 
 
-async def test_shutdown_loses_no_answer(sqlite_url: str) -> None:
+async def test_shutdown_loses_no_answer(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connected client gets a last answer when the service ends, with `Connection: close`."""
-    database = await open_database(sqlite_url)
+    # Connections without a request are closed once time is moved, and not before.
+    monkeypatch.setattr(server, "QUIET_SECONDS", 600)
+    monkeypatch.setattr(server, "DRAIN_SECONDS", NEVER_SECONDS)
+    database, over = await open_database(sqlite_url), asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         async with running(database) as service:
             idle, asking, half, polling = [await stack.enter_async_context(wire(service)) for _ in range(4)]
@@ -553,11 +559,20 @@ async def test_shutdown_loses_no_answer(sqlite_url: str) -> None:
             ended = asyncio.create_task(_wait_for_refusal(service))
             stack.push_async_callback(asyncio.gather, ended)
             asking_again = asyncio.create_task(_ask_when_it_ends(asking, service, ended))
+            passing = asyncio.create_task(_time_passes(asking_again, over))
+        over.set()
+        await passing
         assert (await asking_again).headers["connection"] == "close"
         assert (await polling.answer()).status == 204
         for connection in (idle, asking, half, polling):
             assert await connection.is_closed()
     await database.close()
+
+
+async def _time_passes(asking: asyncio.Task[Reply], over: asyncio.Event) -> None:
+    """Let time pass once the answer is there, until the service has ended."""
+    await asyncio.wait([asking])
+    await passes_until(over.is_set, server.QUIET_SECONDS)
 
 
 async def _wait_for_refusal(service: Service) -> None:
