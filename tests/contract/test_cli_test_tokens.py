@@ -21,7 +21,7 @@ from command_line import command
 from paydesk_process import credentials, dev, request
 
 NAME = "Demo POS (test tokens)"
-DELIVERY_SECONDS_MAX = 20
+DELIVERY_SECONDS_MAX = 60
 URI = "https://shop.example/callback"
 
 
