@@ -24,6 +24,7 @@ from paydesk.terminals import handlers, store
 from paydesk.terminals.presence import presence_of, record
 from recording_database import RecordingDatabase
 from service import Reply, Service, Terminal, running
+from virtual_scene import create, playing
 from waiting import until_found
 
 
@@ -163,6 +164,38 @@ async def test_presence_follows_the_clock_of_development(database: Database, mon
         await (await service.device(silent)).next(wait=0)
         await until(lambda shown: shown["presence"] == "online", service, silent)
         poll.cancel()
+
+
+async def test_a_terminal_that_is_switched_off_is_silent_at_once(database: Database) -> None:
+    """By the clock of development: its poll, whose connection was closed, does not count when the clock moves."""
+    clock = MovableClock()
+    async with playing(database, clock=clock) as service:
+        desk, virtual = await operator(service), await create(service)
+        await service.polls(virtual.terminal)
+        await virtual.act("power_off")
+
+        async def is_silent() -> bool:
+            assert (await move(service, desk, advance="121s")).status == 200
+            return bool((await listed(service, virtual.terminal))["presence"] == "offline")
+
+        await until_found(is_silent)
+        # The end of the request, much later, is no sign of life either.
+        assert service.shared.gateway.sightings.polls_open(virtual.id) == 0
+
+
+async def test_a_closed_poll_is_closed_once() -> None:
+    """Its request ends later, and counts nothing then."""
+    terminals = gateway.Gateway(None, Monotonic())
+    closed, polling = terminals.open(1, "M__1"), terminals.open(1, "M__2")
+    closed.disconnected, polling.disconnected = lambda: True, lambda: False
+    for poll in (closed, polling):
+        terminals.begin(poll)
+    terminals.close_disconnected()
+    assert [terminals.sightings.polls_open(poll.terminal_id) for poll in (closed, polling)] == [0, 1]
+    assert not terminals.begin(closed)
+    for poll in (closed, polling):
+        terminals.close(poll)
+    assert [terminals.sightings.polls_open(poll.terminal_id) for poll in (closed, polling)] == [0, 0]
 
 
 @pytest.mark.on_postgres

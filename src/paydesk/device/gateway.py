@@ -33,16 +33,18 @@ SETTLED_SECONDS = 1.0
 class Poll:
     """One poll of a terminal. It ends when it is answered or a newer poll begins."""
 
-    __slots__ = ("began", "ended", "number", "seller_id", "sighting", "terminal_id", "waiter")
+    __slots__ = ("began", "disconnected", "ended", "number", "seller_id", "sighting", "terminal_id", "waiter")
 
     def __init__(self, seller_id: int, terminal_id: str, number: int, began: float) -> None:
         self.seller_id, self.terminal_id, self.number, self.began = seller_id, terminal_id, number, began
         self.ended = False
+        self.disconnected: Callable[[], bool] | None = None
+        """Whether its connection was closed, which the poll itself notices at its end."""
         self.sighting: Sighting | None = None
         self.waiter: Waiter | None = None
 
     def end(self) -> None:
-        """End the poll because a newer one has begun."""
+        """End the poll: a newer one has begun, or its connection was closed."""
         self.ended = True
         if self.waiter is not None:
             self.waiter.notify()
@@ -101,8 +103,17 @@ class Gateway:
     def close(self, poll: Poll) -> None:
         """Record that the poll was answered or its connection was closed."""
         poll.waiter = None
-        if poll.sighting is not None:
-            self.sightings.ended(poll.sighting)
+        sighting, poll.sighting = poll.sighting, None
+        if sighting is not None:
+            self.sightings.ended(sighting)
+
+    def close_disconnected(self) -> None:
+        """Close the polls whose connections were closed: from now on they are no sign of life."""
+        for memory in self._terminals.values():
+            poll = memory.poll
+            if poll is not None and poll.disconnected is not None and poll.disconnected():
+                poll.end()
+                self.close(poll)
 
     def offered_ms(self, terminal_id: str, lease_id: str) -> int | None:
         """Return when this node first offered the lease, None if it doesn't know."""

@@ -21,6 +21,7 @@ async def next_message(call: Call) -> Handled:
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway = call.shared.gateway
     poll = gateway.open(call.caller.seller_id, call.caller.terminal_id)
+    poll.disconnected = call.disconnected
     try:
         return await _wait(call, gateway, poll, boot_id, seconds)
     finally:

@@ -111,6 +111,7 @@ async def move_clock(call: Call) -> Handled:
     assert isinstance(move, ClockMove)
     sightings = call.shared.gateway.sightings
     # By the earlier time: what has ended is older afterwards.
+    call.shared.gateway.close_disconnected()
     await sightings.write(call.database, is_last=True)
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
