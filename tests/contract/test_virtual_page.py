@@ -49,17 +49,17 @@ async def test_the_glass_has_the_time_of_the_service(database: Database, tmp_pat
     clock = MovableClock()
     async with page_counter(database, tmp_path, clock=clock) as counter:
 
-        async def time() -> str:
+        async def glass() -> str:
             (found,) = re.findall(r'<div class="bar" aria-hidden="true">(<time.*?</time>)', (await counter.get()).text)
             return str(found)
 
-        before = await time()
+        before = await glass()
         clock.advance(3 * 3_600_000)
-        ahead = [int(re.findall(r'data-clock="(-?[0-9]+)"', one)[0]) for one in (before, await time())]
+        ahead = [int(re.findall(r'data-clock="(-?[0-9]+)"', one)[0]) for one in (before, await glass())]
         assert ahead[1] - ahead[0] == 3 * 3_600_000
         clock.freeze()
         local = datetime.fromtimestamp(clock.now_ms() / 1000).astimezone()
-        assert await time() == f"<time>{local:%H:%M}</time>"
+        assert await glass() == f"<time>{local:%H:%M}</time>"
 
 
 # The key. -------------------------------------------------------------------------------------------------------------
