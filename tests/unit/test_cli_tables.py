@@ -41,6 +41,8 @@ def print_table(
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
     monkeypatch.setenv("COLUMNS", str(width))
+    # Rich takes the width of a dumb terminal from the environment only with its height.
+    monkeypatch.setenv("LINES", "50")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
     show_list({"data": rows}, columns, as_json=False)
