@@ -106,7 +106,8 @@ class PostgresServer:
         data = Path(folder.name) / "data"
         server = cls(get_server(data, cleanup_mode="stop"), folder)
         server.sql(f"CREATE ROLE {ROLE} LOGIN")
-        server.configure(deadlock_timeout="100ms")
+        # Statistics that are written now and then would let plans and comparisons of databases depend on chance.
+        server.configure(deadlock_timeout="100ms", autovacuum="off")
         if sys.platform == "linux":
             # One sync of the whole disk before the log is read, rather than one a file: a tenth of the time.
             server.configure(recovery_init_sync_method="syncfs")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from functools import partial
 
 from starlette.routing import Route, Router
@@ -11,6 +12,7 @@ from starlette.types import ASGIApp
 
 from paydesk.api import OPERATIONS
 from paydesk.console.operations import NOWHERE
+from paydesk.console.request import SESSION
 from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
@@ -33,7 +35,7 @@ from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import SurfacePolicy, policy_of_path
+from paydesk.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
 from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
@@ -53,6 +55,7 @@ from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.pairing_rates import PairingRates
 from paydesk.web.hints import Hints
+from paydesk.web.html import AGAIN
 from paydesk.web.live import Streams
 
 MINUTE_SECONDS = 60
@@ -128,7 +131,7 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     if "application" in surfaces:
         routes += [Route(path, Refusing(shared, retired.refusal)) for path in retired.PATHS]
     unknown_paths = UnknownPaths.of(paths)
-    unknown: ASGIApp = Refusing(shared, unknown_paths.refusal)
+    unknown: ASGIApp = Refusing(shared, unknown_paths.refusal, has_console="console" in surfaces)
     if "console" in surfaces:
         unknown = BelowConsole(PathEndpoint([NOWHERE], shared), unknown)
     router = Router(routes, redirect_slashes=False, default=unknown)
@@ -154,7 +157,7 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: R
 class Refusing:
     """Answers requests that reach no operation with the `refusal` of their method and path; logs and records them.
 
-    The answer has the format of `policy`, or of the path.
+    The answer has the format of `policy`, or of the path: below `/console` it is a page, if the listener has those.
     """
 
     def __init__(
@@ -162,8 +165,11 @@ class Refusing:
         shared: Shared,
         refusal: Callable[[str, str], Refusal],
         policy: SurfacePolicy | None = None,
+        *,
+        has_console: bool = False,
     ) -> None:
         self._refusal, self._policy, self._recorder = refusal, policy, shared.recorder
+        self._has_console = has_console
         settings = shared.settings
         self._trusted_proxies = settings.trusted_proxies
         self._references_checked = settings.card_numbers_refused_in_references
@@ -173,7 +179,10 @@ class Refusing:
         started, request = runtime.monotonic(), Request(scope)
         refusal = self._refusal(request.method, request.path)
         identity = request_id(request.headers.get("x-request-id"), checked=self._references_checked)
-        reply = refused(refusal, self._policy or policy_of_path(request.path), request.headers)
+        policy = self._policy
+        if policy is None and self._has_console and request.path.startswith(CONSOLE):
+            policy, refusal = POLICIES["console"], replace(refusal, extra={AGAIN: CONSOLE.rstrip("/")})
+        reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
         request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
@@ -182,14 +191,15 @@ class Refusing:
 
 
 class BelowConsole:
-    """Passes requests below `/console` to `nowhere`, a screen of the console, and all else to `other`."""
+    """Passes pages that operators open below `/console` to `nowhere`, a screen of it, and all else to `other`."""
 
     def __init__(self, nowhere: PathEndpoint, other: ASGIApp) -> None:
         self._nowhere, self._other = nowhere, other
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        if scope["path"].startswith(CONSOLE):
+        is_console = scope["method"] == "GET" and scope["path"].startswith(CONSOLE)
+        if is_console and SESSION in Request(scope).headers.get("cookie", ""):
             await self._nowhere({**scope, "path_params": {}}, receive, send)
         else:
             await self._other(scope, receive, send)

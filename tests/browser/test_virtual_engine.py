@@ -21,6 +21,7 @@ from page_counter import PageCounter, page_counter
 from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import panel
 from paydesk.sandbox.terminals.screen import ScreenName
 from paydesk.storage.connect import open_database
 from waiting import HANGS_SECONDS
@@ -166,6 +167,10 @@ async def _tip_and_pin(shop: Window, counter: PageCounter) -> None:
         await shop.page.locator(f".pad [value='{digit}']").click()
     await shop.press("OK")
     await shop.authorized()
+    await shop.shows("remove_card")
+    advance(panel.UNPRINTED_SECONDS)
+    await shop.shows("printing")
+    advance(panel.PRINTING_SECONDS)
     await shop.shows("remove_card")
     payment = await counter.ended(order_id, "processed")
     assert (payment["tip_amount"], payment["paid_amount"]) == ("2.49", "27.39")

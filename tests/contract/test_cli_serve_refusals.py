@@ -254,6 +254,8 @@ def test_the_command_prints_the_refusal(tmp_path: Path) -> None:
     """A sentence on standard error and exit code 1, no traceback."""
     ended = command("serve", folder=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("public_url is not set")
+    started, refusal, *_ = ended.stderr.splitlines()
+    assert '"event":"starting"' in started
+    assert refusal.startswith("public_url is not set")
     assert "Traceback" not in ended.stderr
     assert "--processes" in command("serve", "--help", folder=tmp_path).stdout

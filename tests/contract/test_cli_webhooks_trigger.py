@@ -75,7 +75,7 @@ def test_refusal_of_the_receiver_exits_1(tmp_path: Path, status: int) -> None:
     """A redirect is not followed; the beginning of the answer is printed without control characters."""
 
     def answer(_: Got) -> tuple[int, bytes]:
-        return status, b"no \x1b[31mway" + b"x" * 5_000_000
+        return status, b"no \x1b[way " + b"x " * 2_500_000
 
     with hook(answer) as receiving:
         done = trigger(tmp_path, "order.created", "--to", receiving.url)
@@ -83,7 +83,7 @@ def test_refusal_of_the_receiver_exits_1(tmp_path: Path, status: int) -> None:
     assert done.returncode == 1
     assert f"answered {status}" in done.stderr
     assert ("another secret" in done.stderr) == (status == 401)
-    assert "no \N{REPLACEMENT CHARACTER}[31mway" in done.stdout
+    assert "no \N{REPLACEMENT CHARACTER}[way" in done.stdout
     assert len(done.stdout) < 1000
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -79,6 +80,11 @@ async def _twice_at_once(attempt: Attempt) -> Reply:
     undecided = {"device_code": (await ask_to_pair(attempt.service))["device_code"]}
     await attempt.send(body=undecided)
     return await attempt.send(body=undecided)
+
+
+@TABLE.way("demo_inbox_receive/property_value")
+async def _two_subjects(attempt: Attempt) -> Reply:
+    return await replace(attempt, query="?data.id=1&data.id=2").send()
 
 
 @TABLE.way("not_ready")

@@ -33,7 +33,7 @@ Rule = tuple[ErrorKind, str]
 """The kind of a fault, and the rule that is broken."""
 
 # A body without any of these bytes has no forbidden character, neither escaped nor in UTF-8.
-_FIRST_BYTES = b"\\\x7f\xc2\xd8\xdb\xdc\xe0\xe1\xe2\xef\xf0\xf3"
+_FIRST_BYTES = b"\\\x7f\xc2\xd8\xdb\xdc\xe0\xe1\xe2\xe3\xef\xf0\xf3"
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in _FIRST_BYTES)
 
 

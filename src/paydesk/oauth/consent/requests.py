@@ -39,10 +39,10 @@ INSERT = """INSERT INTO consent_requests (seller_id, digest, session_digest, app
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
 
 # Deletes the open requests of a session but for the newest.
-TRIM = f"""DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (
+TRIM = f"""DELETE FROM consent_requests WHERE seller_id = $1 AND digest IN (WITH old AS MATERIALIZED (
     SELECT digest FROM consent_requests
      WHERE seller_id = $1 AND session_digest = $2 AND expires_ms > $3 AND decided_ms IS NULL
-     ORDER BY created_ms DESC, digest LIMIT {TRIMMED_MAX} OFFSET {OPEN_MAX - 1})"""
+     ORDER BY created_ms DESC, digest LIMIT {TRIMMED_MAX} OFFSET {OPEN_MAX - 1}) SELECT * FROM old)"""
 
 # open -> decided: of several answers to one page only the first succeeds, and only in the session of the page.
 DECIDE = """UPDATE consent_requests SET decided_ms = $4
