@@ -435,7 +435,7 @@ def test_terminal_that_may_be_charging_is_deleted_after_a_restart(tmp_path: Path
             return request(method, path + rest, found["test"]["access_token"], body)[0]
 
         assert ask("GET", "/screen?wait=10&until=present_card") == 200
-        assert ask("POST", "/actions", {"action": "tap", "card": "slow"}) == 200
+        assert ask("POST", "/actions", {"action": "tap", "card": "no_answer"}) == 200
         assert ask("GET", "/screen?wait=10&until=permitted") == 200
         assert ask("DELETE", "?cancel=true") == 204
     with dev(tmp_path):

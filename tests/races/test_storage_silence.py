@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -31,11 +31,10 @@ async def database(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
         await opened.close()
 
 
-async def _begun(service: Service, terminal: Terminal, running_count: int) -> asyncio.Task[Reply]:
-    """Begin to create an order; return once its request is in the database, or waits until it may be."""
+async def _begun(service: Service, terminal: Terminal, is_begun: Callable[[], bool]) -> asyncio.Task[Reply]:
+    """Begin to create an order; return once its request has come so far."""
     task = asyncio.create_task(service.create(terminal, key=f"key-{terminal.id}"))
-    await until(lambda: service.gauges.requests_running == running_count)
-    await asyncio.sleep(0)
+    await until(is_begun)
     return task
 
 
@@ -43,16 +42,18 @@ async def test_new_requests_are_refused_soon_until_the_server_answers(
     postgres_server: PostgresServer, database: PostgresDatabase
 ) -> None:
     """Within the first second they wait for an answer, then they are refused at once. What was begun is completed."""
+    permits, waiting_for_answer = database._connections._permits, database.silence._answered
     async with running(database, workers=False) as service:
         first, under_way, new, last = [await service.terminal() for _ in range(4)]
         assert (await service.create(first)).status == 201
+        free = permits._value
         with stopped(postgres_server):
-            expiring = await _begun(service, first, 1)
+            expiring = await _begun(service, first, lambda: permits._value == free - 1)
             advance(SECONDS - 5)
-            kept = await _begun(service, under_way, 2)
+            kept = await _begun(service, under_way, lambda: permits._value == free - 2)
             advance(5)
             await until(lambda: database.silence.lasts)
-            waiting = await _begun(service, new, 3)
+            waiting = await _begun(service, new, lambda: bool(waiting_for_answer._waiters))
             advance(PATIENCE_SECONDS)
             refused = [await expiring, await waiting, await service.create(last, key="last")]
             refused.append(await service.request("GET", "/terminals/v1/list"))
