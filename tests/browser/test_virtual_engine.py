@@ -67,9 +67,15 @@ def authorizing_seconds() -> float:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def counter(
-    sqlite_url: str, tmp_path: Path, clock: MovableClock, authorizing_seconds: float
+    sqlite_url: str,
+    tmp_path: Path,
+    clock: MovableClock,
+    authorizing_seconds: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[PageCounter]:
     """A manual terminal with its page, and the demo inbox for webhooks."""
+    monkeypatch.setattr(panel, "UNPRINTED_SECONDS", LASTS_SECONDS)
+    monkeypatch.setattr(panel, "PRINTING_SECONDS", LASTS_SECONDS)
     database = await open_database(sqlite_url)
     pace = replace(PACE, authorizing_seconds=authorizing_seconds)
     async with page_counter(database, tmp_path, pace=pace, clock=clock) as counter:
@@ -167,6 +173,9 @@ async def _tip_and_pin(shop: Window, counter: PageCounter) -> None:
         await shop.page.locator(f".pad [value='{digit}']").click()
     await shop.press("OK")
     await shop.authorized()
+    for screen in ("remove_card", "printing"):
+        await shop.shows(screen)
+        advance(LASTS_SECONDS)
     await shop.shows("remove_card")
     advance(panel.UNPRINTED_SECONDS)
     await shop.shows("printing")
