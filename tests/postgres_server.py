@@ -221,24 +221,24 @@ class PostgresServer:
     @contextlib.contextmanager
     def standby(self) -> Iterator[Path]:
         """Run a hot standby of this server until the end of the block; the folder of its socket."""
-        folder = Path(self._folder.name) / "standby"
-        folder.mkdir()
-        if self._server.system_user is not None:
-            shutil.chown(folder, self._server.system_user)
-        copy = ["pg_basebackup", "-D", str(folder / "data"), "-R", "-c", "fast", "-d", self.url("postgres", "postgres")]
-        self._run(*copy)
-        control = "pg_ctl", "-w", "-s", "-D", str(folder / "data"), "-l", str(folder / "log")
-        self._run(*control, "-o", f"-c listen_addresses= -k {folder}", "start")
-        try:
-            yield folder
-        finally:
-            self._run(*control, "-m", "immediate", "stop")
-            shutil.rmtree(folder)
+        with tempfile.TemporaryDirectory(prefix="standby", dir=self._folder.name) as name:
+            folder = Path(name)
+            if self._server.system_user is not None:
+                shutil.chown(folder, self._server.system_user)
+            data, url = str(folder / "data"), self.url("postgres", "postgres")
+            self._run("pg_basebackup", "-D", data, "-R", "-c", "fast", "-d", url)
+            control = "pg_ctl", "-w", "-s", "-D", data, "-l", str(folder / "log")
+            self._run(*control, "-o", f"-c listen_addresses= -k {folder}", "start")
+            try:
+                yield folder
+            finally:
+                self._run(*control, "-m", "immediate", "stop")
 
     def _run(self, program: str, *arguments: str) -> None:
         """Run one of the server's programs, as the user that its data belongs to."""
         command = [self._server.bin_path / program, *arguments]
-        subprocess.run(command, check=True, capture_output=True, user=self._server.system_user)
+        ended = subprocess.run(command, check=False, capture_output=True, text=True, user=self._server.system_user)
+        assert ended.returncode == 0, ended.stderr
 
     def suspend(self) -> None:
         """SIGSTOP to all its processes: nothing of it answers until `wake_up`."""
