@@ -200,7 +200,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
         assert (await device.approve(order_id[3:])).status == 409
         await until(service, order_id, status="pending", attempts=1)
         row = (await paydesk("reversals", "list", "--status", "pending")).rstrip("\n").split("\t")
-        assert row[1:5] == [order_id, "pending", "", "2490"]
+        assert row[1:5] == [order_id, "pending", "", "24.90 BRL"]
         assert row[6] == "1"
         events = [line.split("\t")[1:3] for line in (await paydesk("events", "list")).splitlines()]
         assert sorted(events) == [
