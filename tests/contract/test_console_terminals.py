@@ -252,6 +252,9 @@ async def test_terminal_is_revoked_and_deleted(service: Service, owner: Console)
     path = f"{HERE}/{terminal.id}"
     assert "revoked" in await owner.done(f"{path}/revoke")
     assert "It is inactive. It has no valid device token" in main_of(await owner.open(path))
+    listed = main_of(await owner.open(HERE))
+    assert "Inactive" in listed
+    assert "Free" not in listed
     assert (await device.next(0)).status == 401
     assert await owner.done(f"{path}/delete") == f"{terminal.id} is deleted."
     await owner.open(path, 404)

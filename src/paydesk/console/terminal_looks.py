@@ -32,6 +32,9 @@ TAKING_ORDERS = ("PDV", "SELF_SERVICE")
 RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
 """What an order or print action waits for while its terminal can be released: no card can have been charged."""
 
+INACTIVE = Look("bad", "cross", "Inactive")
+"""How a terminal without a valid device token is shown, whenever it was seen."""
+
 
 @dataclass(frozen=True, slots=True)
 class TerminalRow:
@@ -40,6 +43,7 @@ class TerminalRow:
     id: str
     model: str
     serial: str
+    is_active: bool
     presence: Look
     mode: str
     takes_orders: bool
@@ -62,7 +66,8 @@ def row_of(terminal: Document) -> TerminalRow:
         id=terminal["id"],
         model=model,
         serial=serial,
-        presence=PRESENCES[terminal["presence"]],
+        is_active=terminal["status"] == "active",
+        presence=PRESENCES[terminal["presence"]] if terminal["status"] == "active" else INACTIVE,
         mode=terminal["operating_mode"],
         takes_orders=terminal["operating_mode"] in TAKING_ORDERS,
         order=order,
