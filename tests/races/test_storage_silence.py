@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+import structlog
 
+from event_loops import passes_until
 from machine_deadlines import moved_deadlines
 from moved_time import advance
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Unavailable
 from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.silence import PATIENCE_SECONDS
+from paydesk.storage.silence import PATIENCE_SECONDS, PAUSE_SECONDS, Silence
 from postgres_server import PostgresServer
 from service import Reply, Service, Terminal, running
 from stopped_postgres import stopped
@@ -65,6 +67,24 @@ async def test_new_requests_are_refused_soon_until_the_server_answers(
         await until(lambda: not database.silence.lasts)
         assert (await service.create(last, key="last")).status == 201
         assert await service.scene.value("SELECT COUNT(*) FROM orders") == 3
+
+
+async def test_nothing_ends_the_asking_but_an_answer() -> None:
+    """An error that is not expected counts as no answer, and is in the log."""
+    answers: list[Exception | bool] = [RuntimeError("a defect"), False, True]
+
+    async def ask(_: float) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    silence = Silence(ask, SECONDS)
+    with structlog.testing.capture_logs() as logged:
+        silence.begin()
+        await passes_until(lambda: not silence.lasts, PAUSE_SECONDS)
+    assert [line["event"] for line in logged][:2] == ["database_silence_unclear", "database_silent"]
+    await silence.close()
 
 
 async def test_one_slow_statement_refuses_no_request(database: PostgresDatabase) -> None:

@@ -88,7 +88,7 @@ def test_in_production_each_kind_of_request_has_its_rate() -> None:
         for status in rates:
             note(recorder, status, count=500, authenticated=status != 401, seconds=seconds)
         seconds += pause
-        rows = recorder.take(1)
+        rows = list(recorder.take(1))
         found = {status: sum(row.status == status for row in rows) for status in rates}
         assert found == {status: rate * restored for status, rate in rates.items()}
     assert recorder.dropped == 3 * 3 * 500 - (2 * BURST_SECONDS + 1) * sum(rates.values())
@@ -113,10 +113,10 @@ def test_in_development_all_are_kept() -> None:
     """As long as they are written now and then."""
     recorder = RequestRecorder(development=True)
     note(recorder, 200, count=WAITING_MAX + 3)
-    assert (len(recorder.take(1)), recorder.dropped) == (WAITING_MAX, 3)
+    assert (len(list(recorder.take(1))), recorder.dropped) == (WAITING_MAX, 3)
     note(recorder, 200)
     recorder.forget()
-    assert recorder.take(1) == []
+    assert list(recorder.take(1)) == []
 
 
 def test_the_worker_is_woken_by_what_is_kept() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -200,6 +201,29 @@ def test_values_that_are_not_known_to_be_harmless_are_removed_from_an_answer(
 def test_harmless_values_of_an_answer_are_kept(answer: str) -> None:
     """Words, statuses, dates, versions and ids say why a receiver refused a notification."""
     assert redacted_answer(answer) == answer
+
+
+@each(
+    "answer",
+    ["CVV 123 accepted", '{"message":"cvv 123: OK"}', "security code 321 - accepted", '{"seguridad":"123 OK"}',
+     "cvc 123 found", "404 ok"],
+)  # fmt: skip
+def test_three_digits_before_a_phrase_are_no_status(answer: str) -> None:
+    """But for the status whose phrase it is."""
+    assert not re.search("[0-9]", redacted_answer(answer))
+
+
+def test_an_escape_before_digits_leaves_json_as_it_is() -> None:
+    """Its letter is none of what follows."""
+    assert json.loads(redacted_answer(r'{"error":"foo\n1234567","path":"a\\b12345678"}')) == {
+        "error": "foo\n***",
+        "path": "a\\***",
+    }
+
+
+def test_of_a_long_user_agent_no_more_is_masked_than_is_kept() -> None:
+    """It would take long, for a request that needs no credential."""
+    assert len(redacted_agent("=1&" * 5_000)) <= 400
 
 
 @each(

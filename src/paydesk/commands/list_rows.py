@@ -30,6 +30,8 @@ def flat_amount(row: Row) -> Row:
     minor = row.get("amount_minor")
     decimals = CURRENCIES[currency].decimals if currency else 0
     amount = row.get("amount", "") if minor is None else decimal_string(minor, decimals)
+    if minor is not None and not currency:
+        amount = ""  # Minor units alone would be read as whole ones.
     return {**row, "amount": f"{spelled(amount, currency)} {currency}".rstrip()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +114,10 @@ async def _silent(request: ConsoleRequest, order: Document) -> Document | None:
     """Return what the order waits for if it waits for a terminal that is offline."""
     if order["status"] not in LIVE_LABELS or "store" not in order["place"]:
         return None
-    slot: Document = (await request.api.get("terminals/{}/queue", order["place"]["terminal_id"])).get("current", {})
+    try:
+        slot: Document = (await request.api.get("terminals/{}/queue", order["place"]["terminal_id"])).get("current", {})
+    except ApiRefused:
+        return None  # The terminal was deleted meanwhile.
     waits = slot.get("id") == order["id"] and slot["waits_for"] in WAITS_FOR_THE_TERMINAL
     return slot if waits and slot["terminal_presence"] == "offline" else None
 
@@ -188,5 +192,6 @@ async def _curl(request: ConsoleRequest, order: Document, requests: Sequence[Doc
     created = next((one for one in requests if one.get("operation") == "create_order" and one["status"] == 201), None)
     one = {"method": "GET", "path": f"/v1/orders/{order['id']}"}
     if created is not None:
-        one = await request.api.get("requests/{}", created["entry_id"])
+        with suppress(ApiRefused):  # It is no longer recorded.
+            one = await request.api.get("requests/{}", created["entry_id"])
     return curl.command(one, curl.base_url(request))

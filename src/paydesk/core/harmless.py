@@ -64,7 +64,7 @@ _NAMES_OF_PROGRAMS = frozenset({
     "iPhone", "iPod", "iOS", "macOS", "OAuth", "MySQL", "x64", "x86", "Win32", "Win64", "WOW64", "UTF8", "utf8",
     "CriOS", "FxiOS", "CrOS",
 })  # fmt: skip
-_PHRASES = "|".join(re.escape(status.phrase) for status in http.HTTPStatus)
+_STATUSES = "|".join(f"{status.value}(?=[ :-]{{1,3}}(?-i:{re.escape(status.phrase)}))" for status in http.HTTPStatus)
 _FORMS = (
     # A UUID of RFC 9562, an id of this service, a date with or without a time, a time, and the date of a header.
     "[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
@@ -73,8 +73,8 @@ _FORMS = (
     r"(?:[T ][0-2][0-9]:[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]{1,6})?)?(?:Z|[+-][0-2][0-9]:?[0-5][0-9])?)?",
     "[0-2][0-9]:[0-5][0-9]:[0-5][0-9]",
     "[0-3]?[0-9] (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) 20[0-9]{2}",
-    # A status with its phrase, or after HTTP.
-    f"[1-5][0-9]{{2}}(?=[ :-]{{1,3}}(?:{_PHRASES}))",
+    # A status with its own phrase, or after HTTP.
+    _STATUSES,
     r"(?:(?<=HTTP )|(?<=HTTP/1\.[01] )|(?<=HTTP/2 ))[1-5][0-9]{2}",
     # Versions: "v2", "shop/7", "nginx/1.18.0", and those of systems in a User-Agent.
     r"v[0-9]{1,2}(?:\.[0-9]{1,3}){0,3}",
@@ -85,7 +85,8 @@ _FORMS = (
     # A small number without others near it.
     r"(?<![0-9].)(?<![0-9]..)(?<![0-9]...)(?<![0-9]....)[0-9]{1,2}(?!.{0,4}[0-9])",
 )
-_RUN = re.compile(r"[^\W_]+")
+_RUN = re.compile(r'\\[bfnrt"\\/]|[^\W_]+')
+"""A run of letters and digits; an escape of JSON, which is none, is skipped with its letter."""
 _FORM = re.compile(rf"(?:{'|'.join(_FORMS)})(?![^\W_])", re.IGNORECASE | re.DOTALL)
 _MASKS = re.compile(rf"{re.escape(MASK)}(?:[.:/+_-]?{re.escape(MASK)})+")
 
@@ -126,7 +127,7 @@ def words(text: str) -> str:
     """Return free text, for example a `User-Agent`, without what is not known to be harmless."""
     kept, end = [], 0
     for run in _RUN.finditer(text):
-        if run.start() >= end and not _is_word(run[0]):
+        if run.start() >= end and run[0][0] != "\\" and not _is_word(run[0]):
             form = _FORM.match(text, run.start())
             kept += [text[end : run.start()], MASK if form is None else form[0]]
             end = run.end() if form is None else form.end()

@@ -9,6 +9,7 @@ import ipaddress
 import json
 import re
 from collections.abc import Collection, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -30,6 +31,8 @@ _CREDENTIAL = re.compile(
 # The same in four quick searches: together they take a fifth of the time of one expression.
 _PREFIX = re.compile("APP_USR-|TEST-|TG-|PD[TOSL]-|whsec_|argon2id")
 _HEX = re.compile("[0-9a-fA-F]{40}")
+AGENT_START_CHARACTERS = 400
+"""Of a `User-Agent` no more is looked at: 200 are kept, and a long one would take long to mask."""
 _USER_CODE = re.compile(f"-(?<={_CONSONANTS}-){_CONSONANTS}")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|secret|token|authorization|cookie|verifier|(?:user|device|authorization)_code"
@@ -89,7 +92,13 @@ def redacted_body(text: str, *, is_answer: bool = False) -> str:
 
 
 def redacted_agent(text: str) -> str:
-    """Return a `User-Agent` as it may be kept: names and versions of programs and systems."""
+    """Return the start of a `User-Agent` as it may be kept: names and versions of programs and systems."""
+    return _masked_agent(text[:AGENT_START_CHARACTERS])
+
+
+@lru_cache(256)
+def _masked_agent(text: str) -> str:
+    """Return it masked; a client sends the same with each request."""
     return _without_secrets(harmless.masked(text), "")
 
 

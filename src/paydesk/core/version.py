@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -36,7 +37,12 @@ def _git(*arguments: str) -> str:
     command = (program, "-C", str(COMMIT_FILE.parent), *arguments)
     try:
         ended = subprocess.run(  # noqa: S603 - git, with arguments of this module
-            command, check=False, capture_output=True, text=True, timeout=GIT_SECONDS_MAX
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=GIT_SECONDS_MAX,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
         )
     except (OSError, subprocess.SubprocessError):
         return ""

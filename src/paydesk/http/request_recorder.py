@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paydesk.core import ids, runtime
@@ -114,10 +114,10 @@ class RequestRecorder:
         if self.wake is not None:
             self.wake()
 
-    def take(self, now_ms: int) -> list[Recorded]:
-        """Return the rows of all waiting requests."""
+    def take(self, now_ms: int) -> Iterator[Recorded]:
+        """Yield the rows of all waiting requests; each takes a moment, as what was sent is masked."""
         left, self._left = self._left, []
-        return [self._row(one, now_ms) for one in left]
+        return (self._row(one, now_ms) for one in left)
 
     def forget(self) -> None:
         """Discard the waiting requests."""

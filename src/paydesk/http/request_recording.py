@@ -49,7 +49,10 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
 async def write(context: WorkerContext, recorder: RequestRecorder) -> None:
     """Write the waiting requests. Those that cannot be written now are dropped and counted."""
     async with recorder.writing:
-        rows = recorder.take(context.clock.now_ms())
+        rows = []
+        for row in recorder.take(context.clock.now_ms()):
+            rows.append(row)
+            await asyncio.sleep(0)
         for start in range(0, len(rows), ROWS_PER_WRITE_MAX):
             part = rows[start : start + ROWS_PER_WRITE_MAX]
             try:

@@ -26,7 +26,7 @@ COLUMNS = (
 )
 BEGINS_FORMULA = "=+@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b-"
 """With these characters, the wide and small forms included, a formula begins, which may send data elsewhere."""
-_BEFORE = r"""[\s"\u200b\ufeff]*"""
+_BEFORE = r"""[\s"\u200b-\u200d\ufe0f\ufeff]*"""
 _FORMULA = re.compile(f"{_BEFORE}[{BEGINS_FORMULA}]")
 """A formula, after blanks and quotes, which do not count."""
 _FORMULA_WITHIN = re.compile(f"([;\t\r\n])(?={_FORMULA.pattern})")

@@ -228,7 +228,7 @@ class Connections:
             connection = await self._connect(seconds)
         except Unanswered:
             return False
-        except (Unavailable, UnsafeDatabase):
+        except (Unavailable, UnsafeDatabase, asyncpg.PostgresError):
             return True
         connection.drop()
         return True

@@ -55,8 +55,8 @@ class Hosts:
     """The hosts of one URL, beginning with the one that answered last. Raises `UnsafeDatabase` for a malformed URL."""
 
     def __init__(self, url: str) -> None:
-        url, self._seconds_max = _without_timeout(url)
         try:
+            url, self._seconds_max = _without_timeout(url)
             self._hosts = list(hosts_of(url))
             self._attributes = _session_attributes(url) if len(self._hosts) > 1 else None
         except ValueError as error:

@@ -54,7 +54,7 @@ class Silence:
 
     async def _ask_until_answered(self) -> None:
         seconds, is_logged = ASK_SECONDS_MIN, False
-        while not await self._ask(min(seconds, self._seconds_max)):
+        while not await self._is_answered(min(seconds, self._seconds_max)):
             if not is_logged:
                 is_logged = True
                 log.warning("database_silent")
@@ -64,6 +64,14 @@ class Silence:
             log.info("database_answers")
         self.lasts = False
         self._answered.set()
+
+    async def _is_answered(self, seconds: float) -> bool:
+        try:
+            return await self._ask(seconds)
+        except Exception:
+            # Nothing may end the asking, or all requests would be refused for ever.
+            log.exception("database_silence_unclear")
+            return False
 
     async def close(self) -> None:
         """Stop asking."""

@@ -53,6 +53,7 @@ class Panel:
         self._timer: asyncio.TimerHandle | None = None
         self._printer: asyncio.TimerHandle | None = None
         """The timer of a receipt that is printed in a moment."""
+        self._unprinted: Receipt | None = None
 
     @property
     def screen(self) -> Screen:
@@ -158,9 +159,12 @@ class Panel:
 
     def print(self, receipt: Receipt) -> None:
         """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
+        if self._unprinted is not None:
+            self.display.print(receipt=self._unprinted)
         self._cancel_print()
         order = self.order
         if order is not None and self._shows_outcome():
+            self._unprinted = receipt
             self._printer = asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print, receipt, order)
         else:
             self.display.print(receipt=receipt)
@@ -208,7 +212,7 @@ class Panel:
             self.end(screen)
 
     def _print(self, receipt: Receipt, order: OrderScreens) -> None:
-        self._printer = None
+        self._printer = self._unprinted = None
         self.display.print(receipt=receipt)
         shown = self.screen
         if order is self.order and self._shows_outcome():
@@ -221,7 +225,7 @@ class Panel:
     def _cancel_print(self) -> None:
         if self._printer is not None:
             self._printer.cancel()
-            self._printer = None
+            self._printer = self._unprinted = None
 
     def _remind(self) -> None:
         screen = self.screen
