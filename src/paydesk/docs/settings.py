@@ -41,7 +41,9 @@ _LIMITS_TAIL = f"""\
 
 - Limits apply per node and are kept in memory: with four nodes a client may send four times as many requests. Of a node
   with several processes (`--processes`) each has an equal part, at least one request at once, because it does not see
-  the requests of the others. A client with few connections may reach only some of these parts.
+  the requests of the others. A client with few connections may reach only some of these parts: with eight processes a
+  terminal that keeps its connection sends 5 of 40 requests at once, and a person may mistype a password 3 times of 30.
+  Raise small limits on nodes with many processes.
 - An application's requests for a seller count twice: for their token, and for all tokens of the application and seller.
 - An address is an IPv4 address or an IPv6 /64. Behind a proxy set `trusted_proxies`: otherwise all clients have the
   address of the proxy and share its limits.
