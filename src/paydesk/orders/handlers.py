@@ -27,7 +27,7 @@ AT_TERMINAL_HEADER = "x-allow-cancelable-status"
 
 def canonical_cancelable(header: str) -> str:
     """Return `at_terminal` if it is in the header's list of statuses, else "": all else there has no effect."""
-    return "at_terminal" if "at_terminal" in (name.strip().lower() for name in header.split(",")) else ""
+    return "at_terminal" if "at_terminal" in (name.strip(" \t").lower() for name in header.split(",")) else ""
 
 
 def terminal_key(call: Call) -> tuple[ConflictKey, ...]:

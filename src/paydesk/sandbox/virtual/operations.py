@@ -47,7 +47,7 @@ _APPROVED = ScreenDocument(
     ends_date="2026-01-31T14:26:47.109Z",
 )
 
-_virtual = partial(Operation, surface="virtual", transaction="none", development=True)
+_virtual = partial(Operation, surface="virtual", transaction="none", development=True, refuses_repeated=True)
 _of_terminal = partial(_virtual, path_pattern=TERMINAL_ID_PATTERN)
 
 OPERATIONS: tuple[Operation, ...] = (
