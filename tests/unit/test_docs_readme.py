@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 from paydesk import cli
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +58,7 @@ def test_every_command_of_the_table_exists() -> None:
 def _command(words: list[str]) -> list[str]:
     """Return the words that name a command; empty if the first names no command, or the second none of its group."""
     path: list[str] = []
-    node: Any = typer.main.get_command(cli.app)
+    node: Any = cli.tree()
     for word in words:
         if not hasattr(node, "commands") or word.startswith("-"):
             break
