@@ -113,6 +113,6 @@ def page_of_limits() -> str:
 
 
 def _default(default: Any) -> str:
-    if default is None or default == ():
+    if default in (None, (), ""):
         return "none"
     return f"`{', '.join(map(str, default)) if isinstance(default, tuple) else default}`"
