@@ -70,12 +70,13 @@ class Windows:
         for other in context.pages:
             if other is not page:
                 await other.close()
-        await context.clear_cookies()
         # Without scripts nothing goes on in a page.
         if has_scripts and self.parking:
             await page.evaluate(FORGET)
             await page.unroute_all()
             await page.goto(self.parking)
+        # Not before it is away: a page that finds itself signed out reloads.
+        await context.clear_cookies()
 
 
 @contextlib.contextmanager

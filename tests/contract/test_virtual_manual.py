@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from manual_scene import Counter, counter
+from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import screens
+from paydesk.sandbox.terminals import screens, slot
 from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database
@@ -21,6 +22,7 @@ from skipped_waits import time_passes
 from waiting import until, until_found
 
 ALLOWED = {"X-Allow-Cancelable-Status": "at_terminal"}
+LONG_SECONDS = 60.0
 PRINTING: dict[str, Any] = {"point": {"print_on_terminal": "seller_ticket"}}
 
 
@@ -194,13 +196,15 @@ async def test_an_unanswered_authorization_ends_by_the_inquiry(desk: Counter) ->
     assert [row[1:] for row in await desk.ledger()] == [(2490, "approved")]
 
 
-async def test_a_card_removed_during_the_inquiry(desk: Counter) -> None:
+async def test_a_card_removed_during_the_inquiry(desk: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The warning stays, and the outcome ends by itself."""
+    monkeypatch.setattr(slot, "OUTCOME_PAUSES_SECONDS", (LONG_SECONDS, *slot.OUTCOME_PAUSES_SECONDS))
     await desk.order()
     await desk.act("insert", card="no_answer")
     await desk.act("pin", digits="1234")
     await desk.shows("unknown")
     assert (await desk.act("remove_card")).name == "unknown"
+    advance(LONG_SECONDS)
     await desk.shows("approved")
 
 
