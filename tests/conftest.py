@@ -13,6 +13,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
@@ -71,6 +72,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap in this process."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a shell starts what is in the background; programs that tests start would ignore Ctrl-C too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.unlucky_ids:
         unlucky_ids.install()
     for plugin in (long_cases, rotating, sent_statements):
