@@ -36,11 +36,11 @@ class CountingTransaction:
         self._counts["writing statements"] += 1
         return self._tx.run(sql, *args)
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """Count the statement, which writes."""
         self._counts["statements"] += 1
         self._counts["writing statements"] += 1
-        self._tx.defer(sql, *args, notify=notify)
+        self._tx.defer(sql, *args, notify=notify, required=required)
 
     def notify(self, topic: str) -> None:
         """Notify after the commit."""

@@ -126,10 +126,10 @@ class GuardedTransaction:
         self._check(sql, args, None)
         return await self._tx.run(sql, *args)
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """At the end."""
         self._check(sql, args, None)
-        self._tx.defer(sql, *args, notify=notify)
+        self._tx.defer(sql, *args, notify=notify, required=required)
 
     def notify(self, topic: str) -> None:
         """After the commit."""

@@ -38,10 +38,10 @@ class RecordingTransaction:
         self._record(sql, args)
         return self._tx.run(sql, *args)
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """At the end."""
         self._record(sql, args)
-        self._tx.defer(sql, *args, notify=notify)
+        self._tx.defer(sql, *args, notify=notify, required=required)
 
     def notify(self, topic: str) -> None:
         """After the commit."""

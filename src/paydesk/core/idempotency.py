@@ -1,7 +1,11 @@
 """Idempotency keys: one key, one effect, one response.
 
-The key is claimed before the work, in the work's own transaction: ten thousand creates with one key have one effect. A
-lookup first, outside that transaction, would let all of them through.
+The key is claimed in the work's own transaction: ten thousand creates with one key have one effect. A lookup first,
+outside that transaction, would let all of them through.
+
+A new request does its work first and claims the key together with the response, in one statement. Whatever is in its
+way, a refusal or the key itself, undoes that attempt; the next one claims the key before the work, so that a repeated
+request gets the stored response and not the refusal that its own effect would bring about.
 """
 
 from __future__ import annotations
@@ -40,6 +44,12 @@ CLAIM = """
 INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, replays,
                               created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING"""
+
+# The key with its response, in one statement.
+STORE = """
+INSERT INTO idempotency_keys (seller_id, application_id, live, operation, object_id, idempotency_key, digest, status,
+                              answer, replays, created_ms)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10) ON CONFLICT DO NOTHING"""
 
 # Matches only a key with a stored response.
 REPLAY = f"""
@@ -96,6 +106,11 @@ def check(sent: str | None, *, references_checked: bool = False) -> str:
 def request_digest(document: object, headers: list[str]) -> bytes:
     """Return a digest of the parsed body and the operation's own headers: equal digests are the same request."""
     return hashlib.sha256(msgspec.json.encode([document, headers], order="deterministic")).digest()
+
+
+def claim_with_response(tx: Transaction, key: Key, digest: bytes, status: int, body: bytes, now_ms: int) -> None:
+    """Claim the key at the end of the work and store the response with it. If the key exists, the work is overtaken."""
+    tx.defer(STORE, *key, digest, status, body, now_ms, required=True)
 
 
 async def claim(tx: Transaction, key: Key, digest: bytes, now_ms: int) -> Stored | None:

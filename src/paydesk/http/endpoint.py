@@ -40,7 +40,7 @@ from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Call, Caller, Operation, ThreePhase
 from paydesk.shared import Shared
-from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
 
 log = structlog.get_logger("request")
 
@@ -265,6 +265,16 @@ class Endpoint:
         return self._run_once(call, key, digest, keys)
 
     async def _run_once(self, call: Call, key: Key, digest: bytes, keys: tuple[ConflictKey, ...]) -> Reply:
+        async def first(tx: Transaction) -> Reply:
+            call.begin(tx)
+            reached("before_claim")
+            reply = self._outcome(await self._handle(call))
+            reached("after_effect")
+            if reply.refusal is not None:
+                raise reply.refusal
+            idempotency.claim_with_response(tx, key, digest, reply.status, reply.body, call.now_ms)
+            return reply
+
         async def work(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
@@ -280,7 +290,10 @@ class Endpoint:
                 idempotency.store_response(tx, key, reply.status, reply.body)
             return reply
 
-        return await self.shared.database.write(work, conflict_keys=keys)
+        try:
+            return await self.shared.database.write(first, conflict_keys=keys)
+        except (Refusal, Overtaken):
+            return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:
         return refused(outcome, self.policy) if isinstance(outcome, Refusal) else answered(outcome, self.policy)

@@ -37,11 +37,12 @@ class Transaction(Protocol):
     def run(self, sql: str, *args: Any) -> Awaitable[int]:
         """Run a statement and return how many rows it affected."""
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """Run a statement at the end of the work, before the commit, and notify the topic if it affected rows.
 
-        For statements whose result the work does not need. They do not see each other's rows. Raises `WorkError` for a
-        second one that may touch a row of the first.
+        For statements whose result the work does not need. They do not see each other's rows. If a `required` one
+        affects no row, the work is rolled back and raises `Overtaken`. Raises `WorkError` for a second one that may
+        touch a row of the first.
         """
 
     def notify(self, topic: str) -> None:
@@ -102,6 +103,10 @@ class ReadOnly(Unavailable):
 
 class Locked(Exception):
     """Another transaction kept a row locked for too long; nothing was committed."""
+
+
+class Overtaken(Exception):
+    """A required statement affected no row, because of another unit of work; nothing was committed."""
 
 
 class WorkError(Exception):

@@ -23,6 +23,8 @@ class Deferred(msgspec.Struct, frozen=True, gc=False):
     sql: str
     args: tuple[Any, ...]
     notify: str
+    required: bool = False
+    """Whether it must affect a row."""
 
 
 class DeferredStatements(list[Deferred]):
@@ -30,13 +32,13 @@ class DeferredStatements(list[Deferred]):
 
     _only_inserts = True
 
-    def add(self, sql: str, args: tuple[Any, ...], notify: str) -> None:
+    def add(self, sql: str, args: tuple[Any, ...], notify: str, *, required: bool = False) -> None:
         """Append a statement. Raises `WorkError` as `refuse_same_row` does."""
         if self._only_inserts and not _is_insert(sql):
             self._only_inserts = False
         if not self._only_inserts:  # A unit may have thousands of INSERTs, so these are not compared with each other.
             refuse_same_row(self, sql, args)
-        self.append(Deferred(sql, args, notify))
+        self.append(Deferred(sql, args, notify, required))
 
 
 def refuse_same_row(deferred: Iterable[Deferred], sql: str, args: tuple[Any, ...]) -> None:

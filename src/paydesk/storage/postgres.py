@@ -16,7 +16,16 @@ import asyncpg
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
-from paydesk.storage.database import DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase, Work, WorkError
+from paydesk.storage.database import (
+    DiskFull,
+    Locked,
+    Overtaken,
+    ReadOnly,
+    Unavailable,
+    UnsafeDatabase,
+    Work,
+    WorkError,
+)
 from paydesk.storage.postgres_batch import Batches, BatchUnit, finish_together, run_in_lockstep, settle_all
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
@@ -150,6 +159,10 @@ class PostgresDatabase:
                 self._requeue(batch)
                 return
             await finish_together(batch, connection)
+            if any(unit.must_be_rolled_back for unit in batch):
+                await _roll_back(connection)
+                self._requeue(batch)
+                return
             await _commit(connection)
         except Unavailable as error:
             settle_all(batch, error)
@@ -165,11 +178,15 @@ class PostgresDatabase:
         self._notify([topic for unit in batch if unit.error is None for topic in unit.tx.topics])
 
     def _requeue(self, batch: list[BatchUnit]) -> None:
-        """After a rollback: run the units that caused it alone, and put the others first in the queue."""
-        if len(batch) == 1:
-            batch[0].settle()
-            return
-        self._run_alone(self._write, [unit for unit in batch if unit.must_be_rolled_back])
+        """After a rollback: run the units that caused it alone, and put the others first in the queue.
+
+        A unit that was overtaken ends with that: its caller looks again.
+        """
+        causes = [unit for unit in batch if unit.must_be_rolled_back]
+        for unit in causes:
+            if len(batch) == 1 or isinstance(unit.error, Overtaken):
+                unit.settle()
+        self._run_alone(self._write, [unit for unit in causes if not unit.answer.done()])
         self._writes.waiting.extendleft(reversed([unit for unit in batch if not unit.must_be_rolled_back]))
 
     async def _read_batch(self, batch: list[BatchUnit]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Work, WorkError
+from paydesk.storage.database import Overtaken, Work, WorkError
 from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_many
@@ -152,19 +152,24 @@ async def run_in_lockstep(units: list[BatchUnit], connection: Connection) -> Non
 
 
 async def finish_together(units: list[BatchUnit], connection: Connection) -> None:
-    """Run the deferred statements of the units, equal statements together."""
+    """Run the deferred statements of the units, equal statements together. A unit that is overtaken has that error."""
     if len(units) == 1:
-        await finish(units[0].tx, connection)
+        try:
+            await finish(units[0].tx, connection)
+        except Overtaken as error:
+            units[0].error = error
         return
-    rounds: dict[str, list[tuple[PostgresTransaction, Deferred]]] = {}
+    rounds: dict[str, list[tuple[BatchUnit, Deferred]]] = {}
     for unit in units:
         for deferred in unit.tx.deferred if unit.error is None else ():
-            rounds.setdefault(deferred.sql, []).append((unit.tx, deferred))
+            rounds.setdefault(deferred.sql, []).append((unit, deferred))
     for sql, group in rounds.items():
         counts = await execute_many(connection, "run", sql, [deferred.args for _, deferred in group])
-        for (tx, deferred), count in zip(group, counts, strict=True):
-            if deferred.notify and count:
-                tx.topics.append(deferred.notify)
+        for (unit, deferred), count in zip(group, counts, strict=True):
+            try:
+                unit.tx.note(deferred, count)
+            except Overtaken as error:
+                unit.error = error
 
 
 def _affected_rows(kind: str, answer: Any) -> int:

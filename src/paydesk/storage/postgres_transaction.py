@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator
 from typing import Any, TypeVar
 
-from paydesk.storage.database import Row, Work, WorkError
-from paydesk.storage.deferred import DeferredStatements
+from paydesk.storage.database import Overtaken, Row, Work, WorkError
+from paydesk.storage.deferred import Deferred, DeferredStatements
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_one, execute_together
 from paydesk.storage.statements import only_reads
@@ -56,10 +56,10 @@ class PostgresTransaction:
         self._check(sql)
         return Statement("run", sql, args)
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """Run the statement before the commit."""
         self._check(sql)
-        self.deferred.add(sql, args, notify)
+        self.deferred.add(sql, args, notify, required=required)
         self.writes += 1
 
     def notify(self, topic: str) -> None:
@@ -67,6 +67,13 @@ class PostgresTransaction:
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
         self.topics.append(topic)
+
+    def note(self, deferred: Deferred, count: int) -> None:
+        """Note how many rows a deferred statement affected. Raises `Overtaken` if it had to affect one."""
+        if not count and deferred.required:
+            raise Overtaken
+        if count and deferred.notify:
+            self.topics.append(deferred.notify)
 
     def _check(self, sql: str) -> None:
         if self.ended:
@@ -76,10 +83,11 @@ class PostgresTransaction:
 
 
 async def finish(tx: PostgresTransaction, connection: Connection) -> None:
-    """Run the deferred statements in one round trip."""
+    """Run the deferred statements in one round trip. Raises `Overtaken` if a required one affected no row."""
     if tx.deferred:
         counts = await execute_together(connection, [(deferred.sql, deferred.args) for deferred in tx.deferred])
-        tx.topics += [one.notify for one, count in zip(tx.deferred, counts, strict=True) if one.notify and count]
+        for deferred, count in zip(tx.deferred, counts, strict=True):
+            tx.note(deferred, count)
 
 
 async def drive(work: Work[T], tx: PostgresTransaction, connection: Connection) -> T:

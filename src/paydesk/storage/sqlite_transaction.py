@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from paydesk.storage.database import Row, Unavailable, Work, WorkError
+from paydesk.storage.database import Overtaken, Row, Unavailable, Work, WorkError
 from paydesk.storage.deferred import DeferredStatements
 from paydesk.storage.sqlite_file import OUT_OF_SERVICE
 from paydesk.storage.statements import for_sqlite, is_about_rows
@@ -54,17 +54,20 @@ class SqliteTransaction:
         self._rows(sql, args)
         return self._connection.changes()
 
-    def defer(self, sql: str, *args: Any, notify: str = "") -> None:
+    def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """Run the statement before the commit: as late as on PostgreSQL, though SQLite gains nothing by it."""
         if self.ended:
             raise WorkError(USED_AFTER_ITS_END)
-        self.deferred.add(sql, args, notify)
+        self.deferred.add(sql, args, notify, required=required)
 
     def finish(self) -> None:
-        """Run the deferred statements."""
+        """Run the deferred statements. Raises `Overtaken` after a required one that affected no row."""
         for deferred in self.deferred:
             self._rows(deferred.sql, deferred.args)
-            if deferred.notify and self._connection.changes():
+            if not self._connection.changes():
+                if deferred.required:
+                    raise Overtaken
+            elif deferred.notify:
                 self.topics.append(deferred.notify)
 
     @property
