@@ -129,12 +129,11 @@ MUTANTS = (
         "An acknowledged change is never lost",
         "PostgreSQL: a write is answered a tenth of a second before its commit",
         "storage/postgres.py",
-        "            await finish_together(batch, connection)\n            await _commit(connection)\n",
-        "            await finish_together(batch, connection)\n"
-        "            for unit in batch:\n"
-        "                unit.settle()\n"
-        "            await asyncio.sleep(0.1)\n"
-        "            await _commit(connection)\n",
+        "                (counts,) = await _committed(connection, connection.fetch(*form))\n",
+        "                for unit in units:\n"
+        "                    unit.settle()\n"
+        "                await asyncio.sleep(0.1)\n"
+        "                (counts,) = await _committed(connection, connection.fetch(*form))\n",
         CHAOS,
         "are_killed",
     ),

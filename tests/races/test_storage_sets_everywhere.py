@@ -10,9 +10,10 @@ import pytest
 
 from hot_path import statements
 from paydesk.storage.connect import open_database
+from paydesk.storage.deferred import Deferred
 from paydesk.storage.migrate import shipped
 from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import combined, execute_many, execute_one, set_form, tagged
+from paydesk.storage.postgres_sets import at_once, combined, execute_many, execute_one, form_at_once, set_form, tagged
 from paydesk.storage.statements import only_reads, split, without_comments
 from written_statements import written_statements
 
@@ -22,6 +23,9 @@ TABLES = [
     for sql in split(migration.script)
     if (words := without_comments(sql).split())[1] == "TABLE"
 ]
+
+NOT_DEFERRED = ("terminals.store.INSERT_TERMINAL",)
+"""Its NULLs have no type in the form for several units."""
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ async def connection(postgres_url: str) -> AsyncIterator[Connection]:
 
 
 async def test_every_written_statement_has_forms_that_postgres_accepts(postgres_url: str) -> None:
-    """Alone, as a set, with a number, and deferred beside another."""
+    """Alone, as a set, with a number, deferred beside another, and at once."""
     raw = await asyncpg.connect(postgres_url)
     written, wrong, sets = written_statements(), {}, 0
     try:
@@ -46,7 +50,16 @@ async def test_every_written_statement_has_forms_that_postgres_accepts(postgres_
                 sets += form is not None
                 forms = [form.sql] if form else []
                 forms += [tagged("all", sql)] if only_reads(sql) or "RETURNING" in sql else []
-                forms += [] if only_reads(sql) else [tagged("run", sql), combined((sql, sql))]
+                if not only_reads(sql):
+                    forms += [tagged("run", sql), combined((sql, sql))]
+                    forms += filter(
+                        None,
+                        (
+                            at_once(((sql, True, types),), units)
+                            for units in (1, 2)
+                            if types and name not in NOT_DEFERRED
+                        ),
+                    )
                 for other in forms:
                     await raw.prepare(other)
             except asyncpg.PostgresError as error:
@@ -64,11 +77,24 @@ def _other(value: Any) -> Any:
     return value + 1 if isinstance(value, int) else value + b"x" if isinstance(value, bytes) else f"{value}x"
 
 
-async def _outcome(connection: Connection, kind: str, sql: str, many: list[tuple[Any, ...]], *, as_set: bool) -> Any:
+async def _outcome(
+    connection: Connection,
+    kind: str,
+    sql: str,
+    many: list[tuple[Any, ...]],
+    *,
+    form: str,
+) -> Any:
     """The answers and the rows of the table afterwards, or the type of the error; everything is rolled back."""
     await connection.execute("BEGIN")
     try:
-        if as_set:
+        if form == "at once":
+            found_form = await form_at_once(connection, [[Deferred(sql, args, "")] for args in many])
+            if found_form is None:
+                return None
+            ((affected, *_),) = await connection.fetch(*found_form)
+            answers = [affected]
+        elif form == "set":
             answers = await execute_many(connection, kind, sql, many)
         else:
             answers = [await execute_one(connection, kind, sql, args) for args in many]
@@ -88,16 +114,22 @@ async def test_every_executed_statement_does_as_a_set_what_it_does_alone(
     database = await open_database(postgres_url)
     asked = await statements(database)
     await database.close()
-    compared, wrong = 0, []
+    compared, written, wrong = 0, 0, []
     for sql, args in asked.items():
         if not args or not await connection.parameter_types(sql):
             continue
         many = [args, tuple(map(_other, args))]
         for kind in ("all",) if only_reads(sql) else ("run", "all") if "RETURNING" in sql else ("run",):
-            alone = await _outcome(connection, kind, sql, many, as_set=False)
-            together = await _outcome(connection, kind, sql, many, as_set=True)
+            alone = await _outcome(connection, kind, sql, many, form="alone")
+            together = await _outcome(connection, kind, sql, many, form="set")
             compared += 1
             if alone != together:
                 wrong.append((kind, " ".join(sql.split()), alone, together))
+            if kind == "run" and isinstance(alone, tuple):
+                at_once = await _outcome(connection, kind, sql, many, form="at once")
+                written += at_once is not None
+                if at_once not in (None, ([sum(alone[0])], alone[1])):
+                    wrong.append(("at once", " ".join(sql.split()), alone, at_once))
     assert wrong == []
     assert compared > 100
+    assert written > 40

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from typing import Any
 
@@ -40,13 +40,14 @@ from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Call, Caller, Operation, ThreePhase
 from paydesk.shared import Shared
-from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
+from paydesk.storage.database import Locked, OutcomeUnknown, Overtaken, Transaction, Unavailable, Work
 
 log = structlog.get_logger("request")
 
 ANONYMOUS = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are answered at a multiple of this time, so that the duration reveals nothing."""
+OVERTAKEN_MAX = 10
 
 
 class Endpoint:
@@ -245,12 +246,19 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await database.write(work, conflict_keys=self._conflict_keys(call))
+            reply = await self._write(work, self._conflict_keys(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
+
+    async def _write(self, work: Work[Reply], keys: tuple[ConflictKey, ...]) -> Reply:
+        """Run the unit of work, and again if another one has overtaken it, whose rows it then finds."""
+        for _ in range(OVERTAKEN_MAX):
+            with suppress(Overtaken):
+                return await self.shared.database.write(work, conflict_keys=keys)
+        raise Unavailable(f"Other requests changed the same rows {OVERTAKEN_MAX} times.")
 
     def _run_with_key(self, call: Call, key_value: str, document: Any) -> Awaitable[Reply]:
         caller = call.caller
@@ -265,10 +273,12 @@ class Endpoint:
         return self._run_once(call, key, digest, keys)
 
     async def _run_once(self, call: Call, key: Key, digest: bytes, keys: tuple[ConflictKey, ...]) -> Reply:
+        usual = self.operation.usual or self._handle
+
         async def first(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
-            reply = self._outcome(await self._handle(call))
+            reply = self._outcome(await usual(call))
             reached("after_effect")
             if reply.refusal is not None:
                 raise reply.refusal
@@ -292,7 +302,8 @@ class Endpoint:
 
         try:
             return await self.shared.database.write(first, conflict_keys=keys)
-        except (Refusal, Overtaken):
+        except (Refusal, Overtaken, OutcomeUnknown):
+            # What has become of the first attempt is found by its key, which it also holds while it still runs.
             return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:

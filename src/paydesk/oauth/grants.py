@@ -101,9 +101,7 @@ class Redemption(msgspec.Struct):
         scope = narrow(token.scope, request.scope)
         self._check_scope(scope)
         family = token.family
-        if not await store.claim_successor(self.tx, family, token.generation):
-            # A concurrent request has made the successor or ended the family: start over with the new row.
-            return await self.refresh()
+        store.claim_successor(self.tx, family, token.generation)
         return store.issue(self.tx, self.keys, family, token.generation + 1, scope, self.now_ms, self.lifetimes)
 
     async def _retry(self, token: RefreshToken) -> Pair | Refusal:

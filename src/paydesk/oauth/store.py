@@ -173,9 +173,9 @@ async def begin_family(
     return issue(tx, keys, family, 1, family.scope, now_ms, lifetimes)
 
 
-async def claim_successor(tx: Transaction, family: TokenFamily, generation: int) -> bool:
-    """Claim the one successor of `generation`. Return False if it exists or the family has ended."""
-    return bool(await tx.run(CLAIM_SUCCESSOR, family.seller_id, family.family_id, generation))
+def claim_successor(tx: Transaction, family: TokenFamily, generation: int) -> None:
+    """Claim the one successor of `generation`. If it exists or the family has ended, the work is overtaken."""
+    tx.defer(CLAIM_SUCCESSOR, family.seller_id, family.family_id, generation, required=True)
 
 
 def issue(

@@ -40,6 +40,14 @@ def order_key(call: Call) -> tuple[ConflictKey, ...]:
     return (conflict_keys.order(call.path),)
 
 
+async def create_on_free_terminal(call: Call) -> Handled:
+    """Create an order, as `create` does, for a terminal that is free."""
+    change = change_of(call)
+    order = new_order(call.body, call.caller, call.now_ms, call.settings.order_expiration_default)
+    store.create_on_free_terminal(change, order)
+    return Answer(201, order_document(order, change.labels))
+
+
 async def create(call: Call) -> Handled:
     """Create an order for a terminal that accepts orders and has neither a live one nor a print action."""
     change, expiration_default = change_of(call), call.settings.order_expiration_default

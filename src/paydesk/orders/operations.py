@@ -39,6 +39,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scope="write",
         idempotent=True,
         handler=handlers.create,
+        usual=handlers.create_on_free_terminal,
         conflict_keys=handlers.terminal_key,
         status=201,
         body=OrderRequest,

@@ -12,6 +12,7 @@ from paydesk.orders.change import Change
 from paydesk.orders.order import Order
 from paydesk.orders.status import Move, State, in_states
 from paydesk.storage.database import Transaction
+from paydesk.terminals import modes
 
 EndedBy = Literal["result", "authorization", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
 """What ended a terminal's lease."""
@@ -30,10 +31,20 @@ SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND statu
 
 # A new order has the defaults of the other columns.
 _NEW = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
+_PLACES = {column: place for place, column in enumerate(_NEW, start=1)}
+_TYPES = {column: "bigint" if "int" in Order.__annotations__[column] else "text" for column in _NEW}
 
 CREATE = f"""
 INSERT INTO orders ({", ".join(_NEW)}, refunded_minor)
 VALUES ({", ".join(f"${place}" for place in range(1, len(_NEW) + 1))}, 0)
+ON CONFLICT DO NOTHING"""
+
+# The terminal accepts orders and has no print action; it stays locked until the commit, so its mode cannot change.
+CREATE_ON_FREE_TERMINAL = f"""
+INSERT INTO orders ({", ".join(_NEW)}, refunded_minor)
+SELECT {", ".join(f"CAST(${place} AS {_TYPES[column]})" for column, place in _PLACES.items())}, 0
+  FROM terminals WHERE seller_id = $1 AND terminal_id = ${_PLACES["terminal_id"]} AND live = ${_PLACES["live"]}
+   AND action_id IS NULL AND operating_mode IN ({", ".join(f"'{mode}'" for mode in modes.ORDER_MODES)}) FOR UPDATE
 ON CONFLICT DO NOTHING"""
 
 END_LEASE = """
@@ -137,6 +148,12 @@ async def create(change: Change, order: Order) -> bool:
         return False
     events.record(change, status.CREATE, order)
     return True
+
+
+def create_on_free_terminal(change: Change, order: Order) -> None:
+    """Insert the order with its first event. If its terminal is not free for it, the work is overtaken."""
+    change.tx.defer(CREATE_ON_FREE_TERMINAL, *_inserted(order), required=True)
+    events.record(change, status.CREATE, order)
 
 
 def _inserted(order: Order) -> tuple[Any, ...]:

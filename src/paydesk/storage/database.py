@@ -89,6 +89,10 @@ class Unavailable(Exception):
     """The message of the response, if the general one does not apply."""
 
 
+class OutcomeUnknown(Unavailable):
+    """A commit was not confirmed: it may have happened, or may still happen."""
+
+
 class DiskFull(Unavailable):
     """The disk is full; nothing was committed."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from typing import Any, TypeVar
 
 import asyncpg
@@ -19,6 +19,7 @@ from paydesk.core.signals import Signals
 from paydesk.storage.database import (
     DiskFull,
     Locked,
+    OutcomeUnknown,
     Overtaken,
     ReadOnly,
     Unavailable,
@@ -26,8 +27,16 @@ from paydesk.storage.database import (
     Work,
     WorkError,
 )
-from paydesk.storage.postgres_batch import Batches, BatchUnit, finish_together, run_in_lockstep, settle_all
+from paydesk.storage.postgres_batch import (
+    Batches,
+    BatchUnit,
+    ended_alike,
+    finish_together,
+    run_in_lockstep,
+    settle_all,
+)
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
+from paydesk.storage.postgres_sets import form_at_once
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
@@ -45,7 +54,7 @@ connections, 4 batches of 32 writes have 12% more throughput than 2 of 128. Read
 server, and least in few large batches.
 """
 
-BEGIN_BATCH = "BEGIN; SET LOCAL lock_timeout = '100ms'"
+BATCH_LOCK_SECONDS = 0.1
 """A row that another transaction has locked must not delay a whole batch: its units then run alone."""
 
 _READ_ONLY = "SELECT current_setting('transaction_read_only') = 'on', pg_is_in_recovery()"
@@ -87,8 +96,9 @@ class PostgresDatabase:
             url,
             connections_max=connections_max,
             timeout_seconds=timeout_seconds,
-            lock_timeout_seconds=lock_timeout_seconds,
+            lock_timeout_seconds=BATCH_LOCK_SECONDS,
         )
+        self._locks_wait = f"SET LOCAL lock_timeout = '{round(lock_timeout_seconds * 1000)}ms'"
         self.silence = self._connections.silence
         self._alone: set[asyncio.Task[Any]] = set()
         self._batched = write_units_max > 1
@@ -143,39 +153,79 @@ class PostgresDatabase:
     # Batches ---------------------------------------------------------------------------------------------------------
 
     async def _write_batch(self, batch: list[BatchUnit]) -> None:
-        """Run the units in lockstep and commit. Units that cannot be committed together run alone."""
+        """Run the units in lockstep and commit. Units that cannot be committed together run alone.
+
+        They share a transaction from the first statement that changes or locks rows. Those that have ended before need
+        none: what they deferred is one statement, which commits itself.
+        """
         try:
             connection = await self._acquire()
         except Unavailable as error:
             settle_all(batch, error)
             return
         try:
-            await connection.execute(BEGIN_BATCH)
             for unit in batch:
                 unit.start(PostgresTransaction())
-            await run_in_lockstep(batch, connection)
-            if any(unit.must_be_rolled_back for unit in batch):
-                await _roll_back(connection)
-                self._requeue(batch)
+            try:
+                await run_in_lockstep(batch, connection, until_writes=True)
+            except (Lost, Expired, asyncpg.PostgresError):
+                await self._run_alone_if_answered(self._write, batch)
                 return
-            await finish_together(batch, connection)
-            if any(unit.must_be_rolled_back for unit in batch):
+            left = [unit for unit in batch if not unit.has_ended]
+            for units in ended_alike(batch):
+                if not await self._write_at_once(units, connection):
+                    left += units
+            if left:
+                await self._write_in_transaction(left, connection)
+        finally:
+            self._connections.release(connection)
+
+    async def _write_at_once(self, units: list[BatchUnit], connection: Connection) -> bool:
+        """Write what the units deferred with one statement and settle them; False if they need a transaction."""
+        try:
+            if units[0].tx.deferred:
+                form = await form_at_once(connection, [unit.tx.deferred for unit in units])
+                if form is None:
+                    return False
+                (counts,) = await _committed(connection, connection.fetch(*form))
+                for unit in units:
+                    for deferred, count in zip(unit.tx.deferred, counts, strict=False):
+                        unit.tx.note(deferred, count)
+        except asyncpg.DivisionByZeroError:
+            # The transaction finds out which of them was overtaken.
+            return False
+        except Unavailable as error:
+            settle_all(units, error)
+        except (Lost, Expired, asyncpg.PostgresError):
+            await self._run_alone_if_answered(self._write, units)
+        else:
+            self._settle(units)
+        return True
+
+    async def _write_in_transaction(self, units: list[BatchUnit], connection: Connection) -> None:
+        """Run the units to their ends, commit and settle them."""
+        try:
+            await connection.execute("BEGIN")
+            await run_in_lockstep(units, connection)
+            if not any(unit.must_be_rolled_back for unit in units):
+                await finish_together(units, connection)
+            if any(unit.must_be_rolled_back for unit in units):
                 await _roll_back(connection)
-                self._requeue(batch)
+                self._requeue(units)
                 return
             await _commit(connection)
         except Unavailable as error:
-            settle_all(batch, error)
-            return
+            settle_all(units, error)
         except (Lost, Expired, asyncpg.PostgresError):
             await _roll_back(connection)
-            await self._run_alone_if_answered(self._write, batch)
-            return
-        finally:
-            self._connections.release(connection)
-        for unit in batch:
+            await self._run_alone_if_answered(self._write, units)
+        else:
+            self._settle(units)
+
+    def _settle(self, units: list[BatchUnit]) -> None:
+        for unit in units:
             unit.settle()
-        self._notify([topic for unit in batch if unit.error is None for topic in unit.tx.topics])
+        self._notify([topic for unit in units if unit.error is None for topic in unit.tx.topics])
 
     def _requeue(self, batch: list[BatchUnit]) -> None:
         """After a rollback: run the units that caused it alone, and put the others first in the queue.
@@ -273,7 +323,7 @@ class PostgresDatabase:
         connection = await self._acquire()
         try:
             tx = PostgresTransaction()
-            await connection.execute("BEGIN")
+            await connection.execute(f"BEGIN; {self._locks_wait}")
             try:
                 result = await drive(work, tx, connection)
                 await finish(tx, connection)
@@ -292,16 +342,15 @@ class PostgresDatabase:
             asyncio.get_running_loop().call_soon(self.signals.notify, topics)
 
     async def _read(self, work: Work[T]) -> T:
-        connection = await self._acquire()
-        try:
-            return await drive(work, PostgresTransaction(only_read=True), connection)
-        finally:
-            self._connections.release(connection)
+        return await self._read_in("BEGIN", work)
 
     async def _read_heavy(self, work: Work[T]) -> T:
+        return await self._read_in("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
+
+    async def _read_in(self, begin: str, work: Work[T]) -> T:
         connection = await self._acquire()
         try:
-            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            await connection.execute(f"{begin}; {self._locks_wait}")
             try:
                 return await drive(work, PostgresTransaction(only_read=True), connection)
             finally:
@@ -319,23 +368,28 @@ def _out_of_service(error: asyncpg.PostgresError) -> Unavailable:
 
 
 async def _commit(connection: Connection) -> None:
+    if await _committed(connection, connection.execute("COMMIT")) != "COMMIT":
+        raise WorkError(SWALLOWED_AN_ERROR)
+
+
+async def _committed(connection: Connection, last: Awaitable[T]) -> T:
+    """Return the result of the round trip that commits. Raises `OutcomeUnknown` without a confirmation."""
     connection.warned = False
     reached("before_commit")
     try:
-        tag = await connection.execute("COMMIT")
+        result = await last
     except (Lost, Expired) as error:
         raise _unknown(str(error)) from error
     if connection.warned:
         # "canceling wait for synchronous replication": committed on the primary, perhaps not on a standby.
         connection.drop()
         raise _unknown("the server warned that the commit may not be replicated")
-    if tag != "COMMIT":
-        raise WorkError(SWALLOWED_AN_ERROR)
     reached("after_commit")
+    return result
 
 
-def _unknown(reason: str) -> Unavailable:
-    return Unavailable(f"The outcome of a commit is unknown: {reason}")
+def _unknown(reason: str) -> OutcomeUnknown:
+    return OutcomeUnknown(f"The outcome of a commit is unknown: {reason}")
 
 
 async def _roll_back(connection: Connection) -> None:

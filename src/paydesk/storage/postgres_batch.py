@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Generator
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -20,7 +20,7 @@ from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_sets import execute_many
 from paydesk.storage.postgres_transaction import PostgresTransaction, Statement, finish
-from paydesk.storage.statements import only_reads
+from paydesk.storage.statements import needs_transaction, only_reads
 from paydesk.storage.work import Unit, awaited_something_else
 
 SCANNED_MAX = 1024
@@ -60,6 +60,11 @@ class BatchUnit(Unit):
     def _end(self, result: Any, error: BaseException | None) -> None:
         self.tx.ended, self.statement = True, None
         self.result, self.error = result, error
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has returned or raised; what it deferred has not run yet."""
+        return self.statement is None
 
     @property
     def must_be_rolled_back(self) -> bool:
@@ -134,10 +139,14 @@ def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[ConflictKey]) -
     return taken
 
 
-async def run_in_lockstep(units: list[BatchUnit], connection: Connection) -> None:
-    """Run started units to their ends, one statement of each in a round, equal statements together."""
-    running = [unit for unit in units if unit.statement is not None]
-    while running:
+async def run_in_lockstep(units: list[BatchUnit], connection: Connection, *, until_writes: bool = False) -> None:
+    """Run started units to their ends, one statement of each in a round, equal statements together.
+
+    With `until_writes` a unit stops before its first statement that changes or locks rows.
+    """
+    while running := [
+        unit for unit in units if not (unit.has_ended or (until_writes and needs_transaction(unit.statement.sql)))
+    ]:
         rounds: dict[tuple[str, str], list[BatchUnit]] = {}
         for unit in running:
             rounds.setdefault((unit.statement.kind, unit.statement.sql), []).append(unit)
@@ -148,7 +157,17 @@ async def run_in_lockstep(units: list[BatchUnit], connection: Connection) -> Non
                 if changes:
                     unit.tx.writes += _affected_rows(kind, answer)
                 unit.resume(answer)
-        running = [unit for unit in running if unit.statement is not None]
+
+
+def ended_alike(units: list[BatchUnit]) -> Iterable[list[BatchUnit]]:
+    """Return the units that have ended, together those that deferred the same statements: none after an error."""
+    alike: dict[tuple[object, ...], list[BatchUnit]] = {}
+    for unit in units:
+        if unit.has_ended:
+            if unit.error is not None:
+                unit.tx.deferred.clear()
+            alike.setdefault(tuple([(one.sql, one.required) for one in unit.tx.deferred]), []).append(unit)
+    return alike.values()
 
 
 async def finish_together(units: list[BatchUnit], connection: Connection) -> None:

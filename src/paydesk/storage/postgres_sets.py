@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.statements import OPAQUE, without_comments
 
@@ -80,6 +81,27 @@ async def execute_together(connection: Connection, statements: list[tuple[str, t
     return list(rows[0])
 
 
+async def form_at_once(connection: Connection, units: list[list[Deferred]]) -> tuple[str, tuple[Any, ...]] | None:
+    """Return one statement for all that the units deferred, with its arguments, or None if it has no such form.
+
+    All units deferred the same statements. It returns how many rows each statement affected, and fails with a division
+    by zero if a required one has not affected a row for every unit.
+    """
+    forms: list[tuple[str, bool, tuple[str, ...]]] = []
+    for deferred in units[0]:
+        types = await connection.parameter_types(deferred.sql)
+        if types is None:
+            return None
+        forms.append((deferred.sql, deferred.required, types))
+    sql = at_once(tuple(forms), len(units))
+    if sql is None:
+        return None
+    if len(units) == 1:
+        return sql, tuple([value for deferred in units[0] for value in deferred.args])
+    same = zip(*units, strict=True)
+    return sql, tuple([array for many in same for array in zip(*[one.args for one in many], strict=True)])
+
+
 # Rows to units -----------------------------------------------------------------------------------------------------
 
 
@@ -128,10 +150,7 @@ def _numbered(many: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def set_form(sql: str, types: tuple[str, ...]) -> SetForm | None:
     """Return the set form of a statement with parameters of these types, or None if it has none."""
     statement = without_comments(sql).strip()
-    names = ", ".join(f"a{number}" for number in range(1, len(types) + 1))
-    arrays = ", ".join(f"${number}::{name}[]" for number, name in enumerate(types, start=1))
-    given = f"unnest({arrays}) WITH ORDINALITY AS given ({names}, unit)"
-    clauses, inner = _clauses(statement), _from_given(statement)
+    given, clauses, inner = _given(types), _clauses(statement), _from_given(statement)
     verb = statement.split(None, 1)[0].upper()
     if verb == "SELECT":
         # OFFSET 0 keeps the inner plan as it is for one unit. Without it, the planner may prefer a scan of all of a
@@ -194,6 +213,13 @@ def _set_insert_values(statement: str, clauses: dict[str, int], given: str, colu
     return SetForm(f"{insert} RETURNING {returned}{f', {rows}' if rows else ''}", tuple(place for _, place in key))
 
 
+def _given(types: tuple[str, ...]) -> str:
+    """Return the table of the arguments, a row for each unit."""
+    names = ", ".join(f"a{number}" for number in range(1, len(types) + 1))
+    arrays = ", ".join(f"${number}::{name}[]" for number, name in enumerate(types, start=1))
+    return f"unnest({arrays}) WITH ORDINALITY AS given ({names}, unit)"
+
+
 def _from_given(text: str) -> str:
     """Return the text with the column of `given` for each parameter."""
     return _PARAMETER.sub(lambda match: match["opaque"] or f"given.a{match['number']}", text)
@@ -241,6 +267,38 @@ def combined(statements: tuple[str, ...]) -> str:
         first += _parameters(statement)
     counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in range(len(parts)))
     return f"WITH {', '.join(parts)} SELECT {counts}"
+
+
+@lru_cache(maxsize=2048)
+def at_once(statements: tuple[tuple[str, bool, tuple[str, ...]], ...], units: int) -> str | None:
+    """Return one statement that runs these for so many units, or None if one of them has no form for several.
+
+    Each comes with whether it is required and the types of its parameters, which are arrays for several units.
+    """
+    parts, missing, first = [], [], 0
+    for number, (sql, required, types) in enumerate(statements):
+        statement = without_comments(sql).strip() if units == 1 else _change_of_all(sql, types)
+        if statement is None:
+            return None
+        parts.append(f"s{number} AS ({_shifted(_returning(statement), first)})")
+        first += len(types)
+        if required:
+            missing.append(f"(SELECT COUNT(*) FROM s{number}) < {units}")
+    counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in range(len(parts)))
+    check = f", 1 / CASE WHEN {' OR '.join(missing)} THEN 0 ELSE 1 END" if missing else ""
+    return f"WITH {', '.join(parts)} SELECT {counts}{check}"
+
+
+def _change_of_all(sql: str, types: tuple[str, ...]) -> str | None:
+    """Return the statement over a set of arguments, whose rows need not say which unit they belong to."""
+    statement = without_comments(sql).strip()
+    head, clauses = _INSERT.match(statement), _clauses(statement)
+    if head is None or "SELECT" not in clauses:
+        form = set_form(sql, types)
+        return form.sql if form is not None else None
+    end = min(clauses.get(name, len(statement)) for name in ("ON CONFLICT", "RETURNING"))
+    query = _from_given(statement[head.end() : end])
+    return f"{head[0]} SELECT found.* FROM {_given(types)} CROSS JOIN LATERAL ({query}) AS found {statement[end:]}"
 
 
 def _shifted(statement: str, places: int) -> str:

@@ -25,6 +25,7 @@ _DDL = re.compile(
 )
 _END = re.compile(rf"(?:{OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
 _COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {OPAQUE}", re.VERBOSE | re.DOTALL)
+_LOCKS = re.compile(r"\bFOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)\b", re.IGNORECASE)
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE"})
 _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
@@ -64,6 +65,13 @@ def without_comments(sql: str) -> str:
 def only_reads(sql: str) -> bool:
     """Return whether the statement begins like a query."""
     return without_comments(sql).split(None, 1)[0].upper() in _QUERIES
+
+
+@lru_cache(maxsize=2048)
+def needs_transaction(sql: str) -> bool:
+    """Return whether the statement may change or lock rows, so that what it does must be committed or rolled back."""
+    statement = without_comments(sql)
+    return statement.split(None, 1)[0].upper() != "SELECT" or _LOCKS.search(statement) is not None
 
 
 @lru_cache(maxsize=2048)
