@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from paydesk.core.errors import Refusal
 from paydesk.http import body
@@ -103,6 +107,37 @@ def test_the_detail_names_the_limit(raw: bytes, rule: str) -> None:
     with pytest.raises(Refusal) as refused:
         body.parse_json(raw)
     assert refused.value.details == (rule,)
+
+
+# Whole numbers, fractions and exponents, and the same as text, of lengths around the limit.
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,22})?([eE][+-]?[0-9]{1,22})?", fullmatch=True).filter(
+    lambda text: text.isascii()
+)
+TEXTS = (NUMBERS | st.text()).map(json.dumps)
+DOCUMENTS = st.recursive(
+    NUMBERS | TEXTS,
+    lambda inner: (
+        st.lists(inner, max_size=4).map(lambda items: f"[{','.join(items)}]")
+        | st.tuples(TEXTS, inner).map(lambda member: f"{{{member[0]}:{member[1]}}}")
+    ),
+    max_leaves=8,
+)
+
+
+@given(DOCUMENTS)
+@example("-123456789012345678901")
+@example('["123456789012345678901"]')
+@example(r'["\"", 123456789012345678901, "\""]')
+@example("1234567890.1234567890e-1")
+@example("1234567890.1234567890")
+def test_a_document_is_refused_for_its_numbers_alone(document: str) -> None:
+    """A number has more than 20 digits, as another parser reads the document; digits in texts don't count."""
+    numbers: list[str] = []
+    json.loads(document, parse_int=numbers.append, parse_float=numbers.append)
+    is_long = any(sum(map(str.isdigit, number)) > body.NUMBER_DIGITS_MAX for number in numbers)
+    refusal = pytest.raises(Refusal, match="long number") if is_long else contextlib.nullcontext()
+    with refusal:
+        body.parse_json(document.encode())
 
 
 def test_a_key_is_not_repeated_in_the_message() -> None:

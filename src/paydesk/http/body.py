@@ -34,7 +34,9 @@ HeaderField = tuple[bytes, bytes]
 NameFault = Callable[[str, str, str], Refusal]
 """Returns the refusal for a reason, the name of a field and the rule that the field breaks."""
 
-_LONG_NUMBER = re.compile(rb"[0-9][0-9.eE+-]{20}")
+# One run of zeros for each run of a number's characters: finding a long one takes a fifth of an expression's time.
+_AS_ZEROS = bytes(ord("0" if chr(byte) in "0123456789.eE+-" else " ") for byte in range(256))
+_LONG_RUN = b"0" * (NUMBER_DIGITS_MAX + 1)
 # Escapes in runs: a body of nothing but escapes takes a twentieth of the time.
 _STRING = re.compile(rb'"[^"\\]*+(?:(?:\\.)++[^"\\]*+)*+"')
 _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
@@ -96,7 +98,7 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
     # An escaped quotation mark may be inside a name.
     if len(raw) > NAME_CHARACTERS_MAX and (b"\\" in raw or max(map(len, raw.split(b'"'))) > NAME_CHARACTERS_MAX):
         _check_names(document, name_fault)
-    if _LONG_NUMBER.search(raw) and _has_long_number(raw):
+    if _LONG_RUN in raw.translate(_AS_ZEROS) and _has_long_number(raw):
         raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
     return document
 
