@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp
@@ -61,7 +62,7 @@ from paydesk.web.live import Streams
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
-"""Routed first, in this order, because routes are matched one after the other."""
+"""Found in a table; routes are matched one after the other. Each has at most one parameter, at its end."""
 
 CONSOLE = "/console/"
 
@@ -127,16 +128,42 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     for row in OPERATIONS:
         if row.surface in surfaces and (shared.development or not row.development):
             paths.setdefault(row.path, []).append(row)
-    routes = [Route(path, PathEndpoint(paths[path], shared)) for path in sorted(paths, key=_route_order)]
+    routes = [Route(path, PathEndpoint(paths[path], shared)) for path in paths]
     if "application" in surfaces:
         routes += [Route(path, Refusing(shared, retired.refusal)) for path in retired.PATHS]
     unknown_paths = UnknownPaths.of(paths)
     unknown: ASGIApp = Refusing(shared, unknown_paths.refusal, has_console="console" in surfaces)
     if "console" in surfaces:
         unknown = BelowConsole(PathEndpoint([NOWHERE], shared), unknown)
-    router = Router(routes, redirect_slashes=False, default=unknown)
+    router = TableRouter(routes, redirect_slashes=False, default=unknown)
     shared.in_process.bind(router, min(shared.host_names))
     return router
+
+
+class TableRouter(Router):
+    """Finds the endpoints of the busiest paths in a table, and matches the routes with all other paths."""
+
+    def __init__(self, routes: Sequence[Route], **options: Any) -> None:
+        super().__init__(routes, **options)
+        busiest = {route.path: route.endpoint for route in routes if route.path in BUSIEST}
+        parts = [(*path.partition("{"), endpoint) for path, endpoint in busiest.items()]
+        self._exact = {start: endpoint for start, _, name, endpoint in parts if not name}
+        self._below = {start: (name[:-1], endpoint) for start, _, name, endpoint in parts if name}
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        """Pass the request to the endpoint of its path."""
+        path: str = scope["path"]
+        endpoint: Any = self._exact.get(path)
+        parameters: dict[str, str] = {}
+        if endpoint is None:
+            start = path.rfind("/") + 1
+            name, endpoint = self._below.get(path[:start], ("", None))
+            if endpoint is None or start == len(path):
+                return super().__call__(scope, receive, send)
+            parameters[name] = path[start:]
+        scope["path_params"] = parameters
+        found: Coroutine[Any, Any, None] = endpoint(scope, receive, send)
+        return found
 
 
 def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
@@ -264,10 +291,6 @@ def _sign_in_throttle(
         processes=processes,
     )
     return SignInThrottle(rates, signals, log, accounts=accounts)
-
-
-def _route_order(path: str) -> int:
-    return BUSIEST.index(path) if path in BUSIEST else len(BUSIEST)
 
 
 def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:

@@ -1,0 +1,86 @@
+"""The table of the busiest paths finds the same endpoint and parameters as the routes, one after the other."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httptools
+import pytest
+from starlette.routing import Route, Router
+
+from paydesk.api import OPERATIONS
+from paydesk.app import BUSIEST, TableRouter
+from paydesk.http import retired
+from paydesk.http.reply import Receive, Scope, Send
+
+PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))
+PARAMETER = r"\{\w+(:path)?\}"
+VALUES = ("ORD01J67CQQH5904WDBVZEM4JMEP3", "x", "%", ".", "..", "%2e", "é", " ", "{order_id}", "search")
+ENDS = ("/", "//", "%2F", "%0A", "/x", "%2Fx", "%0D", "%00", "%20", "%3F", "%23", ";x", "?a=1", "#a", ".json")
+
+METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW")
+
+
+@dataclass
+class Endpoint:
+    """Notes in `found` which path's endpoint got a request, and with which parameters."""
+
+    path: str
+    found: list[tuple[str, dict[str, str]]] = field(repr=False)
+
+    async def __call__(self, scope: Scope, _receive: Receive, _send: Send) -> None:
+        """Note the request."""
+        self.found.append((self.path, dict(scope.get("path_params", {}))))
+
+
+def targets(path: str) -> Iterator[str]:
+    """Yield targets of requests for the path, and others that differ little from it: more for the busiest paths."""
+    is_busy = path in BUSIEST
+    yield re.sub(PARAMETER, "", path)
+    for value in VALUES if is_busy else VALUES[:1]:
+        filled = re.sub(PARAMETER, urllib.parse.quote(value), path)
+        yield filled
+        yield f"http://localhost{filled}"
+        yield from (filled + end for end in (ENDS if is_busy else ENDS[:4]))
+        if is_busy:
+            yield from (filled.upper(), f"/{filled}", filled[1:], filled[:-1])
+            yield from (urllib.parse.quote(filled), urllib.parse.quote(filled, safe=""))
+            for place in (place for place, character in enumerate(filled) if character == "/"):
+                yield from (f"{filled[:place]}{slash}{filled[place + 1 :]}" for slash in ("%2F", "//", "/%0A"))
+
+
+def path_of(target: str) -> str:
+    """Return the path as the connection decodes it; the target itself if the parser refuses it."""
+    try:
+        return urllib.parse.unquote((httptools.parse_url(target.encode()).path or b"/").decode("ascii"))
+    except httptools.HttpParserInvalidURLError:
+        return target
+
+
+async def test_the_table_chooses_as_the_routes() -> None:
+    """For each path: filled, with a slash, an empty part, encoded slashes and line breaks, any method."""
+    found: list[tuple[str, dict[str, str]]] = []
+    routes, unknown = [Route(path, Endpoint(path, found)) for path in PATHS], Endpoint("unknown", found)
+    routers = [make(routes, redirect_slashes=False, default=unknown) for make in (TableRouter, Router)]
+    paths = {path_of(target): path in BUSIEST for path in PATHS for target in targets(path)}
+    seen = set[str]()
+    for path, is_busy in paths.items():
+        for method in METHODS if is_busy else METHODS[:1]:
+            found.clear()
+            for router in routers:
+                scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "root_path": ""}
+                await router(scope, None, None)  # type: ignore[arg-type]  # no endpoint reads or answers
+            assert found[0] == found[1], (method, path)
+            seen.add(found[0][0])
+    assert seen == {*PATHS, "unknown"}, "every route was found"
+
+
+@pytest.mark.parametrize("path", BUSIEST)
+def test_each_busiest_path_is_in_the_table(path: str) -> None:
+    """It is the path of an operation, and only its end can be a parameter."""
+    assert path in PATHS
+    assert re.fullmatch(r"[^{}]+(\{\w+\})?", path)
