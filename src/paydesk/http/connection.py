@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Generator, Iterable
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -38,6 +39,7 @@ class BoundedProtocol(EvictableProtocol):
     _in_head = _ended_in_chunk = _refused = False
     _head_bytes = _header_bytes = 0
     _whole_first = True
+    _may_start_at_once = False
     _deferred_app: Any = None
     _unparsed = b""
 
@@ -55,6 +57,10 @@ class BoundedProtocol(EvictableProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data; refuse a head that is too large."""
+        self._may_start_at_once = True
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
             return
         if len(data) > PARSED_BYTES_MAX:
@@ -72,7 +78,7 @@ class BoundedProtocol(EvictableProtocol):
         """Parse the rest of a large chunk while no request waits in the pipeline."""
         while self._unparsed and not self.pipeline:
             data, self._unparsed = self._unparsed[:PARSED_BYTES_MAX], self._unparsed[PARSED_BYTES_MAX:]
-            self.data_received(data)
+            self._parse(data)
 
     def on_message_begin(self) -> None:
         """Start the deadline of a request's head at its first byte."""
@@ -90,7 +96,11 @@ class BoundedProtocol(EvictableProtocol):
         """Add a header field. Trailer fields, which follow the body, are counted and dropped."""
         self._header_bytes += len(name) + len(value)
         if self._in_head:
-            super().on_header(name, value)
+            # As uvicorn does, without the call of its method for each field.
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
         if self._header_bytes > HEADER_BYTES_MAX or len(self.headers) > HEADER_FIELDS_MAX:
             self._stop_parsing(errors.HEADERS_TOO_LARGE)
 
@@ -155,10 +165,29 @@ class BoundedProtocol(EvictableProtocol):
             self.enter(None)
         super().on_message_complete()
         app, self._deferred_app = self._deferred_app, None
-        if app is not None:
+        if app is not None and self._may_start_at_once:
+            self._start_at_once(self.cycle, app)
+        elif app is not None:
             super()._start_asgi_task(self.cycle, app)
 
+    def _start_at_once(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Run the request up to where it waits. Only the rest needs a task, in the same context.
+
+        Only the first request of what has arrived is run here: with pipelined ones others would wait for too long.
+        """
+        self._may_start_at_once = False
+        steps, context = cycle.run_asgi(app), copy_context()
+        try:
+            awaited = context.run(steps.send, None)
+        except StopIteration:
+            return
+        task = self.loop.create_task(Rest(steps, awaited), context=context)
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self.transport.is_closing():
+            return  # An earlier request of the same data was the last one.
         self._running = cycle
         # A small request starts when it is complete, so that an incomplete one costs no more than its bytes.
         if cycle is self.cycle and cycle.more_body and self._whole_first:
@@ -301,6 +330,32 @@ class BoundedProtocol(EvictableProtocol):
         """Return the values of a header field that have been received so far."""
         fields = getattr(self, "headers", None) or ()
         return [value.decode("latin-1") for sent, value in fields if sent == name]
+
+
+class Rest(Coroutine[Any, Any, None]):
+    """What is left of a coroutine that waits for `awaited`, for a task: it waits for that first."""
+
+    __slots__ = ("_awaited", "_steps")
+
+    def __init__(self, steps: Coroutine[Any, Any, None], awaited: object) -> None:
+        self._steps, self._awaited = steps, awaited
+
+    def send(self, value: None) -> Any:
+        """Run the next step."""
+        awaited, self._awaited = self._awaited, None
+        return self._steps.send(value) if awaited is None else awaited
+
+    def throw(self, *error: Any) -> Any:
+        """Raise the error where the coroutine waits."""
+        self._awaited = None
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        """Close the coroutine."""
+        self._steps.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._steps.__await__()
 
 
 def _lines(headers: Iterable[tuple[str, str]]) -> bytes:

@@ -236,6 +236,8 @@ class Endpoint:
     async def _run(self, call: Call) -> Reply:
         operation, database = self.operation, self.shared.database
         if operation.transaction == "none":
+            # The handler may wait for something that needs a task, such as a timeout; a request begins without one.
+            await asyncio.sleep(0)
             return self._outcome(await self._handle(call))
 
         async def work(tx: Transaction) -> Reply:

@@ -46,6 +46,7 @@ class Silence:
 
     async def refuse(self) -> None:
         """Return if the server answers within a second from the beginning. Raises `Unavailable`."""
+        await asyncio.sleep(0)  # A request that has not waited yet has no task, which a timeout needs.
         try:
             async with asyncio.timeout_at(self._patient_until):
                 await self._answered.wait()
