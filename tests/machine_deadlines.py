@@ -5,6 +5,7 @@ A statement that is under way when a test moves time would be given up at once: 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from moved_time import by_the_machine
+from paydesk.core import runtime
+from paydesk.storage import postgres_connections
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.postgres_hosts import Hosts
 from paydesk.storage.postgres_notify import Relay
@@ -24,6 +27,7 @@ def install() -> None:
     """Let the machine's own time decide about every round trip to PostgreSQL in this process."""
     for owner, name in WAITING:
         setattr(owner, name, by_the_machine(getattr(owner, name)))
+    vars(postgres_connections)["monotonic"] = time.monotonic
 
 
 @contextmanager
@@ -32,4 +36,5 @@ def moved_deadlines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in WAITING:
             patch.setattr(owner, name, getattr(owner, name).__wrapped__)
+        patch.setattr(postgres_connections, "monotonic", runtime.monotonic)
         yield

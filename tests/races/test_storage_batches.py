@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 
 from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Transaction, Work, WorkError
-from paydesk.storage.postgres import PostgresDatabase
+from paydesk.storage.database import Transaction, Unavailable, Work, WorkError
+from paydesk.storage.postgres import READS_MAX, WRITES_MAX, PostgresDatabase
 from paydesk.storage.postgres_batch import BatchUnit, take
 from paydesk.storage.postgres_sets import tagged
 from waiting import until_found
@@ -191,6 +191,64 @@ async def test_units_with_equal_conflict_keys_keep_their_order_in_separate_batch
     waiting = deque(units.values())
     assert take(waiting, 10, keys("d")) == [units["a"], units["c"]]
     assert list(waiting) == [units["ab"], units["b"], units["d"], units["c2"]]
+
+
+async def test_tasks_of_batches_are_used_again_and_end_at_close(postgres: PostgresDatabase) -> None:
+    """One after the other needs one task; many at once the most that there are; closing leaves none."""
+    for n in range(5):
+        assert await postgres.write(raising(n), conflict_keys=counter(n)) == 1
+        await values(postgres)
+    first = {*postgres._writes.tasks}, {*postgres._reads.tasks}
+    assert [len(tasks) for tasks in first] == [1, 1]
+    await asyncio.gather(*(postgres.write(raising(n), conflict_keys=counter(n)) for n in range(5, COUNT)))
+    await asyncio.gather(*(values(postgres) for _ in range(COUNT)))
+    tasks = postgres._writes.tasks | postgres._reads.tasks
+    assert [len(batches.tasks) for batches in (postgres._writes, postgres._reads)] == [WRITES_MAX, READS_MAX]
+    assert first[0] | first[1] <= tasks
+    assert not any(task.done() for task in tasks)
+    await postgres.close()
+    assert all(task.done() for task in tasks)
+    assert not postgres._writes.tasks | postgres._reads.tasks
+
+
+async def test_a_close_waits_for_the_batches_and_the_queue(postgres: PostgresDatabase) -> None:
+    """The unit of a batch that waits for a row, and one that waits for that unit, are answered first."""
+    other = await asyncpg.connect(postgres._connections._url)
+    watcher = await asyncpg.connect(postgres._connections._url)
+    try:
+        async with other.transaction():
+            await other.execute("LOCK TABLE counters")
+            first = asyncio.create_task(postgres.write(raising(1), conflict_keys=counter(1)))
+            await until_found(partial(_are_locked_out, watcher, 1))
+            second = asyncio.create_task(postgres.write(raising(1), conflict_keys=counter(1)))
+            await asyncio.sleep(0)
+            closing = asyncio.create_task(postgres.close())
+            await asyncio.sleep(0)
+            with pytest.raises(Unavailable, match="closed"):
+                await postgres.write(raising(2), conflict_keys=counter(2))
+            assert not closing.done()
+        assert sorted(await asyncio.gather(first, second)) == [1, 2]
+        await closing
+        assert not postgres._writes.tasks
+    finally:
+        await other.close()
+        await watcher.close()
+
+
+@pytest.mark.parametrize("is_unwound", [False, True])
+async def test_canceled_tasks_of_batches_are_replaced(postgres: PostgresDatabase, *, is_unwound: bool) -> None:
+    """As at the end of `asyncio.run`, which cancels every task, where a last write may follow."""
+    await asyncio.gather(*(postgres.write(raising(n), conflict_keys=counter(n)) for n in range(COUNT)))
+    canceled = {*postgres._writes.tasks}
+    assert len(canceled) == WRITES_MAX
+    for task in canceled:
+        task.cancel()
+    if is_unwound:
+        await asyncio.wait(canceled)
+    answers = await asyncio.gather(*(postgres.write(raising(n), conflict_keys=counter(n)) for n in range(COUNT)))
+    assert answers == [2] * COUNT
+    assert len(postgres._writes.tasks) <= WRITES_MAX
+    await postgres.close()
 
 
 @pytest.mark.parametrize(

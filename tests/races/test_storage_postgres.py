@@ -13,7 +13,9 @@ import asyncpg
 import pytest
 
 from cut_wire import Cut, CutWire
-from moved_time import advance
+from event_loops import turns
+from machine_deadlines import moved_deadlines
+from moved_time import MovableLoop, advance
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres import PostgresDatabase
@@ -28,6 +30,7 @@ ARE_WAITING = """
 SELECT COUNT(DISTINCT pid) = $1 FROM pg_locks JOIN pg_stat_activity USING (pid)
  WHERE datname = current_database() AND NOT granted"""
 WAITS_FOR_STANDBY = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'"
+DEADLINE_SECONDS = 15
 GATE = "SELECT pg_advisory_xact_lock(1)"
 
 
@@ -112,17 +115,62 @@ async def test_a_lost_commit_is_unknown(wire: CutWire, postgres_url: str, cut: C
 @pytest.mark.parametrize("at", [b"A__2", b"COMMIT"])
 async def test_a_missed_deadline_drops_the_connection(wire: CutWire, at: bytes) -> None:
     """After the deadline of a round trip the connection is dropped, and no cancel request is sent."""
-    async with _opened(wire.url) as database:
-        assert await _add(database, "A__1") == 1
-        wire.plan("silence", at)
-        # Of this connection alone: the next one has the usual time.
-        database._connections._free[0]._seconds = 1
-        with pytest.raises(Unavailable):
-            await _add(database, "A__2")
-        assert await _add(database, "A__3") == 1
-        # One of them asked whether the server answers.
-        await until(lambda: wire.connections == 3)
-        assert wire.cancel_requests == 0
+    with moved_deadlines():
+        async with _opened(wire.url) as database:
+            assert await _add(database, "A__1") == 1
+            wire.plan("silence", at)
+            write = await _silenced(wire, database, "A__2")
+            advance(DEADLINE_SECONDS)
+            with pytest.raises(Unavailable):
+                await write
+            assert await _add(database, "A__3") == 1
+            # One of them asked whether the server answers.
+            await until(lambda: wire.connections == 3)
+            assert wire.cancel_requests == 0
+
+
+async def _silenced(wire: CutWire, database: Database, name: str) -> asyncio.Task[int]:
+    """Begin a write that gets no answer; return once the server has it."""
+    write = asyncio.create_task(_add(database, name))
+    await until(lambda: wire.times == 0)
+    return write
+
+
+async def test_each_round_trip_has_the_whole_time(wire: CutWire) -> None:
+    """Its deadline counts from its own beginning, though the connection's timer was set by an earlier one."""
+    with moved_deadlines():
+        async with _opened(wire.url) as database:
+            assert await _add(database, "A__1") == 1
+            advance(DEADLINE_SECONDS - 1)
+            wire.plan("silence", b"A__2")
+            write = await _silenced(wire, database, "A__2")
+            advance(DEADLINE_SECONDS - 1)
+            await turns()
+            assert not write.done()
+            advance(1)
+            with pytest.raises(Unavailable, match=f"within {DEADLINE_SECONDS} s"):
+                await write
+
+
+async def test_a_connection_has_one_timer_until_it_is_closed(postgres_url: str) -> None:
+    """Hundreds of round trips set and cancel none of their own, and an idle connection has none after its time."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, MovableLoop)
+
+    def timers() -> int:
+        return sum("_check_deadline" in repr(timer) for timer in loop.timers)
+
+    before = timers()
+    with moved_deadlines():
+        async with _opened(postgres_url, connections_max=1) as database:
+            for number in range(100):
+                await _add(database, f"A__{number}")
+            assert timers() == before + 1
+            advance(DEADLINE_SECONDS)
+            await until(lambda: timers() == before)
+            await _add(database, "B__1")
+            assert timers() == before + 1
+        assert sum(not timer.cancelled() for timer in loop.timers if "_check_deadline" in repr(timer)) == 0
 
 
 async def test_moved_time_leaves_a_statement_its_own(postgres_url: str) -> None:

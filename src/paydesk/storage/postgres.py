@@ -141,6 +141,8 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Finish the units that run, then close the connections."""
         self._closed = True
+        self._writes.end()
+        self._reads.end()
         while under_way := self._alone | self._writes.tasks | self._reads.tasks:
             # A batch can start units that run alone.
             await asyncio.wait(under_way)

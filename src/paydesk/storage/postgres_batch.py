@@ -86,6 +86,8 @@ class Batches:
         self.tasks: set[asyncio.Task[None]] = set()
         self._run = run
         self._flushes = 0
+        self._idle: list[asyncio.Future[None]] = []
+        self._ending = False
         self._flushes_max, self._units_max = flushes_max, units_max
         self._busy_keys: set[ConflictKey] = set()
 
@@ -94,22 +96,42 @@ class Batches:
         self.waiting.append(unit)
         if self._flushes < self._flushes_max:
             self._flushes += 1
-            flush = asyncio.create_task(self._flush())
-            self.tasks.add(flush)
-            flush.add_done_callback(self.tasks.discard)
+            self._resume_flush()
+
+    def end(self) -> None:
+        """End the tasks: those without a batch now, the others after the last unit of the queue."""
+        self._ending = True
+        for idle in self._idle:
+            idle.cancel()
+
+    def _resume_flush(self) -> None:
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.cancelled():
+                idle.set_result(None)
+                return
+        flush = asyncio.create_task(self._flush())
+        self.tasks.add(flush)
+        flush.add_done_callback(self.tasks.discard)
 
     async def _flush(self) -> None:
-        """Run batches until no unit is left whose conflict keys are free."""
-        while batch := take(self.waiting, self._units_max, self._busy_keys):
-            keys = set[ConflictKey]().union(*(unit.conflict_keys for unit in batch))
-            self._busy_keys |= keys
-            try:
-                await self._run(batch)
-            except Exception as error:  # noqa: BLE001 - a defect, which the callers get
-                settle_all(batch, error)
-            finally:
-                self._busy_keys -= keys
-        self._flushes -= 1
+        """Run batches until no unit is left whose conflict keys are free, then wait: a new task costs more."""
+        while True:
+            while batch := take(self.waiting, self._units_max, self._busy_keys):
+                keys = set[ConflictKey]().union(*(unit.conflict_keys for unit in batch))
+                self._busy_keys |= keys
+                try:
+                    await self._run(batch)
+                except Exception as error:  # noqa: BLE001 - a defect, which the callers get
+                    settle_all(batch, error)
+                finally:
+                    self._busy_keys -= keys
+            self._flushes -= 1
+            if self._ending:
+                return
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
 
 
 def settle_all(units: list[BatchUnit], error: Exception) -> None:

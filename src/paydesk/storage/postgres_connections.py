@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
+from paydesk.core.runtime import monotonic
 from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres_hosts import Hosts, Unanswered
 from paydesk.storage.silence import Silence
@@ -64,7 +65,7 @@ class Expired(Exception):
 class Connection:
     """A connection, used by one unit of work or batch at a time."""
 
-    __slots__ = ("_loop", "_overdue", "_raw", "_seconds", "_types", "expired", "warned")
+    __slots__ = ("_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "_types", "expired", "warned")
 
     def __init__(
         self,
@@ -78,6 +79,8 @@ class Connection:
         self._types = types
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.expired = False
         self.warned = False
 
@@ -121,7 +124,9 @@ class Connection:
 
     async def _within_the_deadline(self, round_trip: Awaitable[T]) -> T:
         # asyncpg's own timeouts send a cancel request; dropping the connection does not.
-        timer = self._loop.call_later(self._seconds, self._expire)
+        self._deadline = monotonic() + self._seconds
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._seconds, self._check_deadline)
         try:
             return await round_trip
         except _LOST as error:
@@ -133,7 +138,18 @@ class Connection:
                 raise self._lost(error) from error
             raise
         finally:
-            timer.cancel()
+            self._deadline = None
+
+    def _check_deadline(self) -> None:
+        """Expire an overdue round trip. The timer lasts for many: to set and cancel one for each would cost more."""
+        self._timer = None
+        if self._deadline is None:
+            return
+        seconds_left = self._deadline - monotonic()
+        if seconds_left > 0:
+            self._timer = self._loop.call_later(seconds_left, self._check_deadline)
+        else:
+            self._expire()
 
     def _lost(self, error: Exception) -> Lost | Expired:
         if self.expired:
@@ -147,12 +163,15 @@ class Connection:
 
     def drop(self) -> None:
         """Close the socket without a message to the server."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._raw.terminate()
 
     async def close(self) -> None:
         """Close the connection with a message to the server."""
         self._raw.remove_log_listener(self._note_warning)
         await self._raw.close(timeout=self._seconds)
+        self.drop()
 
 
 class Connections:
