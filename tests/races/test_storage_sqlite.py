@@ -24,7 +24,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import DiskFull, Locked, ReadOnly, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.sqlite import BUSY_RETRY_SECONDS, SqliteDatabase
 from paydesk.storage.sqlite_file import check_library
-from waiting import until
+from waiting import HANGS_SECONDS, until
 
 T = TypeVar("T")
 
@@ -404,6 +404,100 @@ async def test_acknowledged_writes_survive_a_crash(file: Path) -> None:
     async with _opened(file) as database:
         kept = {name for (name,) in await database.read(lambda tx: tx.all("SELECT terminal_id FROM terminal_owners"))}
     assert {line.decode().strip() for line in acknowledged if line.endswith(b"\n")} <= kept
+
+
+async def test_a_close_waits_for_the_commit_under_way(file: Path) -> None:
+    """The write is answered and what waited behind it too, then the thread ends."""
+    go_on, reading = threading.Event(), threading.Event()
+
+    def slow_commit() -> bool:
+        reading.set()
+        return not go_on.wait(HANGS_SECONDS)
+
+    database = SqliteDatabase(file)
+    database._writer.set_commit_hook(slow_commit)
+    write = asyncio.create_task(_add(database, "A__1"))
+    await until(reading.is_set)
+    behind = asyncio.create_task(_add(database, "A__2"))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(database.close())
+    await turns()
+    assert not closing.done()
+    go_on.set()
+    assert [await write, await behind] == [1, 1]
+    await closing
+    assert not database._commit_thread.is_alive()
+    async with _opened(file) as database:
+        assert await _count(database) == 2
+
+
+_ENDS_BESIDE_A_COMMIT = """
+import asyncio, sys, threading
+from pathlib import Path
+from paydesk.storage.sqlite import SqliteDatabase
+
+def add(database, name):
+    return database.write(lambda tx: tx.run("INSERT INTO terminal_owners VALUES ($1, 1)", name))
+
+async def main():
+    global database
+    database, committing = SqliteDatabase(Path(sys.argv[1])), threading.Event()
+    await add(database, "A__1")
+
+    def slow_commit():
+        committing.set()
+        closed.wait()
+        return False
+
+    database._writer.set_commit_hook(slow_commit)
+    task = asyncio.create_task(add(database, "A__2"))
+    await asyncio.to_thread(committing.wait)
+
+closed = threading.Event()
+asyncio.run(main())
+if sys.argv[2] == "committed":
+    closed.set()
+    database._commit_thread.join()
+"""
+
+
+@pytest.mark.parametrize(("commit", "kept"), [("committed", 2), ("under way", 1)])
+async def test_a_process_can_end_without_a_close(file: Path, commit: str, kept: int) -> None:
+    """Also beside a commit that takes for ever, or ends after the event loop; what was acknowledged is there."""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _ENDS_BESIDE_A_COMMIT, str(file), commit)
+    assert await asyncio.wait_for(process.wait(), HANGS_SECONDS) == 0
+    async with _opened(file) as database:
+        assert await _count(database) == kept
+
+
+_FAILS_AFTER_A_COMMIT = """
+import asyncio, sys
+from pathlib import Path
+from paydesk.storage.sqlite import SqliteDatabase
+
+async def main():
+    database = SqliteDatabase(Path(sys.argv[1]))
+    del database._checkpoint_at_pages  # A defect, which the thread meets after its commit.
+    await database.write(lambda tx: tx.run("INSERT INTO terminal_owners VALUES ('A__1', 1)"))
+
+asyncio.run(main())
+"""
+
+
+async def test_an_exception_in_the_commit_thread_ends_the_process(file: Path) -> None:
+    """Without the thread every caller would wait for ever. The log says why; the next process has the file."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-c", _FAILS_AFTER_A_COMMIT, str(file)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output = (await asyncio.wait_for(process.communicate(), HANGS_SECONDS))[0].decode()
+    assert process.returncode == 1
+    assert "commits_failed" in output
+    assert "AttributeError" in output
+    async with _opened(file) as database:
+        assert await _count(database) == 1
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.51.3", "3.52.9"])

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, TypeVar
 
 import apsw
@@ -94,7 +96,10 @@ class SqliteDatabase:
         self._writer.set_wal_hook(self._note_wal_pages)
         self._writer_cursor = self._writer.cursor()
         self._reader_cursor = self._reader.cursor()
-        self._commit_thread = ThreadPoolExecutor(1, "sqlite-commit")
+        self._commits: SimpleQueue[list[_Write] | None] = SimpleQueue()
+        # A daemon: a process that never calls `close` can end. A commit that is under way then was not acknowledged.
+        self._commit_thread = Thread(target=self._commit_all, name="sqlite-commit", daemon=True)
+        self._commit_thread.start()
         self._heavy_thread = ThreadPoolExecutor(1, "sqlite-heavy")
         self._waiting: deque[_Write] = deque()
         self._flushing = False
@@ -160,7 +165,7 @@ class SqliteDatabase:
         except apsw.Error as error:
             self._fail(units, error)
             return
-        self._commit_thread.submit(self._commit, units)
+        self._commits.put(units)
 
     def _next_units(self) -> list[_Write]:
         waiting = self._waiting
@@ -217,6 +222,20 @@ class SqliteDatabase:
         finally:
             tx.ended = True
         return False
+
+    def _commit_all(self) -> None:
+        """Commit flush after flush in the helper thread, without a future for each, which would cost more."""
+        try:
+            while (units := self._commits.get()) is not None:
+                self._commit(units)
+        except BaseException:  # noqa: BLE001 - without this thread all callers would wait for ever
+            if self._loop.is_closed():
+                # The process is ending, and no caller is left.
+                return
+            try:
+                _log.critical("commits_failed", file=str(self._file), exc_info=True)
+            finally:
+                self._end_process(1)
 
     def _commit(self, units: list[_Write]) -> None:
         """Commit the flush in the helper thread, resolve its units, then checkpoint a long write-ahead log."""
@@ -350,5 +369,6 @@ class SqliteDatabase:
         self._release()
 
     def _end_threads(self) -> None:
-        self._commit_thread.shutdown()
+        self._commits.put(None)
+        self._commit_thread.join()
         self._heavy_thread.shutdown()
