@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from paydesk.core.money import spelled
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, minor_units, spelled
 from paydesk.sandbox.terminals import receipts
 from paydesk.sandbox.terminals.journal import Entry
 from tables import each
@@ -15,6 +18,36 @@ APPROVED = {
     "card": {"first_digits": "423564", "last_digits": "5682", "entry_mode": "contactless"},
     "paid_amount": "5",
 }
+
+AMOUNT = re.compile(AMOUNT_PATTERN[1:-1])
+DECIMALS = st.sampled_from(sorted({currency.decimals for currency in CURRENCIES.values()}))
+ALMOST_AMOUNTS = st.text("0123456789..+-_ eE\n\0\u0663\u00b2\uff15", max_size=16) | st.from_regex(AMOUNT)
+
+
+@given(ALMOST_AMOUNTS, DECIMALS)
+@example("", 2)
+@example("1.", 2)
+@example(".5", 2)
+@example(".", 0)
+@example("1.2.3", 2)
+@example("1\n", 2)
+@example("1.5\n", 2)
+@example("007.50", 2)
+@example("9" * 12 + ".99", 2)
+@example("9" * 13, 0)
+@example("1.5", 0)
+@example("1.555", 2)
+@example("\u0663", 2)
+@example("1.\u00b2", 2)
+@example("1_0", 2)
+@example("+1", 2)
+def test_an_amount_is_what_its_pattern_describes(text: str, decimals: int) -> None:
+    """And it has no more decimals than its currency."""
+    fraction = text.partition(".")[2]
+    if AMOUNT.fullmatch(text) is None or len(fraction) > decimals:
+        assert minor_units(text, decimals) is None
+    else:
+        assert minor_units(text, decimals) == int(text.replace(".", "") + "0" * (decimals - len(fraction)))
 
 
 @each(

@@ -60,6 +60,7 @@ class MovableClock:
             self.frozen_ms = None
 
 
+@lru_cache(256)
 def rfc3339(instant_ms: int) -> str:
     """Format an instant as `2026-01-31T14:26:42.109Z`, the format of every time on the wire."""
     seconds, milliseconds = divmod(instant_ms, 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 ACQUIRER_SECONDS_MAX = 30
 """How long a call to the acquirer may take."""
@@ -11,6 +12,7 @@ EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 
 PATTERN = "PT(?=[0-9])(?:([0-9]{1,5})H)?(?:([0-9]{1,5})M)?(?:([0-9]{1,5})S)?"
 """A duration of hours, minutes and seconds."""
+CHARACTERS_MAX = len("PT99999H99999M99999S")
 ANY_PATTERN = (
     "P(?=[0-9]|T[0-9])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+W)?(?:[0-9]+D)?"
     "(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:[.,][0-9]+)?S)?)?"
@@ -26,6 +28,11 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 def seconds_of(text: str) -> int | None:
     """Return the duration in seconds, or None if the text is not one."""
+    return _seconds_of(text) if len(text) <= CHARACTERS_MAX else None
+
+
+@lru_cache(256)
+def _seconds_of(text: str) -> int | None:
     match = _DURATION.fullmatch(text)
     if match is None:
         return None

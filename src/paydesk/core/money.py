@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 AMOUNT_PATTERN = r"^[0-9]{1,12}(\.[0-9]{1,2})?$"
-_AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,2}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,11 @@ CURRENCIES = {
 
 def minor_units(amount: str, decimals: int) -> int | None:
     """Convert `"24.9"` to 2490 with two decimals; None for an invalid amount or too many decimals."""
-    match = _AMOUNT.fullmatch(amount)
-    if match is None:
+    whole, point, fraction = amount.partition(".")
+    if not whole or len(whole) > 12 or len(fraction) > decimals or (point and not fraction):
         return None
-    whole, fraction = match[1], match[2] or ""
-    return int(whole + fraction.ljust(decimals, "0")) if len(fraction) <= decimals else None
+    digits = whole + fraction
+    return int(digits + "0" * (decimals - len(fraction))) if digits.isascii() and digits.isdigit() else None
 
 
 def spelled(amount: str, currency: str) -> str:
