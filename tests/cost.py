@@ -1,7 +1,7 @@
 """What work costs the processor, in milliseconds of one machine: wherever it runs, and whatever else runs there.
 
 `timed` compares the work with a loop that is timed beside it, in the best of five tries, and `turns_within` compares
-each turn of the event loop. `counted`, the slow form, counts instructions with cachegrind as `bench.instructions` does:
+each turn of the event loop. `counted`, the slow form, counts instructions with valgrind as `bench.instructions` does:
 they hardly depend on anything but the work.
 """
 
