@@ -6,12 +6,15 @@ Importing this replaces the clocks of `runtime`: `conftest.py` does it before al
 from __future__ import annotations
 
 import asyncio
+import errno
 import heapq
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from ipaddress import ip_address
+from typing import Any, ParamSpec, TypeVar
 
 from paydesk.core import runtime
 
@@ -72,7 +75,7 @@ def _monotonic() -> float:
 
 
 class MovableLoop(asyncio.SelectorEventLoop):
-    """asyncio's event loop, by the moved time."""
+    """asyncio's event loop, by the moved time. It reaches no public address: nothing that is tested is there."""
 
     _scheduled: list[asyncio.TimerHandle]
 
@@ -84,6 +87,12 @@ class MovableLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the time by which timers fire."""
         return _monotonic()
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """Connect; a public address refuses at once, as one with no server does."""
+        if sock.family != socket.AF_UNIX and ip_address(address[0]).is_global:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "A test reaches no public address")
+        await super().sock_connect(sock, address)
 
 
 runtime.monotonic, runtime.monotonic_ns = _monotonic, _monotonic_ns
