@@ -29,10 +29,25 @@ def _programs(heading: str, language: str = "sh") -> str:
     return "".join(found)
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The output of all programs, in a folder that is like a clone after `make`."""
-    folder = tmp_path_factory.mktemp("clone")
+@pytest.mark.long("starts the service and runs each program of the page")
+def test_the_programs_do_what_the_page_says(tmp_path: Path) -> None:
+    """In a folder that is like a clone after `make`, one after the other.
+
+    A terminal for a person is created with the address of its page. Once it shows `approved`, the ten lines that drive
+    it have a paid order. A coupon is printed. The test of a wrong PIN passes with its fixture, under pytest.
+    """
+    output = _output(tmp_path)
+    address = r"http://127\.0\.0\.1:\d+/virtual/PAYDESK_VIRTUAL__\w+\?key=1-[0-9a-f]{32}"
+    assert re.search(rf"^script +manual\npage_url +{address}$", output, re.MULTILINE), output
+    assert '"screen":"present_card"' in output
+    assert '"screen":"approved"' in output
+    assert re.search(r"ORD[0-9A-Z]{26} is paid$", output, re.MULTILINE), output
+    assert re.search(r"^[0-9a-f-]{36} is printed$", output, re.MULTILINE), output
+    assert "1 passed" in output
+
+
+def _output(folder: Path) -> str:
+    """Run all programs in this folder; return what they print."""
     (folder / ".venv").symlink_to(sys.prefix, target_is_directory=True)
     (folder / "test_point_of_sale.py").write_text(_programs("Drive it from a test", "python"))
     program = (
@@ -55,29 +70,6 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def test_a_terminal_for_a_person_is_created_with_its_page(output: str) -> None:
-    """The command prints its address."""
-    address = r"http://127\.0\.0\.1:\d+/virtual/PAYDESK_VIRTUAL__\w+\?key=1-[0-9a-f]{32}"
-    assert re.search(rf"^script +manual\npage_url +{address}$", output, re.MULTILINE), output
-
-
-def test_the_ten_lines_pay(output: str) -> None:
-    """Once the terminal shows `approved`, the result is on its way to the service."""
-    assert '"screen":"present_card"' in output
-    assert '"screen":"approved"' in output
-    assert re.search(r"ORD[0-9A-Z]{26} is paid$", output, re.MULTILINE), output
-
-
-def test_a_coupon_is_printed(output: str) -> None:
-    """The print action ends as processed."""
-    assert re.search(r"^[0-9a-f-]{36} is printed$", output, re.MULTILINE), output
-
-
-def test_the_test_of_a_wrong_pin_passes(output: str) -> None:
-    """With its fixture, under pytest."""
-    assert "1 passed" in output
 
 
 def test_every_action_is_listed() -> None:
