@@ -8,7 +8,7 @@ import json
 import string
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from paydesk.http.body import BODY_BYTES_MAX, DEPTH_MAX, FORM_FIELDS_MAX, MEMBERS_MAX
@@ -107,17 +107,30 @@ def large(good: Mapping[str, Any], bytes_max: int) -> Iterator[tuple[str, bytes]
         yield f"large {name}", _json({**good, name: numbers})
 
 
-def spoiled(good: Any, names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """Yield the valid document with one field replaced, `names` are its optional ones, by the largest values."""
+def spoiled(good: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the valid document with one field replaced, `names` are its optional ones, by the largest values.
+
+    It is written when it is called: most of them are not sent.
+    """
     document = good if isinstance(good, dict) else {}
     room = 60_000 - len(_json(document))
     for path in (*_paths(document), *((name,) for name in names if name not in document)):
         where = ".".join(map(str, path))
-        for name, text in texts(room, lambda unit: len(_json(unit)) - 2):
-            yield f"{where}={name}", _json(_put(document, path, text))
-        for name, value in _containers(_at(document, path), room):
-            yield f"{where}={name}", _json(_put(document, path, value))
-    yield "further_keys", _json({**document, **dict.fromkeys(_names(MEMBERS_MAX - len(document)), None)})
+        values = itertools.chain(texts(room, _of_a_text), _containers(_at(document, path), room))
+        for name, value in values:
+            yield f"{where}={name}", partial(_with, document, path, value)
+    further = {**document, **dict.fromkeys(_names(MEMBERS_MAX - len(document)), None)}
+    yield "further_keys", partial(_json, further)
+
+
+@cache
+def _of_a_text(unit: str) -> int:
+    """Return how many bytes this takes within a text of JSON."""
+    return len(_json(unit)) - 2
+
+
+def _with(document: Any, path: tuple[str | int, ...], value: Any) -> bytes:
+    return _json(_put(document, path, value))
 
 
 def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
