@@ -45,7 +45,7 @@ def _taking() -> Iterator[tuple[str, str]]:
     """Yield the functions that take a call, each with its module."""
     for file in SOURCES.rglob("*.py"):
         module = ".".join(("paydesk", *file.relative_to(SOURCES).with_suffix("").parts))
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(ast.parse(text)) if "Call" in (text := file.read_text()) else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
                 if any(one.annotation is not None and ast.unparse(one.annotation) == "Call" for one in given):

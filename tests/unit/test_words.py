@@ -28,7 +28,8 @@ INSTEAD = {
     r"stands? in the way|stood in the way": "conflict",
 }
 """Each pattern of words with what to write in their place."""
-BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(INSTEAD)})(?![\w-])", re.IGNORECASE)
+BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(INSTEAD)})(?![\w-])")
+"""Of text in lower case: a search that ignores the case takes three times as long, in ten million characters."""
 
 
 def test_no_banned_word_in_source_docs_or_tests() -> None:
@@ -36,7 +37,7 @@ def test_no_banned_word_in_source_docs_or_tests() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {match.group()}"
         for path in (*READ, ROOT / "README.md", ROOT / "CHANGELOG.md")
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        for number, line in enumerate(path.read_text("utf-8").lower().splitlines(), 1)
         for match in BANNED.finditer(line)
     ]
     assert found == []
