@@ -98,9 +98,10 @@ def _fails_to_deploy(serve: ServeProcess, first: dict[int, int]) -> None:
     assert ended["number"] == 1
     assert all(runs(pid) for pid in first.values())
     os.kill(first[2], signal.SIGKILL)
-    died = serve.wait_for("process_exited", 2)
-    assert [line["number"] for line in died] == [2, 2]
-    assert died[0]["restart_after_seconds"] < died[1]["restart_after_seconds"]
+    died = serve.wait_for("process_exited", 3)
+    assert [line["number"] for line in died] == [2, 2, 2]
+    # The first of them may have served for so long that the pause begins anew.
+    assert died[1]["restart_after_seconds"] < died[2]["restart_after_seconds"]
     assert runs(first[1])
     hidden.rename(keys)
     serve.wait_for("process_ready", 3)

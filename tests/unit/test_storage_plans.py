@@ -21,8 +21,8 @@ from hot_path import statements
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
 from paydesk.storage.postgres_connections import BY_KEY
-from paydesk.storage.postgres_sets import set_form
-from paydesk.storage.statements import without_comments
+from paydesk.storage.postgres_sets import at_once, set_form
+from paydesk.storage.statements import only_reads, without_comments
 
 AS_THE_SERVER_LIKES = {
     "plan_cache_mode": "auto",
@@ -207,6 +207,9 @@ async def _plans(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> li
     form = set_form(sql, tuple(types)) if types else None
     if form is not None:
         plans.append(("as a set", await _generic(raw, form.sql, len(types))))
+    together = None if only_reads(sql) or not types else at_once(((sql, True, tuple(types)),), 32)
+    if together is not None:
+        plans.append(("at once", await _generic(raw, together, len(types))))
     await _set(raw, AS_THE_SERVER_LIKES)
     # Nearly always the seller comes first; here it is one who has half of all.
     these = (SELLER, *args[1:]) if types[:1] == ["int8"] else args

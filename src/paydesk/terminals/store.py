@@ -57,7 +57,7 @@ CLAIM_ID = """INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $
 INSERT_TERMINAL = f"""INSERT INTO terminals ({_TERMINAL})
     SELECT seller_id, CAST($2 AS text), CAST($3 AS smallint), store_id, pos_id, CAST($5 AS text), CAST($6 AS smallint),
            CAST($7 AS text), CAST($8 AS text), COALESCE((SELECT MAX(session) FROM leases
-            WHERE seller_id = $1 AND terminal_id = $2), 0), NULL, CAST($9 AS bigint), NULL, NULL
+            WHERE seller_id = $1 AND terminal_id = $2), 0), CAST(NULL AS bigint), CAST($9 AS bigint), NULL, NULL
       FROM pos WHERE seller_id = $1 AND pos_id = $4
     RETURNING {_TERMINAL}"""
 
