@@ -13,7 +13,16 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.deferred import Deferred
 from paydesk.storage.migrate import shipped
 from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import at_once, combined, execute_many, execute_one, form_at_once, set_form, tagged
+from paydesk.storage.postgres_sets import (
+    Part,
+    at_once,
+    combined,
+    execute_many,
+    execute_one,
+    form_at_once,
+    set_form,
+    tagged,
+)
 from paydesk.storage.statements import only_reads, split, without_comments
 from written_statements import written_statements
 
@@ -51,7 +60,7 @@ async def test_every_written_statement_has_forms_that_postgres_accepts(postgres_
                     forms += [tagged("run", sql), combined((sql, sql))]
                     forms += filter(
                         None,
-                        (at_once(((sql, True, types),), units) for units in (1, 2) if types),
+                        (at_once((Part(sql, types, required=True, counted=True),), units) for units in (1, 2) if types),
                     )
                 for other in forms:
                     await raw.prepare(other)
@@ -82,7 +91,7 @@ async def _outcome(
     await connection.execute("BEGIN")
     try:
         if form == "at once":
-            found_form = await form_at_once(connection, [[Deferred(sql, args, "")] for args in many])
+            found_form = await form_at_once(connection, [[Deferred(sql, args, "topic")] for args in many])
             if found_form is None:
                 return None
             ((affected, *_),) = await connection.fetch(*found_form)

@@ -21,7 +21,7 @@ from hot_path import statements
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
 from paydesk.storage.postgres_connections import BY_KEY
-from paydesk.storage.postgres_sets import at_once, set_form
+from paydesk.storage.postgres_sets import Part, at_once, set_form
 from paydesk.storage.statements import only_reads, without_comments
 
 AS_THE_SERVER_LIKES = {
@@ -207,7 +207,9 @@ async def _plans(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> li
     form = set_form(sql, tuple(types)) if types else None
     if form is not None:
         plans.append(("as a set", await _generic(raw, form.sql, len(types))))
-    together = None if only_reads(sql) or not types else at_once(((sql, True, tuple(types)),), 32)
+    together = (
+        None if only_reads(sql) or not types else at_once((Part(sql, tuple(types), required=True, counted=True),), 32)
+    )
     if together is not None:
         plans.append(("at once", await _generic(raw, together, len(types))))
     await _set(raw, AS_THE_SERVER_LIKES)

@@ -191,8 +191,8 @@ class PostgresDatabase:
                     return False
                 (counts,) = await _committed(connection, connection.fetch(*form))
                 for unit in units:
-                    for deferred, count in zip(unit.tx.deferred, counts, strict=False):
-                        unit.tx.note(deferred, count)
+                    notifying = [one.notify for one in unit.tx.deferred if one.notify]
+                    unit.tx.topics += [topic for topic, count in zip(notifying, counts, strict=False) if count]
         except asyncpg.DivisionByZeroError:
             # The transaction finds out which of them was overtaken.
             return False

@@ -188,7 +188,8 @@ def ended_alike(units: list[BatchUnit]) -> Iterable[list[BatchUnit]]:
         if unit.has_ended:
             if unit.error is not None:
                 unit.tx.deferred.clear()
-            alike.setdefault(tuple([(one.sql, one.required) for one in unit.tx.deferred]), []).append(unit)
+            same = tuple([(one.sql, one.required, one.notify != "") for one in unit.tx.deferred])
+            alike.setdefault(same, []).append(unit)
     return alike.values()
 
 

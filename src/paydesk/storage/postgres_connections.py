@@ -65,7 +65,7 @@ class Expired(Exception):
 class Connection:
     """A connection, used by one unit of work or batch at a time."""
 
-    __slots__ = ("_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "_types", "expired", "warned")
+    __slots__ = ("_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "expired", "types", "warned")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Connection:
     ) -> None:
         self._raw = raw
         self._overdue = overdue
-        self._types = types
+        self.types = types
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
         self._deadline: float | None = None
@@ -102,11 +102,11 @@ class Connection:
 
     async def parameter_types(self, sql: str) -> tuple[str, ...] | None:
         """Return the types of a statement's parameters, or None if one is an array or not a built-in type."""
-        if sql not in self._types:
+        if sql not in self.types:
             parameters = await self._within_the_deadline(self._described(sql))
             plain = all(parameter.kind == "scalar" and parameter.schema == "pg_catalog" for parameter in parameters)
-            self._types[sql] = tuple(parameter.name for parameter in parameters) if plain else None
-        return self._types[sql]
+            self.types[sql] = tuple(parameter.name for parameter in parameters) if plain else None
+        return self.types[sql]
 
     async def _described(self, sql: str) -> Any:
         statement = await self._raw.prepare(sql)
@@ -185,7 +185,7 @@ class Connections:
             "lock_timeout": f"{round(lock_timeout_seconds * 1000)}ms",
             **BY_KEY,
         }
-        self._types: dict[str, tuple[str, ...] | None] = {}
+        self.types: dict[str, tuple[str, ...] | None] = {}
         self._free: list[Connection] = []
         self._permits = asyncio.Semaphore(connections_max)
         self.silence = Silence(self._is_answered, timeout_seconds)
@@ -263,7 +263,7 @@ class Connections:
         except Unanswered:
             self._overdue()
             raise
-        connection = Connection(raw, seconds, self._types, self._overdue)
+        connection = Connection(raw, seconds, self.types, self._overdue)
         try:
             connection.listen_to_warnings()
             _check(*(await connection.fetch(_SESSION, ()))[0])

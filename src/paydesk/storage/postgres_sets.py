@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
@@ -84,22 +84,22 @@ async def execute_together(connection: Connection, statements: list[tuple[str, t
 async def form_at_once(connection: Connection, units: list[list[Deferred]]) -> tuple[str, tuple[Any, ...]] | None:
     """Return one statement for all that the units deferred, with its arguments, or None if it has no such form.
 
-    All units deferred the same statements. It returns how many rows each statement affected, and fails with a division
-    by zero if a required one has not affected a row for every unit.
+    All units deferred the same statements. It returns how many rows those with a topic affected, and fails with a
+    division by zero if a required one has not affected a row for every unit.
     """
-    forms: list[tuple[str, bool, tuple[str, ...]]] = []
-    for deferred in units[0]:
-        types = await connection.parameter_types(deferred.sql)
+    parts: list[Part] = []
+    for one in units[0]:
+        types = connection.types.get(one.sql) or await connection.parameter_types(one.sql)
         if types is None:
             return None
-        forms.append((deferred.sql, deferred.required, types))
-    sql = at_once(tuple(forms), len(units))
-    if sql is None:
+        parts.append(Part(one.sql, types, one.required, one.notify != ""))
+    together = at_once(tuple(parts), len(units))
+    if together is None:
         return None
     if len(units) == 1:
-        return sql, tuple([value for deferred in units[0] for value in deferred.args])
+        return together, tuple([value for deferred in units[0] for value in deferred.args])
     same = zip(*units, strict=True)
-    return sql, tuple([array for many in same for array in zip(*[one.args for one in many], strict=True)])
+    return together, tuple([array for many in same for array in zip(*[one.args for one in many], strict=True)])
 
 
 # Rows to units -----------------------------------------------------------------------------------------------------
@@ -269,24 +269,39 @@ def combined(statements: tuple[str, ...]) -> str:
     return f"WITH {', '.join(parts)} SELECT {counts}"
 
 
-@lru_cache(maxsize=2048)
-def at_once(statements: tuple[tuple[str, bool, tuple[str, ...]], ...], units: int) -> str | None:
-    """Return one statement that runs these for so many units, or None if one of them has no form for several.
+class Part(NamedTuple):
+    """A statement that runs together with others: which of its rows they count together."""
 
-    Each comes with whether it is required and the types of its parameters, which are arrays for several units.
+    sql: str
+    types: tuple[str, ...]
+    """The types of its parameters."""
+    required: bool
+    counted: bool
+
+
+@lru_cache(maxsize=2048)
+def at_once(parts: tuple[Part, ...], units: int) -> str | None:
+    """Return one statement that runs all parts for so many units, or None if a part has no form for several.
+
+    For several units its parameters are arrays.
     """
-    parts, missing, first = [], [], 0
-    for number, (sql, required, types) in enumerate(statements):
-        statement = without_comments(sql).strip() if units == 1 else _change_of_all(sql, types)
+    changes, results, missing, first = [], [], [], 0
+    for number, part in enumerate(parts):
+        statement = without_comments(part.sql).strip() if units == 1 else _change_of_all(part.sql, part.types)
         if statement is None:
             return None
-        parts.append(f"s{number} AS ({_shifted(_returning(statement), first)})")
-        first += len(types)
-        if required:
-            missing.append(f"(SELECT COUNT(*) FROM s{number}) < {units}")
-    counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in range(len(parts)))
-    check = f", 1 / CASE WHEN {' OR '.join(missing)} THEN 0 ELSE 1 END" if missing else ""
-    return f"WITH {', '.join(parts)} SELECT {counts}{check}"
+        count = f"(SELECT COUNT(*) FROM s{number})"
+        if part.required or part.counted:
+            statement = _returning(statement)
+        changes.append(f"s{number} AS ({_shifted(statement, first)})")
+        first += len(part.types)
+        if part.counted:
+            results.append(count)
+        if part.required:
+            missing.append(f"{count} < {units}")
+    # The check is always there, so that the row has a column.
+    check = f"1 / CASE WHEN {' OR '.join(missing) or 'false'} THEN 0 ELSE 1 END"
+    return f"WITH {', '.join(changes)} SELECT {', '.join([*results, check])}"
 
 
 def _change_of_all(sql: str, types: tuple[str, ...]) -> str | None:
