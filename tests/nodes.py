@@ -27,11 +27,12 @@ async def two_nodes(
     clock: Clock | None = None,
     settings: Settings | None = None,
     wakes_url: str | None = None,
+    before_second: Callable[[], Awaitable[None]] | None = None,
     **chosen: Unpack[Chosen],
 ) -> AsyncIterator[tuple[Service, Service]]:
     """The same service by its two nodes, each with its workers. SQLite has one node: there it is the same twice.
 
-    The second hears wakes, and sends them, by way of `wakes_url`.
+    The second hears wakes, and sends them, by way of `wakes_url`; it starts after `before_second`.
     """
     clock = clock or SystemClock()
     async with (
@@ -41,6 +42,8 @@ async def two_nodes(
         if database.name == "sqlite":
             yield first, first
             return
+        if before_second is not None:
+            await before_second()
         other = await open_database(database_url)
         try:
             async with (

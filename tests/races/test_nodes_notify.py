@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import asyncpg
 import pytest
 
 from console_scene import console
 from cut_wire import Cut, CutWire
+from event_loops import passes_until
 from moved_time import advance
 from nodes import time_passes, two_nodes
 from oauth_scene import authorizations_of
@@ -28,6 +32,7 @@ from paydesk.storage.database import Database
 from paydesk.storage.postgres_notify import Relay
 from paydesk.terminals import store as terminals
 from service import Device, Reply, Service, Terminal, running
+from waiting import until as until_true
 from waiting import until_found
 
 NEVER_SECONDS = 600.0
@@ -35,6 +40,10 @@ NEVER_SECONDS = 600.0
 
 MEMORY_SECONDS_MAX = 5.0
 """So long may a node that hears nothing take a revoked token for good."""
+
+END_RELAYS = """
+SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = 'paydesk notifications'"""
 
 WHAT_ENDS = ("family", "authorization", "seller", "application")
 """What can end, or suspend, what an access token is good for."""
@@ -279,6 +288,7 @@ async def test_after_a_reconnect_nothing_is_missed(
     """What was revoked while the wire was cut, or dead without a sign, is refused once it is whole again."""
     monkeypatch.setattr(postgres_notify, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(postgres_notify, "ANSWER_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(postgres_notify, "ALONE_HEARTBEATS", NEVER_SECONDS)
     async with two_nodes(opened, postgres_url, settings=long_memory, wakes_url=wire.url) as nodes:
         device, poll = await polls_elsewhere(nodes)
         wire.plan(cut, b"", times=1_000_000)
@@ -343,6 +353,152 @@ async def test_too_many_topics_become_everything(postgres_url: str, tmp_path: Pa
                 here.notify(tuple(relay._topics))
             assert await waiter.wait(NEVER_SECONDS), "everybody looks again"
         assert "terminal:7" not in relay._topics, "it was among those that did not fit"
+
+
+class Published:
+    """What the nodes send, as a session of the database receives it of which no node hears."""
+
+    def __init__(self, session: asyncpg.Connection) -> None:
+        self.session = session
+        self._payloads: list[str] = []
+        self._marks = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def on(cls, postgres_url: str) -> AsyncIterator[Published]:
+        """Listen until the end of the block."""
+        published = cls(await asyncpg.connect(postgres_url))
+        await published.session.add_listener(postgres_notify.CHANNEL, published._received)
+        await published.session.add_listener("mark", published._marked)
+        try:
+            yield published
+        finally:
+            await published.session.close()
+
+    def _received(self, _connection: object, _pid: int, _channel: str, payload: str) -> None:
+        self._payloads.append(payload)
+
+    def _marked(self, *_: object) -> None:
+        self._marks += 1
+
+    async def until_now(self) -> list[str]:
+        """Return what was sent until now, since the last call. The server keeps the order of notifications."""
+        marks = self._marks
+        await self.session.execute("NOTIFY mark")
+        await until_true(lambda: self._marks > marks)
+        payloads, self._payloads = self._payloads, []
+        return payloads
+
+
+async def becomes_alone(relay: Relay) -> None:
+    """Let time pass until the node is alone."""
+    await passes_until(lambda: relay.is_alone, postgres_notify.HEARTBEAT_SECONDS)
+
+
+async def is_sent(*relays: Relay) -> None:
+    """Wait until each node has sent what it has, and waits for more."""
+    pending = [relay._pending for relay in relays]
+    await until_true(lambda: all(event._waiters and not event.is_set() for event in pending))
+
+
+async def heartbeats(published: Published, *relays: Relay) -> list[str]:
+    """Let each node send its next heartbeat; return what all have sent."""
+    await is_sent(*relays)
+    await published.until_now()
+    before = [relay._next_heartbeat for relay in relays]
+    advance(postgres_notify.HEARTBEAT_SECONDS)
+    await until_true(lambda: all(relay._next_heartbeat > time for relay, time in zip(relays, before, strict=True)))
+    return await published.until_now()
+
+
+async def test_a_lone_node_publishes_only_heartbeats(postgres_url: str) -> None:
+    """As soon as it heard no other node during three of them; before that another may be there."""
+    async with Published.on(postgres_url) as published, Relay(postgres_url, here := Signals()) as relay:
+        await heard_by(here)
+        here.notify(("terminal:1",))
+        await is_sent(relay)
+        assert f"{relay._node}\nterminal:1" in await published.until_now()
+        await becomes_alone(relay)
+        here.notify(("terminal:2",))
+        assert await heartbeats(published, relay) == [relay._node]
+
+
+async def test_a_node_publishes_as_long_as_another_is_there(postgres_url: str) -> None:
+    """From its first message to three heartbeats after its last one, also after a pause of this process."""
+    async with Published.on(postgres_url) as published, Relay(postgres_url, here := Signals()) as relay:
+        await heard_by(here)
+        await becomes_alone(relay)
+        async with Relay(postgres_url, there := Signals()) as other:
+            heard = await heard_by(there)
+            await until_true(lambda: not relay.is_alone)
+            for _ in range(3 * postgres_notify.ALONE_HEARTBEATS):
+                assert {relay._node, other._node} <= {*await heartbeats(published, relay, other)}
+                assert not relay.is_alone
+            advance(100 * postgres_notify.HEARTBEAT_SECONDS)
+            here.notify(("terminal:1",))
+            await until(lambda: _is_in("terminal:1", heard))
+        await becomes_alone(relay)
+        here.notify(("terminal:2",))
+        assert await heartbeats(published, relay) == [relay._node]
+
+
+async def test_a_new_node_misses_nothing_before_it_is_heard_of(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for signals after its first message, and a lone node that hears this says that all may have changed."""
+    on_notification, late, is_late = Relay._on_notification, list[tuple[Any, ...]](), False
+
+    def received(relay: Relay, *received: Any) -> None:
+        if is_late and relay is first and not received[-1].startswith(first._node):
+            late.append(received)
+        else:
+            on_notification(relay, *received)
+
+    monkeypatch.setattr(Relay, "_on_notification", received)
+    async with Relay(postgres_url, here := Signals()) as first:
+        await heard_by(here)
+        await becomes_alone(first)
+        is_late = True
+        async with Relay(postgres_url, there := Signals()):
+            heard = await heard_by(there)
+            with there.subscribe("terminal:1"):
+                here.notify(("terminal:1",))
+                await until_true(lambda: bool(late))
+                assert first.is_alone
+                assert not heard
+                is_late = False
+                for payload in late:
+                    on_notification(first, *payload)
+                await until(lambda: _is_in("terminal:1", heard))
+                assert heard == [EVERYTHING, "terminal:1"]
+            here.notify(("terminal:2",))
+            await until(lambda: _is_in("terminal:2", heard))
+
+
+async def test_a_lone_node_that_was_disconnected_publishes_again(postgres_url: str) -> None:
+    """Others may have come meanwhile, of which it heard nothing."""
+    async with Published.on(postgres_url) as published, Relay(postgres_url, here := Signals()) as relay:
+        await heard_by(here)
+        await becomes_alone(relay)
+        ended = await published.session.fetchval(END_RELAYS)
+        assert ended == 1
+        await until_true(lambda: not here.remote_connected)
+        here.notify(("terminal:1",))
+        await passes_until(lambda: here.remote_connected, 1)
+        await is_sent(relay)
+        assert f"{relay._node}\n{EVERYTHING}\nterminal:1" in await published.until_now()
+        assert not relay.is_alone
+
+
+@pytest.mark.usefixtures("hints_alone")
+async def test_an_order_reaches_a_terminal_on_a_node_that_joins(opened: Database, postgres_url: str) -> None:
+    """By the hint alone, though the first node was alone before."""
+
+    async def first_is_alone() -> None:
+        await becomes_alone(opened.signals.publish_remote.__self__)  # type: ignore[union-attr]
+
+    async with two_nodes(opened, postgres_url, before_second=first_is_alone) as nodes:
+        await order_comes(nodes, *await polls_elsewhere(nodes))
 
 
 @pytest.mark.parametrize("count", [0, 1, 5000])

@@ -47,6 +47,9 @@ COALESCE_SECONDS = 0.005
 TOPICS_MAX = 10_000
 PAYLOAD_BYTES_MAX = 7_999
 HEARTBEAT_SECONDS = 5.0
+ALONE_HEARTBEATS = 3
+"""A node that hears no other during this many of its own heartbeats publishes nothing but these. A message for each
+order would be a tenth of the order's cost."""
 ANSWER_SECONDS_MAX = 5.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 15.0
 CLOSE_SECONDS_MAX = 1.0
@@ -80,6 +83,7 @@ class Relay:
         self._topics: dict[str, None] = {}
         self._unnotified: dict[str, None] = {}
         self._pending, self._received = asyncio.Event(), asyncio.Event()
+        self._heartbeats_alone, self._next_heartbeat = 0, 0.0
         self._connected = False
         self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -99,8 +103,15 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other node is there, as far as this one has heard."""
+        return self._heartbeats_alone > ALONE_HEARTBEATS
+
     def publish(self, topics: Collection[str]) -> None:
-        """Queue topics for the other nodes. Never waits or fails; too many topics become `everything`."""
+        """Queue topics for the other nodes, if any. Never waits or fails; too many topics become `everything`."""
+        if self.is_alone:
+            return
         for topic in topics:
             if topic.startswith(REMOTE_TOPICS):
                 self._topics[topic] = None
@@ -140,6 +151,7 @@ class Relay:
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await connection.add_listener(CHANNEL, self._on_notification)
+            # A lone node publishes once it hears this, first `everything`, in place of what it did not publish before.
             await self._notify(connection, ())
             self._connected = self._signals.remote_connected = True
             log.info("notifications_connected")
@@ -150,6 +162,7 @@ class Relay:
             await connection.close(timeout=CLOSE_SECONDS_MAX)
         finally:
             self._signals.remote_connected = False
+            self._expect_others()
             self._signals.notify_local(("remote_lost",))
             if not connection.is_closed():
                 connection.terminate()
@@ -180,12 +193,24 @@ class Relay:
                 await self._received.wait()
         except TimeoutError:
             raise TimeoutError("a notification did not come back: is there a connection pooler in between?") from None
+        # Of what others sent before, everything has been received by now, also after a pause of this process.
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_heartbeat:
+            self._heartbeats_alone, self._next_heartbeat = self._heartbeats_alone + 1, now + HEARTBEAT_SECONDS
+
+    def _expect_others(self) -> None:
+        """Publish again. If this node was alone, others may have missed any topic."""
+        was_alone, self._heartbeats_alone = self.is_alone, 0
+        if was_alone:
+            self.publish((EVERYTHING,))
 
     def _on_notification(self, _connection: object, _pid: int, _channel: str, payload: str) -> None:
         node, *topics = payload.split("\n")
         if node == self._node:
             self._received.set()
-        elif EVERYTHING in topics:
+            return
+        self._expect_others()
+        if EVERYTHING in topics:
             self._everything_changed()
         else:
             self._signals.notify_local(topics)
