@@ -55,6 +55,7 @@ Nodes = tuple[Service, Service]
 def hints_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker that looks without a hint is not there."""
     monkeypatch.setattr(missed_wakeups, "SCAN_SECONDS", NEVER_SECONDS)
+    monkeypatch.setattr(missed_wakeups, "SCAN_CONNECTED_SECONDS", NEVER_SECONDS)
 
 
 @pytest.fixture
