@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import asyncpg
+from asyncpg.protocol import protocol
 
 from paydesk.core.runtime import monotonic
 from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
@@ -52,6 +53,20 @@ _LOST = (
 _SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
        current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true)"""
+
+
+def _take_only_lists_for_arrays() -> None:
+    """Let asyncpg take lists and tuples for arrays, and no other iterables.
+
+    It asks each member of an array whether it is iterable, which is a tenth of a create in a batch: abstract base
+    classes are slow. The names are private; in a version without them nothing changes.
+    """
+    names = {"IterableABC": (list, tuple), "SizedABC": (list, tuple), "MappingABC": dict}
+    if names.keys() <= vars(protocol).keys():
+        vars(protocol).update(names)
+
+
+_take_only_lists_for_arrays()
 
 
 class Lost(Exception):
