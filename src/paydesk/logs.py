@@ -42,6 +42,7 @@ def configure(
     request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
     structlog.configure(
         processors=[
+            _after_requests,
             *([] if process is None else [_with_process(process)]),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -54,6 +55,12 @@ def configure(
         cache_logger_on_first_use=False,
     )
     _redirect_standard_library()
+
+
+def _after_requests(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Write the waiting lines of requests first: the process may end after this one."""
+    request_log.flush()
+    return event
 
 
 def _with_process(number: int) -> structlog.typing.Processor:

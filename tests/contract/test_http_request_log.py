@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 import structlog
 
+from event_loops import turns
+from kept_logging import kept_logging
 from moved_time import advance
 from operator_calls import operator
 from page_scene import Browser, authorization, browser
+from paydesk import logs
 from paydesk.core.clock import MovableClock
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
+from tables import each
 from waiting import until
 
 CLIENT = "203.0.113.9"
@@ -138,6 +144,52 @@ async def test_the_log_line_of_a_seller_in_a_browser(service: Service, lines: Li
     assert last(lines) == {"status": 303, "address": CLIENT, "seller_id": service.seller_id}
     await visitor.get(path)
     assert last(lines) == {"status": 200, "address": CLIENT, "seller_id": service.seller_id}
+
+
+CARD = "4111111111111111"
+HEX40 = "0123456789" * 4
+LIKE_AN_ORDER = f"/v1/orders/ORD0{CARD}AAAAAAAAA"
+
+
+@each(
+    "path, headers, status",
+    [
+        (LIKE_AN_ORDER, {}, 404),
+        (LIKE_AN_ORDER.lower(), {}, 404),
+        (f"{LIKE_AN_ORDER}/cancel", {}, 405),
+        (f"/v1/orders/{HEX40}", {}, 400),
+        (f"/v1/orders/TG-{HEX40}-1", {}, 400),
+        (f"/v1/orders/%25{CARD}", {}, 400),
+        ("/terminals/v1/list", {"X-Request-Id": HEX40}, 200),
+        (f"/terminals/v1/list?token=TG-{HEX40}-1", {}, 200),
+        (LIKE_AN_ORDER, {"X-Request-Id": f"TG-{HEX40}-1"}, 404),
+        (f"/{HEX40}", {"X-Request-Id": CARD}, 404),
+    ],
+)
+async def test_what_a_client_sent_is_masked(service: Service, path: str, headers: dict[str, str], status: int) -> None:
+    """Also a path that looks like the one of an order, if there is no such order."""
+    with kept_logging():
+        stream = io.StringIO()
+        logs.configure("json", stream)
+        assert (await service.request("GET", path, headers=headers)).status == status
+        await turns()
+    (line,) = stream.getvalue().splitlines()
+    assert json.loads(line)["status"] == status
+    assert CARD not in line
+    assert HEX40 not in line
+
+
+async def test_the_path_of_an_order_and_our_request_id_are_not_masked(service: Service) -> None:
+    """The line has both as they are."""
+    created = await service.create(await service.terminal())
+    with kept_logging():
+        stream = io.StringIO()
+        logs.configure("json", stream)
+        answer = await service.request("GET", f"/v1/orders/{created.body['id']}")
+        await turns()
+    line = json.loads(stream.getvalue())
+    assert line["path"] == f"/v1/orders/{created.body['id']}"
+    assert line["request_id"] == answer.headers["x-request-id"]
 
 
 @pytest.mark.parametrize("everywhere", ["", "yes"])

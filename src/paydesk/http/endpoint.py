@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import conflict_keys, errors, idempotency, runtime
+from paydesk.core import conflict_keys, errors, idempotency, ids, runtime
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
@@ -77,6 +77,9 @@ class Endpoint:
             self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
         self._references_checked = shared.settings.card_numbers_refused_in_references
+        parameters = operation.path.count("{")
+        # The path of a successful request has no parameter, or the id of an order that exists.
+        self._has_known_path = not parameters or (parameters == 1 and operation.path_pattern == ids.ORDER_ID_PATTERN)
         self._recorder = shared.recorder if request_recorder.is_recorded(operation) else None
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
@@ -128,8 +131,19 @@ class Endpoint:
         recorder = self._recorder
         # Requests that are recorded come from applications and terminals, never from a page.
         if recorder is not None or reply.status >= 400 or not request.is_background(of_console=self._is_console):
+            known = {identity} if request.headers.get("x-request-id") != identity else set[str]()
+            if self._has_known_path and reply.status < 400:
+                known.add(request.path)
             request_log.write(
-                request.method, request.path, reply.status, identity, started, reply.refusal, address, request.identity
+                request.method,
+                request.path,
+                reply.status,
+                identity,
+                started,
+                reply.refusal,
+                address,
+                request.identity,
+                known=known,
             )
         if recorder is not None:
             recorder.note(self.operation.name, request, reply, identity, address, started)

@@ -1,13 +1,18 @@
 """The log line of a request.
 
-JSON lines are encoded here, not by structlog, which takes twenty times as long.
+JSON lines are encoded here, not by structlog, which takes twenty times as long, and written once a turn of the event
+loop: each write wakes the reader of a pipe.
 """
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import contextlib
 import re
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TextIO
 
@@ -20,12 +25,15 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import NOT_READY, Refusal
 from paydesk.core.redaction import carries_secret, redacted
 
+FROM_OUTSIDE = ("path", "request_id", "reason")
 PATH_CHARACTERS_MAX = 200
 UNQUOTED_MAX = 3
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 log = structlog.get_logger("request")
 _encode = msgspec.json.Encoder().encode
+
+_waiting = deque[str]()
 
 
 class _Target:
@@ -34,10 +42,13 @@ class _Target:
     enabled = True
     json_stream: TextIO | None = None
     common: Mapping[str, Any] = MappingProxyType({})
+    flushing: asyncio.AbstractEventLoop | None = None
+    """The event loop that writes the waiting lines at the end of its turn."""
 
 
 def configure(*, enabled: bool, json_stream: TextIO | None, process: int | None = None) -> None:
     """Log every request, or failed ones only; as JSON directly to a stream, or through structlog."""
+    flush()
     _Target.enabled, _Target.json_stream = enabled, json_stream
     _Target.common = {} if process is None else {"process": process}
 
@@ -47,7 +58,7 @@ def configured() -> dict[str, Any]:
     return {"enabled": _Target.enabled, "json_stream": _Target.json_stream, "process": None, **_Target.common}
 
 
-def write(
+def write(  # noqa: PLR0913 - the facts of a line
     method: str,
     path: str,
     status: int,
@@ -56,12 +67,15 @@ def write(
     refusal: Refusal | None,
     address: str,
     identity: Callable[[], Mapping[str, Any]] = dict,
+    *,
+    known: Collection[str] = (),
 ) -> None:
     """Log a request from `address`; `started` is a time of `runtime.monotonic`.
 
-    `identity` returns the authenticated ids of the caller; it is called only if a line is written. A refusal is logged
-    with its code, its precise reason and its facts. A status of 500 and above is an error and logged at every level,
-    except "not ready" of `/readyz`.
+    `identity` returns the authenticated ids of the caller; it is called only if a line is written. `known` has a path
+    and an id that did not come from outside and need no search for secrets. A refusal is logged with its code, its
+    precise reason and its facts. A status of 500 and above is an error and logged at every level, except "not ready" of
+    `/readyz`.
     """
     failed = status >= 500 and (refusal is None or refusal.kind is not NOT_READY)
     if not (failed or _Target.enabled):
@@ -73,15 +87,16 @@ def write(
         "ms": round((runtime.monotonic() - started) * 1000, 1),
         "request_id": request_id,
     }
-    origin = {"address": address, **identity()}
     if refusal is not None:
-        fields["error"] = refusal.kind.code
-        fields["reason"] = refusal.reason
-        origin |= refusal.facts
+        fields["error"], fields["reason"] = refusal.kind.code, refusal.reason
+    fields["address"] = address
+    fields.update(identity())
+    if refusal is not None:
+        fields.update(refusal.facts)
     if _Target.json_stream is None:
-        (log.error if failed else log.info)("request", **fields, **origin)
+        (log.error if failed else log.info)("request", **fields)
     else:
-        _write_json(_Target.json_stream, "error" if failed else "info", fields, origin)
+        _write_json("error" if failed else "info", fields, known)
 
 
 def readable(path: str) -> str:
@@ -107,12 +122,35 @@ def unquoted(text: str) -> str | None:
     return plain
 
 
-def _write_json(stream: TextIO, level: str, fields: dict[str, Any], origin: Mapping[str, Any]) -> None:
-    """Write the line. `origin`, an IP address and ids from the database, contains no secret."""
+def _write_json(level: str, fields: dict[str, Any], known: Collection[str]) -> None:
+    """Write the line. The values of other fields than `FROM_OUTSIDE` are our own, ids and an IP address."""
+    texts = [fields[name] for name in FROM_OUTSIDE if name in fields and fields[name] not in known]
     # No secret contains a line break, so one search in all texts is enough.
-    if carries_secret("\n".join([value for value in fields.values() if isinstance(value, str)])):
-        fields = {name: redacted(value, name) for name, value in fields.items()}
+    if texts and carries_secret("\n".join(texts)):
+        fields.update({name: redacted(fields[name], name) for name in FROM_OUTSIDE if name in fields})
     now = rfc3339(runtime.wall_ns() // 1_000_000)
-    line = {"timestamp": now, "level": level, "event": "request", **fields, **origin, **_Target.common}
-    stream.write(_encode(line).decode() + "\n")
-    stream.flush()
+    line = {"timestamp": now, "level": level, "event": "request", **fields, **_Target.common}
+    _waiting.append(_encode(line).decode() + "\n")
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        loop = None
+    if loop is None or level == "error":
+        flush()
+    elif loop is not _Target.flushing:
+        _Target.flushing = loop
+        loop.call_soon(flush)
+
+
+def flush() -> None:
+    """Write the lines of this turn of the event loop. Other threads may write theirs at the same time."""
+    _Target.flushing, lines = None, list[str]()
+    with contextlib.suppress(IndexError):
+        while True:
+            lines.append(_waiting.popleft())
+    if lines and _Target.json_stream is not None:
+        _Target.json_stream.write("".join(lines))
+        _Target.json_stream.flush()
+
+
+atexit.register(flush)
