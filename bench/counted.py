@@ -91,7 +91,7 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
         if operation.endswith("watched"):
             pages = hints.Hints(database.signals, streams_max=VIEWERS, per_reader_max=VIEWERS, spacing_seconds=HOUR)
             shared, surfaces = replace(shared, hints=pages), (*CLIENT_SURFACES, "console")
-        address = await stack.enter_async_context(_served(shared, surfaces))
+        address = await stack.enter_async_context(served(shared, surfaces))
         load = Load(seeded, [await asyncio.open_connection(*address) for _ in range(clients)])
         stack.callback(load.close)
         viewing = Viewing(database, shared.hints)
@@ -99,21 +99,21 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
         if operation == "create-watched":
             await viewing.begin(*address)
         await load.create()
-        request = getattr(load, OPERATIONS[operation])
-        await _rounds(warm_up, request, viewing, clients)
+        send = getattr(load, OPERATIONS[operation])
+        await _rounds(warm_up, send, viewing, clients)
         # As a node does: collect garbage seldom, and not in what is there from the start.
         gc.collect()
         gc.freeze()
         gc.set_threshold(node.YOUNG_OBJECTS_MAX)
         batches = _noted_batches(database)
         switch(True)
-        await _rounds(rounds, request, viewing, clients)
+        await _rounds(rounds, send, viewing, clients)
         switch(False)
     return sum(batches) / len(batches) if batches else 0.0
 
 
 @contextlib.asynccontextmanager
-async def _served(shared: Shared, surfaces: tuple[Any, ...]) -> AsyncIterator[tuple[str, int]]:
+async def served(shared: Shared, surfaces: tuple[Any, ...]) -> AsyncIterator[tuple[str, int]]:
     """Serve until the end of the block; yield the address."""
     app = build_app(shared, surfaces)
     app.routes.insert(0, Route("/noop", NoOp()))
@@ -132,9 +132,9 @@ def _set(names: Mapping[str, tuple[str, ...]], value: float) -> None:
         variables.update({name: value for name in constants if name in variables})
 
 
-async def _rounds(count: int, request: Callable[[], Awaitable[object]], viewing: Viewing, clients: int) -> None:
+async def _rounds(count: int, send: Callable[[], Awaitable[object]], viewing: Viewing, clients: int) -> None:
     for number in range(count):
-        await request()
+        await send()
         await viewing.follow(number * clients, clients)
 
 
@@ -249,16 +249,16 @@ class Load:
 
     async def noop(self) -> None:
         """Call the no-op route."""
-        await self._all(200, [_request("GET", "/noop")] * len(self._connections))
+        await self._all(200, [request("GET", "/noop")] * len(self._connections))
 
     async def get(self) -> None:
         """Get an order, the same for a client each time."""
-        await self._all(200, [_request("GET", f"/v1/orders/{order}", self._bearer) for order in self._orders])
+        await self._all(200, [request("GET", f"/v1/orders/{order}", self._bearer) for order in self._orders])
 
     async def poll(self) -> None:
         """Poll as a terminal without an order."""
         paths = ((one["token"], f"/device/v1/next?wait=0&boot_id={one['boot_id']}") for one in self._seeded["devices"])
-        await self._all(None, [_request("GET", path, f"Authorization: Bearer {token}\r\n") for token, path in paths])
+        await self._all(None, [request("GET", path, f"Authorization: Bearer {token}\r\n") for token, path in paths])
 
     async def create(self) -> None:
         """Create an order on another terminal each time."""
@@ -270,7 +270,7 @@ class Load:
         body = {name: self._seeded[name] for name in ("client_id", "client_secret")}
         tokens = self._seeded["refresh_tokens"]
         bodies = [{**body, "grant_type": "refresh_token", "refresh_token": token} for token in tokens]
-        answers = await self._all(200, [_request("POST", "/oauth/token", "", body) for body in bodies])
+        answers = await self._all(200, [request("POST", "/oauth/token", "", body) for body in bodies])
         self._seeded["refresh_tokens"] = [answer["refresh_token"] for answer in answers]
 
     def _order(self, number: int) -> bytes:
@@ -282,27 +282,32 @@ class Load:
             "transactions": {"payments": [{"amount": "24.90"}]},
             "config": {"point": point},
         }
-        return _request("POST", "/v1/orders", f"{self._bearer}X-Idempotency-Key: key-{number}\r\n", body)
+        return request("POST", "/v1/orders", f"{self._bearer}X-Idempotency-Key: key-{number}\r\n", body)
 
     async def _all(self, status: int | None, requests: list[bytes]) -> list[Any]:
-        for (_, writer), request in zip(self._connections, requests, strict=True):
-            writer.write(request)
-        return [await _answer(reader, status) for reader, _ in self._connections]
+        for (_, writer), one in zip(self._connections, requests, strict=True):
+            writer.write(one)
+        answers = []
+        for reader, _ in self._connections:
+            answered, head, answer = await read_answer(reader)
+            assert status in (None, answered), (head, answer)
+            answers.append(json.loads(answer) if answer.startswith(b"{") else None)
+        return answers
 
 
-def _request(method: str, path: str, headers: str = "", body: Any = None) -> bytes:
-    content = b"" if body is None else json.dumps(body).encode()
+def request(method: str, path: str, headers: str = "", body: Any = None) -> bytes:
+    """Return the bytes of a request; the body is JSON, or bytes as they are."""
+    content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     if content:
         headers += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n"
     return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n".encode() + content
 
 
-async def _answer(reader: asyncio.StreamReader, status: int | None) -> Any:
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
+    """Return the status, the head and the body of the next answer."""
     head = await reader.readuntil(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head)
-    answer = await reader.readexactly(int(length[1])) if length else b""
-    assert status is None or int(head[9:12]) == status, (head, answer)
-    return json.loads(answer) if answer.startswith(b"{") else None
+    return int(head[9:12]), head, await reader.readexactly(int(length[1])) if length else b""
 
 
 def _valgrinds_switch() -> Callable[[bool], None]:
