@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, Unpack
 
 import aiohttp
 import structlog
+from starlette import routing
 
 import conformance
 import counted
@@ -26,9 +28,10 @@ from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
 from paydesk.http.gauges import Gauges
+from paydesk.http.unknown_paths import UnknownPaths
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
-from paydesk.operation import Surface
+from paydesk.operation import Operation, Surface
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.shared import Shared
@@ -39,6 +42,22 @@ from paydesk.terminals.schemas import OperatingMode
 from paydesk.workers import run_all
 from shared_objects import KEYS, Chosen, make_shared
 from waiting import HANGS_SECONDS, until
+
+_unknown_paths = UnknownPaths.of
+_known: dict[tuple[str, ...], UnknownPaths] = {}
+
+
+def _unknown_paths_once(operations: Mapping[str, Iterable[Operation]]) -> UnknownPaths:
+    """Return what `UnknownPaths.of` does, computed once for the same operations."""
+    names = tuple(f"{row.method} {path}" for path, rows in operations.items() for row in rows)
+    if names not in _known:
+        _known[names] = _unknown_paths(operations)
+    return _known[names]
+
+
+# Each service has the same patterns of paths; to compile them again was half of what it takes to build one.
+UnknownPaths.of = staticmethod(_unknown_paths_once)  # type: ignore[method-assign]
+routing.compile_path = cache(routing.compile_path)
 
 
 @dataclass(frozen=True, slots=True)
