@@ -71,7 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep temporary files in memory, and make password hashing cheap in this process."""
+    """Keep temporary files in memory, and make password hashing cheap and garbage collection seldom in this process."""
+    gc.set_threshold(YOUNG_OBJECTS_MAX)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As a shell starts what is in the background; programs that tests start would ignore Ctrl-C too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -154,10 +155,9 @@ def _says_less_on_postgres(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Collect garbage as a node does: seldom, and not in what is there from the start, here thousands of tests."""
+    """Collect no garbage in what is there from the start, as a node does: here thousands of tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 def short_and_long(short: Any, long: Any) -> list[Any]:
