@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ CLOCKS = (SystemClock, MovableClock, WatchedClock)
 CLOCK_MODULES = frozenset(clock.__module__ for clock in CLOCKS)
 RUNS_A_UNIT = frozenset(run.__code__ for run in (run_at_once, drive, BatchUnit.resume))
 """The functions from which the two databases run the statements of a unit of work."""
+_ENDS = RUNS_A_UNIT | {asyncio.Handle._run.__code__}
+"""Where the search ends: below a turn of the event loop are the many frames of pytest."""
 
 
 class ClockReadInUnitOfWork(Exception):
@@ -47,6 +50,6 @@ def _unread(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_in_unit(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code not in RUNS_A_UNIT:
+    while frame is not None and frame.f_code not in _ENDS:
         frame = frame.f_back
-    return frame is not None
+    return frame is not None and frame.f_code in RUNS_A_UNIT
