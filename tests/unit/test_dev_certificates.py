@@ -208,17 +208,26 @@ def test_an_authority_for_other_hosts_is_replaced(tmp_path: Path, monkeypatch: p
     assert find_or_create(tmp_path).certificate != first.certificate
 
 
+FOUR_AT_ONCE = """
+import os, sys
+from pathlib import Path
+from paydesk.dev.certificates import find_or_create
+
+for _ in range(4):
+    if not os.fork():
+        print(find_or_create(Path(sys.argv[1])).certificate.serial_number, flush=True)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+"""
+"""Four processes, none of which is far ahead of the others."""
+
+
 def test_services_that_start_together_make_one_authority(tmp_path: Path) -> None:
     """Each process gets the same one."""
-    program = (
-        "import sys; from pathlib import Path; from paydesk.dev.certificates import find_or_create\n"
-        "print(find_or_create(Path(sys.argv[1])).certificate.serial_number)"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "user")]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    printed = [process.communicate(timeout=60)[0] for process in started]
-    assert len(set(printed)) == 1
-    assert int(printed[0]) == find_or_create(tmp_path / "user").certificate.serial_number
+    command = [sys.executable, "-c", FOUR_AT_ONCE, str(tmp_path / "user")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    assert printed == [str(find_or_create(tmp_path / "user").certificate.serial_number)] * 4
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ def test_only_marked_cases_may_take_long(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    long(reason)\n")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "long_cases", "-p", "no:cacheprovider", tmp_path],
-        env={**os.environ, "PYTHONPATH": str(Path(long_cases.__file__).parent)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(long_cases.__file__).parent),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         cwd=tmp_path,
         capture_output=True,
         text=True,
