@@ -101,3 +101,7 @@ def _install() -> None:
 def _node_major() -> int:
     printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
     return int(printed.stdout.strip().removeprefix("v").partition(".")[0])
+
+
+if __name__ == "__main__":
+    install()
