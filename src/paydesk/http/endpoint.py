@@ -320,6 +320,8 @@ class Endpoint:
             return await self.shared.database.write(first, conflict_keys=keys)
         except (Refusal, Overtaken, OutcomeUnknown):
             # What has become of the first attempt is found by its key, which it also holds while it still runs.
+            if self._silence is not None and self._silence.lasts:
+                await self._silence.refuse()
             return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:
