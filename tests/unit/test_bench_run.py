@@ -75,6 +75,16 @@ def test_pgbench_is_compared_with_postgres(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("wrk")
+def test_two_checkouts_are_measured_in_turns() -> None:
+    """Each of them, here one and the same, is measured with pgbench in every pair."""
+    small = ("--pairs", "1", "--seconds", "1", "--connections", "4", "--terminals", "60000")
+    ran = _bench("--against", str(ROOT), *small, module="bench.turns", COLUMNS="200")
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"ratio +│ [\d.]+ +│ [\d.]+ / [\d.]+ +│ [\d.]+ / [\d.]+ +│ [\d.]+ ", ran.stdout), ran.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("wrk")
 def test_too_few_terminals_are_reported(tmp_path: Path) -> None:
     """A create without a free terminal would be a refusal: the bench ends, says so and what to do."""
     given = ("--seconds", "1", "--runs", "1", "--connections", "4", "--terminals", "1100", "--no-peers")
