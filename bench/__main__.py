@@ -14,6 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from bench import machine, report
+from bench.instructions import COUNTS
 from bench.kept import Kept
 from bench.load import BenchError, find_wrk
 from bench.rows import CONNECTIONS, DATABASES, OPERATIONS, Plan
@@ -40,7 +41,7 @@ def main() -> None:
     # Output that is not a terminal has no width limit.
     report.show(kept, Console() if sys.stdout.isatty() else Console(width=130))
     if arguments.docs:
-        for written in report.write(kept, arguments.docs):
+        for written in report.write(kept, arguments.docs, report.counted(arguments.counts)):
             console.print(f"written: {written}")
 
 
@@ -57,6 +58,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--terminals", type=_positive, help="to seed; by default more than creates can be made")
     parser.add_argument("--json", type=Path, metavar="FILE", default=FIGURES, help="file of the figures")
+    parser.add_argument("--counts", type=Path, metavar="FILE", default=COUNTS, help="counts of bench.instructions")
     parser.add_argument("--resume", action="store_true", help="continue with that file: measure what it lacks")
     parser.add_argument(
         "--docs", type=Path, metavar="FOLDER", nargs="?", const=ROOT / "docs", help="write benchmarks.md and its chart"

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import json
 import os
 import re
 import shutil
@@ -26,11 +28,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench import machine
 from bench.counted import OPERATIONS
 from bench.load import BenchError
 from bench.postgres import Postgres
 
 ROOT = Path(__file__).parent.parent
+COUNTS = ROOT / ".bench" / "instructions.json"
 DATABASES = ("sqlite", "postgresql")
 REQUESTS = 480
 """Counted requests of one run: the same number with each number of clients."""
@@ -59,6 +63,7 @@ def main() -> None:
     except BenchError as error:
         sys.exit(str(error))
     _show(counts, sources)
+    _save(arguments.json, counts)
 
 
 def _arguments() -> argparse.Namespace:
@@ -67,6 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=tuple(OPERATIONS))
     parser.add_argument("--clients", nargs="+", type=int, default=[1], metavar="COUNT")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout of Paydesk")
+    parser.add_argument("--json", type=Path, metavar="FILE", default=COUNTS, help="file of this checkout's counts")
     return parser.parse_args()
 
 
@@ -140,6 +146,14 @@ def _instructions(source: Path, operation: str, clients: int, database_url: str,
     if finished.returncode or counted is None:
         raise BenchError(f"{operation} with {source}: {finished.stderr[-2000:]}")
     return Count(int(counted[1]) / (rounds * clients), float(finished.stdout))
+
+
+def _save(file: Path, counts: Counts) -> None:
+    """Write the counts of this checkout, of which `python -m bench --docs` makes a table."""
+    names = ("database", "operation", "clients")
+    written = [{**dict(zip(names, key, strict=True)), **dataclasses.asdict(row[-1])} for key, row in counts.items()]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"Paydesk": machine.paydesk(), "counts": written}, indent=1) + "\n")
 
 
 def _show(counts: Counts, sources: list[Path]) -> None:

@@ -42,10 +42,10 @@ class Measured:
 
 
 def measure(
-    operation: str, connections: int, seconds: float, *, url: str, pid: int, seed: Path, first: int, run: int
+    operation: str, connections: int, seconds: float, *, url: str, pid: int, seed: Path, **numbers: float
 ) -> Measured:
-    """Load `operation` for `seconds`. Raises `BenchError` for an unexpected response."""
-    variables = {"BENCH_SEED": str(seed), "BENCH_FIRST": str(first), "BENCH_RUN": str(run)}
+    """Load `operation` for `seconds`; `numbers` are for its script. Raises `BenchError` for an unexpected response."""
+    variables = {"BENCH_SEED": str(seed), **{f"BENCH_{name.upper()}": f"{it:.0f}" for name, it in numbers.items()}}
     for _ in range(STALLS_MAX):
         before = cpu_seconds(pid)
         summary = _wrk(operation, connections, seconds, url, variables)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -44,6 +46,36 @@ without a response at the end of a run are not counted. PostgreSQL's write-ahead
 server that has run for a while: a new server creates a segment every second, which delays every commit by 50 ms.
 
 """
+
+RATIOS = """\
+## Beside the peers
+
+On PostgreSQL, within a round of one run: above 1 Paydesk is faster. What the [peers](#the-peers) do is described below;
+pgbench writes the rows of a create and does nothing else.
+
+"""
+
+INSTRUCTIONS = """\
+## Instructions a request
+
+Counted with valgrind by `python -m bench.instructions`, with those of the clients. Counts do not depend on the
+machine's other load, so they show changes of a percent; builds of Python differ. With 32 clients up to 32 writes share
+a commit. *create-notified* also notifies another node, which creates share at more than 200 a second.
+
+"""
+
+CARRIED = """\
+## What one node carries
+
+One process on {cpu}, which it shares with PostgreSQL and with the client that makes the load. *orders a second* is
+what it creates at most. Read it as an order of magnitude: a thousand tills with an order a minute each need 17 a
+second, and on shared machines rates differ by a factor of three from hour to hour. The times are those of creates at
+about half of that rate, which leaves room for terminals' requests, refreshes and webhooks.
+
+"""
+
+HALF_LOAD = "create, half load"
+Counts = Sequence[Mapping[str, Any]]
 
 HOW_TO_READ = """\
 ## How to read it
@@ -95,8 +127,9 @@ settings except `max_connections` and two that affect deadlocks and crash recove
 
 `make bench` installs the peers into `bench/peers/node_modules` from their lock file, measures everything and prints the
 tables; it needs `wrk` and, for the peers, Node. `ARGS="--databases sqlite --operations create --connections 32
---no-peers"` measures less, `ARGS="--resume"` continues an interrupted run, `ARGS="--docs"` writes this page. The
-databases are created in the folder `TMPDIR`, which should be on the disk to measure.
+--no-peers"` measures less, `ARGS="--resume"` continues an interrupted run, `ARGS="--docs"` writes this page, with the
+counts of the last `python -m bench.instructions --databases sqlite postgresql --clients 1 32`. The databases are
+created in the folder `TMPDIR`, which should be on the disk to measure.
 """
 
 
@@ -115,18 +148,25 @@ def show(kept: Kept, console: Console) -> None:
         console.print(note, highlight=False)
 
 
-def write(kept: Kept, folder: Path) -> tuple[Path, Path]:
-    """Write the page and its chart."""
+def write(kept: Kept, folder: Path, counts: Counts = ()) -> tuple[Path, Path]:
+    """Write the page and its chart. `counts`: of instructions, if they were counted."""
     page, drawing = folder / PAGE, folder / CHART
     folder.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown(kept))
+    page.write_text(markdown(kept, counts))
     drawing.write_text(chart.svg(kept))
     return page, drawing
 
 
-def markdown(kept: Kept) -> str:
+def counted(file: Path) -> Counts:
+    """Return the counts of `bench.instructions`, or nothing if there are none."""
+    read: Counts = json.loads(file.read_text())["counts"] if file.exists() else ()
+    return read
+
+
+def markdown(kept: Kept, counts: Counts = ()) -> str:
     """The page."""
-    parts = [INTRODUCTION, f"![Requests a second]({CHART})\n\n"]
+    parts = [INTRODUCTION, *_ratios(kept), *_instructions(counts), *_carried(kept)]
+    parts += ["## Requests per second\n\n", f"![Requests a second]({CHART})\n\n"]
     parts += [f"- {sentence}\n" for sentence in at_a_glance(kept)]
     for database in kept.databases:
         parts.append(f"\n## {NAMES[database]}\n\n{_pipes([HEADINGS, *lines(kept, database)])}")
@@ -135,6 +175,58 @@ def markdown(kept: Kept) -> str:
     parts.append(f"\n## The machine\n\n| | |\n| --- | --- |\n{machine}\n")
     parts.append(HOW_TO_READ.format(rounds=kept.rounds, seconds=kept.seconds))
     return "".join(parts)
+
+
+def _ratios(kept: Kept) -> Iterator[str]:
+    """The throughput of the peers' counterparts relative to the peers."""
+    connections = sorted({key[2] for key in kept.measured if key[0] == "postgres"})
+    table = []
+    for row in ROWS:
+        ratios = [kept.ratio("postgres", row.beside or "", row.name, count) for count in connections]
+        if row.server != "service" and any(ratios):
+            cells = (NONE if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+            table.append((f"{row.beside} / {row.label}", *cells))
+    if table:
+        yield RATIOS
+        yield _pipes([("throughput", *(f"{count} connections" for count in connections)), *table]) + "\n"
+
+
+def _instructions(counts: Counts) -> Iterator[str]:
+    """The instructions per request, by operation and database."""
+    shown = {(one["operation"], one["database"], one["clients"]): one["instructions"] for one in counts}
+    columns = [
+        (database, clients)
+        for database in ("sqlite", "postgresql")
+        for clients in sorted({one["clients"] for one in counts if one["database"] == database})
+    ]
+    table = [
+        (operation, *(_thousands(shown.get((operation, *column))) for column in columns))
+        for operation in dict.fromkeys(one["operation"] for one in counts)
+    ]
+    if table:
+        names = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+        headings = [f"{names[database]}, {clients} client{'s'[: clients > 1]}" for database, clients in columns]
+        yield INSTRUCTIONS
+        yield _pipes([("operation", *headings), *table]) + "\n"
+
+
+def _thousands(instructions: float | None) -> str:
+    return NONE if instructions is None else f"{instructions / 1000:,.0f}k"
+
+
+def _carried(kept: Kept) -> Iterator[str]:
+    """What one node carries, and how long a create takes at half of that."""
+    table = []
+    for database in kept.databases:
+        for connections in sorted({key[2] for key in kept.measured if key[1] == HALF_LOAD}):
+            full = kept.median(database, "create", connections)
+            half = kept.median(database, HALF_LOAD, connections)
+            if full and half:
+                rates = (f"{full.per_second:,.0f}", f"{half.per_second:,.0f}")
+                table.append((NAMES[database], *rates, f"{half.p50_ms:.1f}", f"{half.p99_ms:.1f}"))
+    if table:
+        yield CARRIED.format(cpu=kept.machine.get("CPU", "one machine"))
+        yield _pipes([("database", "orders a second", "about half", "its p50 ms", "its p99 ms"), *table]) + "\n"
 
 
 def lines(kept: Kept, database: str) -> list[tuple[str, ...]]:
@@ -224,7 +316,7 @@ def _cpu(made: Measured) -> str:
 def _pipes(table: list[tuple[str, ...]]) -> str:
     """A table that reads well as text too: its columns are aligned."""
     widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
-    left = {HEADINGS.index("operation"), HEADINGS.index("beside")}
+    left = {0, *([HEADINGS.index("beside")] if table[0] == HEADINGS else [])}
 
     def line(cells: tuple[str, ...]) -> str:
         padded = (

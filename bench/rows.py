@@ -8,11 +8,11 @@ from typing import Literal
 
 Server = Literal["service", "oidc-provider", "prism", "pgbench"]
 
-OPERATIONS = ("noop", "get", "poll", "refresh", "create", "logged")
+OPERATIONS = ("noop", "get", "poll", "refresh", "create", "logged", "half")
 CONNECTIONS = (1, 32, 128, 256)
 DATABASES = ("sqlite", "postgres")
 LOGGED_AT = 128
-"""The cost of a log line hardly depends on the number of connections, so it is measured once."""
+"""Logged rows and half load are measured once: the cost of a log line hardly depends on the number of connections."""
 PGBENCH_RAMP_SECONDS = 3
 """The time in which PostgreSQL accepts 256 connections; pgbench is measured after it."""
 CREATES_PER_SECOND_MAX = 20_000
@@ -51,6 +51,7 @@ ROWS = (
     Row("pgbench: create", "create", "", "pgbench", beside="create"),
     Row("get, logged", "logged", "get", beside="get"),
     Row("create, logged", "logged", "create", beside="create"),
+    Row("create, half load", "half", "create"),
 )
 
 
@@ -76,8 +77,9 @@ class Plan:
     def _has(self, row: Row, database: str, connections: int) -> bool:
         if row.operation not in self.operations:
             return False
-        if row.operation == "logged":
-            return connections == self.logged_at
+        if row.operation in ("logged", "half"):
+            # Half of the rate that creates had before.
+            return connections == self.logged_at and (row.operation == "logged" or "create" in self.operations)
         # The peers' figures do not depend on our database, so they are measured once, with PostgreSQL.
         return row.server == "service" or (database == "postgres" and (self.peers or not row.is_peer))
 
@@ -102,6 +104,6 @@ class Plan:
             min(CREATES_PER_SECOND_MAX, CREATES_PER_SECOND_ALONE_MAX * connections)
             * (self.seconds + (PGBENCH_RAMP_SECONDS if row.server == "pgbench" else 0))
             for _, row, connections in self.steps(database)
-            if row.server in ("service", "pgbench") and row.name.endswith(("create", "create, logged"))
+            if row.server in ("service", "pgbench") and row.name.endswith(("create", "create, logged", "half load"))
         )
         return creates + 50_000

@@ -8,6 +8,7 @@ import datetime as dt
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -42,9 +43,11 @@ class Servers:
     postgres: Postgres | None = None
     warm: set[str] = field(default_factory=set)
 
-    def one(self, row: Row, connections: int, seconds: float) -> Measured:
+    def one(self, row: Row, connections: int, seconds: float, pause_ms: float = 0) -> Measured:
         """Run a row once, and measure PostgreSQL's CPU time."""
         load = self.running.one_logged if row.operation == "logged" else self.loaders[row.server]
+        if pause_ms:
+            load = partial(self.running.one, pause_ms=pause_ms)
         before = family_cpu_seconds(self.postgres.pid) if self.postgres else 0
         made = dataclasses.replace(load(row.script, connections, seconds), operation=row.name)
         if self.postgres is None or row.server == "prism" or made.postgres_us is not None:
@@ -55,9 +58,9 @@ class Servers:
     def warm_up(self, row: Row, connections: int) -> None:
         """Load a row without measuring, to fill caches and open connections.
 
-        A logged row shares the warm-up of its unlogged row; pgbench reconnects for every run.
+        Logged rows and half load share the warm-up of their operation; pgbench reconnects for every run.
         """
-        if row.name not in self.warm and row.operation != "logged" and row.server != "pgbench":
+        if row.name not in self.warm and row.operation not in ("logged", "half") and row.server != "pgbench":
             self.warm.add(row.name)
             self.one(row, connections, PEER_WARM_UP_SECONDS if row.is_peer else WARM_UP_SECONDS)
 
@@ -109,7 +112,11 @@ def _measure(under_load: Servers, plan: Plan, kept: Kept, database: str, steps: 
         progress.update(progress.task_ids[0], description=shown)
         try:
             under_load.warm_up(row, max(plan.connections))
-            made = under_load.one(row, connections, plan.seconds)
+            pause_ms = 0.0
+            if row.operation == "half":
+                # Twice the time between two requests of a connection, of which an answer takes little.
+                pause_ms = 2000 * connections / kept.measured[database, "create", connections, number].per_second
+            made = under_load.one(row, connections, plan.seconds, pause_ms)
         except BenchError as failed:
             if row.server == "service":
                 raise

@@ -49,8 +49,8 @@ class Running:
         known = {"orders": self.orders, "families_per_run": families_per_run, "terminals": self._terminals}
         self._seed.write_text("return " + lua({**self.seeded, **known}))
 
-    def one(self, script: str, connections: int, seconds: float) -> Measured:
-        """Run one operation."""
+    def one(self, script: str, connections: int, seconds: float, pause_ms: float = 0) -> Measured:
+        """Run one operation. With `pause_ms` each connection pauses for about so long before each request."""
         made = measure(
             script,
             connections,
@@ -60,6 +60,7 @@ class Running:
             seed=self._seed,
             first=self.used,
             run=self.refreshed,
+            pause_ms=pause_ms,
         )
         if script == "create":
             # Unanswered creates at the end use a terminal too, and the load generates one request too many.

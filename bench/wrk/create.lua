@@ -12,4 +12,10 @@ function request()
   return wrk.format("POST", "/v1/orders", headers, string.format(body, 100000000 + number))
 end
 
+-- At less than full load each connection pauses before a request, for that time on average.
+local pause_ms = tonumber(os.getenv("BENCH_PAUSE_MS"))
+if pause_ms and pause_ms > 0 then
+  function delay() return math.random(0, 2 * pause_ms) end
+end
+
 function response(status) response_check(status, 201) end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
-from bench import chart, report
+from bench import chart, report, turns
 from bench.kept import Kept
 from bench.load import BenchError, Measured
 from bench.rows import Plan
@@ -62,10 +63,37 @@ def test_the_table_has_every_row_and_is_aligned(kept: Kept) -> None:
     assert "| CPU | one |" in page
 
 
+def test_the_page_begins_with_ratios_counts_and_what_a_node_carries(kept: Kept) -> None:
+    """Ratios to the peers within a round, thousands of instructions, and the latency at half load."""
+    for number in (1, 2, 3):
+        kept.add(("postgres", report.HALF_LOAD, 128, number), _made(report.HALF_LOAD, 128, 4_000))
+    counts = [
+        {"database": "sqlite", "operation": "get", "clients": 1, "instructions": 405_123.4, "batch": 0.0},
+        {"database": "postgresql", "operation": "create", "clients": 32, "instructions": 1_083_000.0, "batch": 32.0},
+    ]
+    page = report.markdown(kept, counts)
+    assert "| throughput     | 128 connections |" in page
+    assert "| create / Prism |            1.50 |" in page
+    assert "| operation | SQLite, 1 client | PostgreSQL, 32 clients |" in page
+    assert "| get       |             405k |                      - |" in page
+    assert "| create    |                - |                 1,083k |" in page
+    assert "One process on one, which it shares" in page
+    assert "| PostgreSQL |          10,800 |      4,000 |        9.9 |       31.4 |" in page
+    assert page.index("## Beside the peers") < page.index("## Requests per second")
+
+
+def test_sections_without_figures_are_left_out(tmp_path: Path) -> None:
+    """A bench of SQLite alone has no ratios to peers, and no instructions are shown that were not counted."""
+    figures = Kept(tmp_path / "figures.json", 3)
+    figures.add(("sqlite", "create", 1, 1), _made("create", 1, 1_500))
+    page = report.markdown(figures, report.counted(tmp_path / "missing.json"))
+    assert not any(heading in page for heading in ("## Beside", "## Instructions", "## What one node"))
+
+
 def test_the_links_of_the_page_lead_somewhere(kept: Kept) -> None:
     """From `docs/`, where it is written, every file that it names exists."""
     links = re.findall(r"\]\(([^)]+)\)", report.markdown(kept))
-    files = [link for link in links if not link.startswith("https://") and link != report.CHART]
+    files = [link for link in links if not link.startswith(("https://", "#")) and link != report.CHART]
     assert len(files) >= 3
     assert all((DOCS / file).exists() for file in files)
 
@@ -99,6 +127,22 @@ def test_the_chart_reads_on_dark_pages(kept: Kept) -> None:
     assert '<rect width="100%"' not in drawn
 
 
+def test_ratios_of_checkouts_are_within_a_pair() -> None:
+    """Rates change with the machine's other load, which both runs of a pair and pgbench's have in common."""
+    before = [_turn(5_000, 10_000), _turn(1_000, 2_000), _turn(3_000, 6_000)]
+    after = [_turn(6_000, 10_000), _turn(1_200, 2_000), _turn(9_000, 15_000)]
+    idle = cast("Any", None)
+    checkouts = [turns.Checkout("before", idle, before), turns.Checkout("after", idle, after)]
+    columns = [list(column.cells) for column in turns.table(checkouts).columns]
+    assert columns[0] == ["before", "after", "ratio"]
+    assert columns[1] == ["3,000", "6,000", "1.20"]
+    assert columns[4] == ["0.50 (0.50-0.50)", "0.60 (0.60-0.60)", "1.20"]
+
+
+def _turn(creates: float, pgbench: float) -> tuple[Measured, Measured]:
+    return _made("create", 128, creates, 30), _made("pgbench: create", 128, pgbench, 30)
+
+
 @pytest.mark.parametrize(
     ("highest", "top"), [(0.5, 0.6), (950, 1200), (1000, 2000), (10_800, 20_000), (36_000, 40_000)]
 )
@@ -129,10 +173,10 @@ def test_another_file_is_refused(content: str, tmp_path: Path) -> None:
 def test_what_is_compared_is_measured_in_the_same_round() -> None:
     """A round has each row once under each number of connections, the peers right after their counterpart."""
     steps = [(number, row.name, connections) for number, row, connections in Plan().steps("postgres")]
-    assert len(set(steps)) == len(steps) == 3 * (4 * 8 + 2)
+    assert len(set(steps)) == len(steps) == 3 * (4 * 8 + 3)
     first = [name for number, name, connections in steps if (number, connections) == (1, 128)]
     assert first[3:8] == ["refresh", "oidc-provider: refresh", "create", "Prism: create", "pgbench: create"]
-    assert first[8:] == ["get, logged", "create, logged"]
+    assert first[8:] == ["get, logged", "create, logged", "create, half load"]
     assert not {"Prism: create", "pgbench: create"} & {row.name for _, row, _ in Plan().steps("sqlite")}
 
 
