@@ -49,7 +49,7 @@ def operation_tree(document: Any, row: Any) -> dict[str, Any]:
     if "requestBody" in row:
         tree["request"] = _tree(document, _schema(row["requestBody"]), in_request=True)
     for status, response in sorted(row["responses"].items()):
-        if schema := _schema(_resolved(document, response)):
+        if schema := _schema(resolved(document, response)):
             tree.setdefault("answer" if status < "300" else "error", _tree(document, schema))
     return tree
 
@@ -84,7 +84,8 @@ def _anonymous(name: str) -> str:
     return re.sub(r"\{\w+\}", "{}", name)
 
 
-def _resolved(document: Any, described: Any) -> Any:
+def resolved(document: Any, described: Any) -> Any:
+    """Return what is described, or what its reference leads to."""
     while "$ref" in described:
         target = document
         for step in described["$ref"].removeprefix("#/").split("/"):
@@ -102,7 +103,7 @@ def _requires(names: Iterable[str]) -> dict[str, str]:
 
 
 def _tree(document: Any, schema: Any, *, in_request: bool = False) -> Any:
-    schema = _resolved(document, schema)
+    schema = resolved(document, schema)
     if "items" in schema:
         return {"[]": _tree(document, schema["items"], in_request=in_request)}
     if fields := schema.get("properties"):

@@ -38,6 +38,16 @@ def install() -> None:
             _install()
 
 
+def require() -> None:
+    """Install them, or skip the test where there is no Node."""
+    from conftest import skip_unless_ci
+
+    try:
+        install()
+    except NodeMissing as missing:
+        skip_unless_ci(str(missing))
+
+
 def oauth(base_url: str, method: str, given: dict[str, Any]) -> Any:
     """What the official client's OAuth class answers to one call of a method."""
     return call(base_url, "OAuth", method, accessToken="none", given=given)

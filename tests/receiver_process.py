@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import node_clients
-from conftest import skip_unless_ci
 from free_port import free_port
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "receivers"
@@ -92,10 +91,7 @@ class ReceiverProcess:
 def receiver(name: str, folder: Path, *, port: int = 0, **variables: str) -> Iterator[ReceiverProcess]:
     """Copy an example into `folder` and run it there, as its first lines say, until the block ends."""
     if name.endswith(".mjs"):
-        try:
-            node_clients.install()
-        except node_clients.NodeMissing as missing:
-            skip_unless_ci(str(missing))
+        node_clients.require()
         (folder / "node_modules").symlink_to(node_clients.FOLDER / "node_modules")
     shutil.copy(EXAMPLES / name, folder)
     running = ReceiverProcess(name, folder, port or free_port(), **variables)

@@ -30,7 +30,7 @@ from paydesk.http import server
 from paydesk.http.gauges import Gauges
 from paydesk.http.unknown_paths import UnknownPaths
 from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes
+from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Operation, Surface
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
@@ -355,9 +355,19 @@ async def running(
 
 async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = ALL_SCOPES) -> str:
     """Issue a new access token of the scene's seller for its application."""
+    return (await _tokens(scene, now_ms, Lifetimes(15_552_000, 15_552_000), live=live, scope=scope)).access_token
 
-    async def work(tx: Transaction) -> str:
-        pair = await authorizations.mint_family(
+
+async def refresh_token(service: Service) -> str:
+    """Issue a new refresh token, and an access token, that are valid for an hour."""
+    pair = await _tokens(service.scene, service.clock.now_ms(), Lifetimes(3600, 3600), live=False)
+    assert pair.refresh_token is not None
+    return pair.refresh_token
+
+
+async def _tokens(scene: Scene, now_ms: int, lifetimes: Lifetimes, *, live: bool, scope: str = ALL_SCOPES) -> Pair:
+    return await scene.database.write(
+        lambda tx: authorizations.mint_family(
             tx,
             KEYS,
             application_id=scene.application.application_id,
@@ -365,11 +375,9 @@ async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = AL
             scope=scope,
             live=live,
             now_ms=now_ms,
-            lifetimes=Lifetimes(15_552_000, 15_552_000),
+            lifetimes=lifetimes,
         )
-        return pair.access_token
-
-    return await scene.database.write(work)
+    )
 
 
 __all__ = ["KEYS", "REDIRECT_URI", "Device", "Reply", "Service", "Terminal", "access_token", "approved", "order_body",

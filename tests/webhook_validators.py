@@ -9,19 +9,10 @@ from mercadopago.webhook import InvalidWebhookSignatureError, WebhookSignatureVa
 from standardwebhooks import Webhook, WebhookVerificationError
 
 import node_clients
-from conftest import skip_unless_ci
 
 OF_X_SIGNATURE = {"mercadopago for Python", "mercadopago for Node"}
 OF_THE_BODY = {f"{library} for {runtime}" for library in ("standardwebhooks", "svix") for runtime in ("Python", "Node")}
 ALL = OF_X_SIGNATURE | OF_THE_BODY
-
-
-def require_node() -> None:
-    """Install the validators on Node, or skip the test where there is none."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
 
 
 def accepting(url: str, headers: Mapping[str, str], body: bytes, secret: str) -> set[str]:

@@ -14,7 +14,6 @@ from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session as OAuthlibSession
 
 import node_clients
-from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
 from paydesk.core.clock import MovableClock
 from paydesk.http import server
@@ -64,10 +63,7 @@ def on_node(library: str) -> Library:
     """Return the function that uses this library on Node."""
 
     def run(metadata: dict[str, str], client_id: str, secret: str, code: str) -> Got:
-        try:
-            node_clients.install()
-        except node_clients.NodeMissing as missing:
-            skip_unless_ci(str(missing))
+        node_clients.require()
         return node_clients.authorize(
             {
                 "library": library,

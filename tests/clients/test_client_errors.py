@@ -22,7 +22,6 @@ from mercadopago.errors import MercadoPagoError
 import counted
 import node_clients
 from accounts import other_application
-from conftest import skip_unless_ci
 from paydesk.http import server
 from paydesk.storage.database import Database
 from service import Service, order_body, running
@@ -87,10 +86,7 @@ class OnNode:
 
     def __init__(self, service: Service) -> None:
         self._base_url = service.base_url
-        try:
-            node_clients.install()
-        except node_clients.NodeMissing as missing:
-            skip_unless_ci(str(missing))
+        node_clients.require()
 
     def printed(self, request: Request) -> Printed:
         """Return the error as `String(error)`, `error.message` and `console.log(error)` show it."""

@@ -16,7 +16,6 @@ import pytest
 import dev_thread
 import node_clients
 from command_line import command
-from conftest import skip_unless_ci
 from paydesk_process import environment
 
 PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
@@ -76,10 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def with_node() -> None:
     """Skip the test without Node."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
 
 
 def run(folder: Path, *program: str) -> str:

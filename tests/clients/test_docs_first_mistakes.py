@@ -9,7 +9,6 @@ import pytest
 
 import dev_thread
 import node_clients
-from conftest import skip_unless_ci
 from first_mistakes import CLIENTS, MISTAKES, PAGE, Mistake, Shop, page, see
 from paydesk_process import credentials
 
@@ -26,10 +25,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title)
 def test_page_has_what_clients_show(shop: Shop, mistake: Mistake) -> None:
     """Each output of the page is the present one. `first_mistakes.py` says how to write the page anew."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     seen = {mistake.title: {client: see(shop, mistake, client) for client in CLIENTS}}
     row, section = page(seen, [mistake]).split("|\n\n", 1)
     text = PAGE.read_text()

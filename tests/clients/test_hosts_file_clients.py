@@ -90,10 +90,7 @@ def given(service: Isolated) -> dict[str, Any]:
 
 def test_node_client_makes_a_payment_without_a_changed_line(service: Isolated, given: dict[str, Any]) -> None:
     """It calls the vendor's address; only the hosts file and the trusted certificate are set, and no proxy."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     found = credentials(service.folder)
     assert found["tls_base_url"] == "https://localhost:443"
     program = [shutil.which("node") or "node", "payment.mjs"]

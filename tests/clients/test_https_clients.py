@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import node_clients
-from conftest import first_and_others, skip_unless_ci
+from conftest import first_and_others
 from paydesk_process import Dev, credentials, dev
 from service import order_body
 
@@ -49,10 +49,7 @@ def on_python(found: dict[str, Any], variables: dict[str, str], method: str, *gi
 
 def on_node(found: dict[str, Any], variables: dict[str, str], method: str, *given: Any) -> Any:
     """Return what a method of the official Node client returns."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     asked = {"baseUrl": found["tls_base_url"], "name": "Order", "accessToken": found["test"]["access_token"]}
     named = {"create": "body", "get": "id"}[method]
     return _answer(["node", "call.mjs"], {**asked, "method": method, "given": {named: given[0]}}, variables)

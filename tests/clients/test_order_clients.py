@@ -18,7 +18,6 @@ from mercadopago.errors import MercadoPagoError
 
 import node_clients
 from accounts import other_seller, with_scope
-from conftest import skip_unless_ci
 from paydesk.core import errors as shared
 from paydesk.core.errors import ErrorKind
 from paydesk.core.ids import ulid
@@ -111,10 +110,7 @@ ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def make(request: pytest.FixtureRequest) -> Make:
     """Each of the clients, that on Node where there is one."""
     if request.param is OnNode:
-        try:
-            node_clients.install()
-        except node_clients.NodeMissing as missing:
-            skip_unless_ci(str(missing))
+        node_clients.require()
     chosen: Make = request.param
     return chosen
 

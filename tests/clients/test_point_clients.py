@@ -14,7 +14,6 @@ from mercadopago.config.config import Config
 from mercadopago.errors import MercadoPagoError
 
 import node_clients
-from conftest import skip_unless_ci
 from service import Service
 
 DEVICE, INTENT = "PAX_A910__SMARTPOS1234345545", "7f25f9aa-eea6-4f9c-bf16-a341f71ba2f1"
@@ -63,10 +62,7 @@ async def test_the_client_on_python(service: Service, monkeypatch: pytest.Monkey
 @ON_SQLITE
 async def test_the_client_on_node(service: Service) -> None:
     """The same of the client on Node, which has a method for every retired path."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     calls = [
         asyncio.to_thread(
             node_clients.call,

@@ -19,7 +19,6 @@ import pytest
 
 import node_clients
 from command_line import command
-from conftest import skip_unless_ci
 from paydesk_process import Dev, credentials, dev
 
 PYTHON = [sys.executable, str(Path(__file__).with_name("python_payment.py"))]
@@ -127,8 +126,5 @@ def test_a_call_of_another_host_says_what_to_do(service: Dev, tmp_path: Path) ->
 
 def installed() -> Path:
     """Return the folder with the official Node client."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     return node_clients.FOLDER

@@ -23,7 +23,6 @@ from oauthlib.oauth2 import InvalidClientError, InvalidGrantError, OAuth2Error
 from requests_oauthlib import OAuth2Session as OAuthlibSession
 
 import node_clients
-from conftest import skip_unless_ci
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
 from operator_calls import operator
 from page_scene import PASSWORD, give_password
@@ -232,10 +231,7 @@ def code_of(redirect: str) -> str:
 def client(request: pytest.FixtureRequest) -> Make:
     """Each of the clients; the Node client if Node is installed."""
     if request.param is OfficialNode:
-        try:
-            node_clients.install()
-        except node_clients.NodeMissing as missing:
-            skip_unless_ci(str(missing))
+        node_clients.require()
     chosen: Make = request.param
     return chosen
 

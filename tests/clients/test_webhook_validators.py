@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pytest
 from aiohttp import web
 
+import node_clients
 from paydesk.core.clock import MovableClock
 from paydesk.core.ids import ulid, uuid
 from paydesk.core.secrets import Secret
@@ -29,7 +30,7 @@ from paydesk.webhooks.resending import ResendJob
 from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, TOPIC
 from paydesk.webhooks.sending import Sender
 from paydesk.webhooks.subscriptions import SubscriptionSecret
-from webhook_validators import ALL, OF_THE_BODY, OF_X_SIGNATURE, accepting, require_node
+from webhook_validators import ALL, OF_THE_BODY, OF_X_SIGNATURE, accepting
 from webhooks_scene import APPLICATION, KEYS, SELLER, Received, Receiver, receiver, step, subscribe, worker
 
 PROMOTE = "UPDATE subscriptions SET secret_generation = $2 WHERE subscription_id = $1"
@@ -45,7 +46,7 @@ EVERY = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _node() -> None:
-    require_node()
+    node_clients.require()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 import structlog
 
 from moved_time import advance
-from oauth_scene import ALL_SCOPES
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.version import version
@@ -17,8 +16,6 @@ from paydesk.core.worker import WorkerContext
 from paydesk.health import readiness as health
 from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
 from paydesk.health.readiness import Readiness
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes
 from paydesk.orders import expiry
 from paydesk.serve import _drain
 from paydesk.settings import Settings
@@ -26,7 +23,7 @@ from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, T, Unavailable, Work
 from postgres_server import PostgresServer
 from raw_http import exchange, head
-from service import KEYS, Service, running
+from service import KEYS, Service, refresh_token, running
 from stopped_postgres import stopped
 from waiting import until, until_found
 from webhooks_scene import subscribe
@@ -237,7 +234,7 @@ async def test_a_clock_that_jumps(database: Database) -> None:
     clock = WatchedClock(wall.now_ns)
     async with running(database, clock=clock, workers=False) as service:
         order = (await service.create(await service.terminal())).body
-        refresh_token = await _refresh_token(service)
+        refreshing = await refresh_token(service)
         context = WorkerContext(database, Settings(), clock, KEYS)
         for ahead_ns in (24 * HOUR_NS, -24 * HOUR_NS):
             with structlog.testing.capture_logs() as logged:
@@ -250,7 +247,7 @@ async def test_a_clock_that_jumps(database: Database) -> None:
                 refused = await service.request("GET", f"/v1/orders/{order['id']}")
                 assert (refused.status, refused.code) == (503, "service_unavailable")
                 assert "clock" in refused.body["message"]
-                flat = await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))
+                flat = await service.request("POST", "/oauth/token", service.scene.refresh(refreshing))
                 assert (flat.status, flat.body["error"]) == (503, "service_unavailable")
                 with pytest.raises(Unavailable):
                     await expiry.EXPIRY.step(context)
@@ -260,24 +257,7 @@ async def test_a_clock_that_jumps(database: Database) -> None:
             assert events == ["clock_jumped", "clock_trusted"]
         assert await expiry.EXPIRY.step(context) == 0
         assert (await service.request("GET", "/readyz")).status == 200
-        assert (await service.request("POST", "/oauth/token", service.scene.refresh(refresh_token))).status == 200
-
-
-async def _refresh_token(service: Service) -> str:
-    pair = await service.database.write(
-        lambda tx: authorizations.mint_family(
-            tx,
-            KEYS,
-            application_id=service.scene.application.application_id,
-            seller_id=service.seller_id,
-            scope=ALL_SCOPES,
-            live=False,
-            now_ms=service.clock.now_ms(),
-            lifetimes=Lifetimes(3600, 3600),
-        )
-    )
-    assert pair.refresh_token is not None
-    return pair.refresh_token
+        assert (await service.request("POST", "/oauth/token", service.scene.refresh(refreshing))).status == 200
 
 
 def test_small_clock_changes_are_no_jump() -> None:

@@ -13,14 +13,11 @@ import pytest
 
 from conftest import first_and_others
 from cut_wire import Cut, CutWire
-from oauth_scene import ALL_SCOPES
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, T, Work
 from postgres_server import PostgresServer
-from service import KEYS, Reply, Service, Terminal, running
+from service import Reply, Service, Terminal, refresh_token, running
 from stopped_postgres import stopped
 from waiting import until
 
@@ -220,7 +217,7 @@ async def test_a_commit_that_is_lost(cut: tuple[Service, CutWire], how: Cut) -> 
 async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how: Cut) -> None:
     """The outcome is answered as unknown; the repeat gives the one pair of tokens that there is, and it works."""
     service, wire = cut
-    token = await _refresh_token(service)
+    token = await refresh_token(service)
     wire.plan(how, b"offline_access")
     unknown = await service.request("POST", "/oauth/token", service.scene.refresh(token))
     assert (unknown.status, wire.times) == (503, 0)
@@ -230,20 +227,3 @@ async def test_a_refresh_whose_commit_is_lost(cut: tuple[Service, CutWire], how:
     assert again.body["access_token"] == refreshed.body["access_token"]
     listed = await service.request("GET", "/terminals/v1/list", token=refreshed.body["access_token"])
     assert listed.status == 200
-
-
-async def _refresh_token(service: Service) -> str:
-    pair = await service.database.write(
-        lambda tx: authorizations.mint_family(
-            tx,
-            KEYS,
-            application_id=service.scene.application.application_id,
-            seller_id=service.seller_id,
-            scope=ALL_SCOPES,
-            live=False,
-            now_ms=service.clock.now_ms(),
-            lifetimes=Lifetimes(3600, 3600),
-        )
-    )
-    assert pair.refresh_token is not None
-    return pair.refresh_token

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import node_clients
-from conftest import skip_unless_ci
 from paydesk.oauth.errors import OAUTH_ERRORS
 from paydesk_process import credentials
 from seller import Seller
@@ -34,10 +33,7 @@ def programs(heading: str, language: str) -> list[str]:
 @pytest.fixture
 def node(folder: Path) -> None:
     """Node, with the official client linked into the folder."""
-    try:
-        node_clients.install()
-    except node_clients.NodeMissing as missing:
-        skip_unless_ci(str(missing))
+    node_clients.require()
     if not (folder / "node_modules").exists():
         (folder / "node_modules").symlink_to(node_clients.FOLDER / "node_modules")
 

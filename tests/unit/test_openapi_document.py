@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from described import resolved
 from paydesk.api import OPERATIONS
 from paydesk.core import text
 from paydesk.core.errors import BODY_FAULTS, ErrorKind
@@ -89,15 +90,6 @@ def document() -> Any:
     return openapi.document((*ROWS, *reference.rows(ROWS)))
 
 
-def _resolved(document: Any, described: Any) -> Any:
-    while "$ref" in described:
-        target = document
-        for step in described["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        described = target
-    return described
-
-
 def test_it_is_openapi_3_1(document: Any) -> None:
     """The document satisfies the meta-schema of each schema in it, and says its version."""
     assert document["openapi"] == "3.1.0"
@@ -111,7 +103,7 @@ def test_every_reference_resolves(document: Any) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             if isinstance(value.get("$ref"), str):
-                assert _resolved(document, value) is not None
+                assert resolved(document, value) is not None
             for child in value.values():
                 walk(child)
         elif isinstance(value, list):
@@ -162,7 +154,7 @@ def test_204_has_no_content(document: Any) -> None:
 
 def test_requests_do_not_allow_null(document: Any) -> None:
     """An optional field may be left out; its schema lets no null through, because the service refuses it."""
-    schema = _resolved(document, document["components"]["schemas"]["Booking"])
+    schema = resolved(document, document["components"]["schemas"]["Booking"])
     assert schema["properties"]["note"] == {"type": "string", "pattern": text.PATTERN}
 
 
@@ -178,8 +170,8 @@ def test_every_declared_error_has_an_example_in_its_shape(document: Any) -> None
         responses = document["paths"][openapi.path_template(row)][row.method.lower()]["responses"]
         for kind in openapi.errors_in_order(row):
             content = responses[str(kind.status)]["content"]["application/json"]
-            body = _resolved(document, content["examples"][kind.code])["value"]
-            schema = dict(_resolved(document, content["schema"]))
+            body = resolved(document, content["examples"][kind.code])["value"]
+            schema = dict(resolved(document, content["schema"]))
             jsonschema_rs.validate(schema, body)
             assert (body["error"], body["status"]) == (kind.code, kind.status)
             assert ("errors" in body) == (row.surface != "token")
