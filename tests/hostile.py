@@ -133,24 +133,36 @@ def _with(document: Any, path: tuple[str | int, ...], value: Any) -> bytes:
     return _json(_put(document, path, value))
 
 
-def forms(good: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the valid form with one field replaced, and forms with too many fields and escapes."""
+def forms(good: Mapping[str, str]) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield the valid form with one field replaced, and forms with too many fields and escapes, written when called."""
     room = 62_000 - len(urllib.parse.urlencode(good))
     for field in good:
         for name, text in texts(room, lambda unit: len(quoted(unit))):
-            yield f"{field}={name}", urllib.parse.urlencode({**good, field: text}, quote_via=_of_a_form).encode()
+            yield f"{field}={name}", partial(_form, {**good, field: text})
+    for name, written in _broken_forms():
+        yield name, partial(bytes, written)
+
+
+def _form(fields: Mapping[str, str]) -> bytes:
+    return urllib.parse.urlencode(fields, quote_via=_of_a_form).encode()
+
+
+@cache
+def _broken_forms() -> tuple[tuple[str, bytes], ...]:
     numbers = UNITS["card_numbers"] * 3_000
-    yield "one_name_of_card_numbers", urllib.parse.urlencode({numbers: 1}).encode()
-    yield "doubled_name_of_card_numbers", b"&".join([urllib.parse.urlencode({numbers[:30_000]: 1}).encode()] * 2)
     names = {f"{number:02}{numbers[:126]}": 1 for number in range(FORM_FIELDS_MAX)}
-    yield "names_of_card_numbers", urllib.parse.urlencode(names).encode()
-    yield "escapes", b"a=" + b"%41" * 21_000
-    yield "broken_escapes", b"a=" + b"%" * 65_000
-    yield "no_utf_8", b"a=" + b"%ff" * 21_000
-    yield "blanks", b"a=" + b"+" * 65_000
-    yield "separators", b"&" * BODY_BYTES_MAX
-    yield "fields", b"&".join(b"%d=%d" % (number, number) for number in range(5_000))
-    yield "fields_allowed", b"&".join(b"%d=%s" % (number, b"%41" * 400) for number in range(FORM_FIELDS_MAX))
+    return (
+        ("one_name_of_card_numbers", urllib.parse.urlencode({numbers: 1}).encode()),
+        ("doubled_name_of_card_numbers", b"&".join([urllib.parse.urlencode({numbers[:30_000]: 1}).encode()] * 2)),
+        ("names_of_card_numbers", urllib.parse.urlencode(names).encode()),
+        ("escapes", b"a=" + b"%41" * 21_000),
+        ("broken_escapes", b"a=" + b"%" * 65_000),
+        ("no_utf_8", b"a=" + b"%ff" * 21_000),
+        ("blanks", b"a=" + b"+" * 65_000),
+        ("separators", b"&" * BODY_BYTES_MAX),
+        ("fields", b"&".join(b"%d=%d" % (number, number) for number in range(5_000))),
+        ("fields_allowed", b"&".join(b"%d=%s" % (number, b"%41" * 400) for number in range(FORM_FIELDS_MAX))),
+    )
 
 
 _of_a_form = lru_cache(maxsize=200)(urllib.parse.quote_plus)

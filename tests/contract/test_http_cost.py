@@ -93,8 +93,8 @@ def _at(attempt: Attempt, parameter: str, text: str) -> Sent:
 def _bodies(attempt: Attempt) -> Iterator[tuple[str, Making]]:
     operation = attempt.operation
     if operation.surface in (*PAGES, "token"):
-        for name, body in hostile.forms(attempt.body):
-            yield f"form {name}", partial(Sent, body, media_type=FORM)
+        for name, made in hostile.forms(attempt.body):
+            yield f"form {name}", partial(_written, made, media_type=FORM)
     if operation.surface not in PAGES:
         names = tuple(operation.body.model_fields) if operation.body is not None else ()
         for name, body in hostile.documents():
@@ -103,8 +103,8 @@ def _bodies(attempt: Attempt) -> Iterator[tuple[str, Making]]:
             yield f"body {name}", partial(_written, made)
 
 
-def _written(made: Callable[[], bytes]) -> Sent:
-    return Sent(made())
+def _written(made: Callable[[], bytes], media_type: str = "application/json") -> Sent:
+    return Sent(made(), media_type=media_type)
 
 
 def _large(attempt: Attempt) -> Iterator[tuple[str, Making]]:
