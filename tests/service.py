@@ -355,17 +355,20 @@ async def running(
 
 async def access_token(scene: Scene, now_ms: int, *, live: bool, scope: str = ALL_SCOPES) -> str:
     """Issue a new access token of the scene's seller for its application."""
-    return (await _tokens(scene, now_ms, Lifetimes(15_552_000, 15_552_000), live=live, scope=scope)).access_token
+    return (await tokens(scene, now_ms, live=live, scope=scope)).access_token
 
 
 async def refresh_token(service: Service) -> str:
     """Issue a new refresh token, and an access token, that are valid for an hour."""
-    pair = await _tokens(service.scene, service.clock.now_ms(), Lifetimes(3600, 3600), live=False)
+    pair = await tokens(service.scene, service.clock.now_ms(), seconds=3600)
     assert pair.refresh_token is not None
     return pair.refresh_token
 
 
-async def _tokens(scene: Scene, now_ms: int, lifetimes: Lifetimes, *, live: bool, scope: str = ALL_SCOPES) -> Pair:
+async def tokens(
+    scene: Scene, now_ms: int, *, live: bool = False, scope: str = ALL_SCOPES, seconds: int = 15_552_000
+) -> Pair:
+    """Issue new tokens of the scene's seller for its application."""
     return await scene.database.write(
         lambda tx: authorizations.mint_family(
             tx,
@@ -375,7 +378,7 @@ async def _tokens(scene: Scene, now_ms: int, lifetimes: Lifetimes, *, live: bool
             scope=scope,
             live=live,
             now_ms=now_ms,
-            lifetimes=lifetimes,
+            lifetimes=Lifetimes(seconds, seconds),
         )
     )
 

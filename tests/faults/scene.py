@@ -8,16 +8,14 @@ from itertools import cycle, islice
 
 import counted
 from faults.inbox import Inbox
-from oauth_scene import ALL_SCOPES, Scene, make_scene
+from oauth_scene import Scene, make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
 from paydesk.terminals.schemas import Kind
-from service import KEYS
+from service import access_token, tokens
 from webhooks_scene import subscribe
 
 SELLERS = 2
@@ -72,12 +70,13 @@ async def cast(
         for number in range(SELLERS):
             scene = await make_scene(database)
             await _subscribe(database, inbox, scene, number)
-            tokens = (await _token(database, scene, live=False), await _token(database, scene, live=True))
+            now_ms = SystemClock().now_ms()
+            bearers = (await access_token(scene, now_ms, live=False), await access_token(scene, now_ms, live=True))
             of_kinds = islice(cycle(kinds), devices // SELLERS)
-            test += [await _terminal(database, scene, tokens, kind=kind) for kind in of_kinds]
-            live += [await _terminal(database, scene, tokens[::-1], live=True) for _ in range(live_devices // SELLERS)]
+            test += [await _terminal(database, scene, bearers, kind=kind) for kind in of_kinds]
+            live += [await _terminal(database, scene, bearers[::-1], live=True) for _ in range(live_devices // SELLERS)]
             for _ in range(applications // SELLERS):
-                pair = await _family(database, scene)
+                pair = await tokens(scene, now_ms)
                 assert pair.refresh_token is not None, "offline_access is granted"
                 made.applications.append(ApplicationSeed(scene.credentials(), pair.refresh_token))
     finally:
@@ -85,10 +84,6 @@ async def cast(
     chance.shuffle(test)
     made.terminals = [*test, *live]
     return made
-
-
-async def _token(database: Database, scene: Scene, *, live: bool) -> str:
-    return (await _family(database, scene, live=live)).access_token
 
 
 async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int) -> None:
@@ -101,22 +96,6 @@ async def _subscribe(database: Database, inbox: Inbox, scene: Scene, number: int
     ):
         known = await subscribe(database, inbox.url + path, application_id=application_id, live=live)
         inbox.know(path, *known, failing, (seller_id, live))
-
-
-async def _family(database: Database, scene: Scene, *, live: bool = False) -> Pair:
-    now_ms = SystemClock().now_ms()
-    return await database.write(
-        lambda tx: authorizations.mint_family(
-            tx,
-            KEYS,
-            application_id=scene.application.application_id,
-            seller_id=scene.seller.seller_id,
-            scope=ALL_SCOPES,
-            live=live,
-            now_ms=now_ms,
-            lifetimes=Lifetimes(15_552_000, 15_552_000),
-        )
-    )
 
 
 async def _terminal(
