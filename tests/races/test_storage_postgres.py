@@ -405,6 +405,25 @@ async def test_more_units_than_connections_wait(postgres_url: str) -> None:
         assert await _add(database, "B__2") == 1
 
 
+async def test_a_connection_that_a_canceled_unit_waited_for_goes_to_the_next(postgres_url: str) -> None:
+    """Canceled before it is free, or in the moment in which it is: none is lost."""
+    async with _opened(postgres_url, connections_max=1) as database:
+        connections = database._connections
+        for is_free_before in (False, True):
+            held = await connections.acquire()
+            canceled, waiting = [asyncio.create_task(connections.acquire()) for _ in range(2)]
+            await turns()
+            if is_free_before:
+                connections.release(held)
+            canceled.cancel()
+            await asyncio.wait([canceled])
+            assert canceled.cancelled()
+            if not is_free_before:
+                connections.release(held)
+            connections.release(await waiting)
+            assert (connections._permits, len(connections._waiting)) == (1, 0)
+
+
 async def test_a_connection_is_not_reset_between_units(wire: CutWire) -> None:
     """Units follow one another on the same connection, with nothing in between."""
     async with _opened(wire.url) as database:

@@ -44,15 +44,15 @@ async def test_new_requests_are_refused_soon_until_the_server_answers(
     postgres_server: PostgresServer, database: PostgresDatabase
 ) -> None:
     """Within the first second they wait for an answer, then they are refused at once. What was begun is completed."""
-    permits, waiting_for_answer = database._connections._permits, database.silence._answered
+    connections, waiting_for_answer = database._connections, database.silence._answered
     async with running(database, workers=False) as service:
         first, under_way, new, last = [await service.terminal() for _ in range(4)]
         assert (await service.create(first)).status == 201
-        free = permits._value
+        free = connections._permits
         with stopped(postgres_server):
-            expiring = await _begun(service, first, lambda: permits._value == free - 1)
+            expiring = await _begun(service, first, lambda: connections._permits == free - 1)
             advance(SECONDS - 5)
-            kept = await _begun(service, under_way, lambda: permits._value == free - 2)
+            kept = await _begun(service, under_way, lambda: connections._permits == free - 2)
             advance(5)
             await until(lambda: database.silence.lasts)
             waiting = await _begun(service, new, lambda: bool(waiting_for_answer._waiters))
@@ -62,7 +62,7 @@ async def test_new_requests_are_refused_soon_until_the_server_answers(
             for reply in refused:
                 assert (reply.status, reply.code) == (503, "service_unavailable")
                 assert reply.headers["retry-after"] == "1"
-            assert not kept.done()
+            assert not kept.done(), kept.result()
         assert (await kept).status == 201
         await until(lambda: not database.silence.lasts)
         assert (await service.create(last, key="last")).status == 201

@@ -35,7 +35,7 @@ class BatchUnit(Unit):
     def __init__(self, work: Work[Any], conflict_keys: Collection[ConflictKey], answer: asyncio.Future[Any]) -> None:
         super().__init__(work, answer)
         self.conflict_keys = frozenset(conflict_keys)
-        self.tx = PostgresTransaction()
+        self.tx: PostgresTransaction
         self.steps: Generator[Any, Any, Any] | None = None
         self.statement: Any = None
 
@@ -118,7 +118,7 @@ class Batches:
         """Run batches until no unit is left whose conflict keys are free, then wait: a new task costs more."""
         while True:
             while batch := take(self.waiting, self._units_max, self._busy_keys):
-                keys = set[ConflictKey]().union(*(unit.conflict_keys for unit in batch))
+                keys = batch[0].conflict_keys.union(*[unit.conflict_keys for unit in batch[1:]])
                 self._busy_keys |= keys
                 try:
                     await self._run(batch)
@@ -146,6 +146,8 @@ def take(waiting: deque[BatchUnit], most: int, busy: AbstractSet[ConflictKey]) -
 
     The other units keep their order.
     """
+    if len(waiting) == 1 and busy.isdisjoint(waiting[0].conflict_keys):
+        return [waiting.popleft()]
     taken: list[BatchUnit] = []
     keys = set(busy)
     skipped: list[BatchUnit] = []

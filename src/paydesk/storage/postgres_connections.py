@@ -7,6 +7,7 @@ visible without being replicated.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -202,15 +203,17 @@ class Connections:
         }
         self.types: dict[str, tuple[str, ...] | None] = {}
         self._free: list[Connection] = []
-        self._permits = asyncio.Semaphore(connections_max)
+        # Not a semaphore of asyncio's, which costs more than the rest of `acquire` and `release`.
+        self._permits = connections_max
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self.silence = Silence(self._is_answered, timeout_seconds)
 
     async def acquire(self) -> Connection:
         """Return a free connection or a new one. Raises `Unavailable` if none is free in time."""
-        if self._permits.locked():
-            await self._wait_for_permit()
+        if self._permits:
+            self._permits -= 1
         else:
-            await self._permits.acquire()
+            await self._wait_for_permit()
         try:
             while self._free:
                 connection = self._free.pop()
@@ -219,15 +222,30 @@ class Connections:
                 connection.drop()
             return await self._connect(self._timeout_seconds)
         except BaseException:
-            self._permits.release()
+            self._release_permit()
             raise
 
     async def _wait_for_permit(self) -> None:
+        permit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(permit)
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await self._permits.acquire()
-        except TimeoutError:
-            raise Unavailable("Every connection to PostgreSQL is busy.") from None
+                await permit
+        except BaseException as error:
+            if not permit.cancelled():
+                # It came just when the waiting ended.
+                self._release_permit()
+            if isinstance(error, TimeoutError):
+                raise Unavailable("Every connection to PostgreSQL is busy.") from None
+            raise
+
+    def _release_permit(self) -> None:
+        while self._waiting:
+            permit = self._waiting.popleft()
+            if not permit.done():
+                permit.set_result(None)
+                return
+        self._permits += 1
 
     def release(self, connection: Connection) -> None:
         """Return the connection to the pool, unless it is broken."""
@@ -235,7 +253,7 @@ class Connections:
             self._free.append(connection)
         else:
             connection.drop()
-        self._permits.release()
+        self._release_permit()
 
     def drop_free(self) -> None:
         """Drop the idle connections after one was lost: they are to the same server."""
