@@ -112,9 +112,9 @@ class Connection:
         """Whether another unit of work can use it."""
         return not self._raw.is_closed() and not self._raw.is_in_transaction()
 
-    async def fetch(self, sql: str, args: tuple[Any, ...]) -> Any:
+    def fetch(self, sql: str, args: tuple[Any, ...]) -> Awaitable[Any]:
         """Return all rows, in one round trip."""
-        return await self._within_the_deadline(self._raw.fetch(sql, *args))
+        return self._within_the_deadline(self._raw.fetch(sql, *args))
 
     async def parameter_types(self, sql: str) -> tuple[str, ...] | None:
         """Return the types of a statement's parameters, or None if one is an array or not a built-in type."""
@@ -129,14 +129,13 @@ class Connection:
         # Checks the connection, which may have been lost since the response.
         return statement.get_parameters()
 
-    async def fetch_many(self, sql: str, many: list[tuple[Any, ...]]) -> Any:
+    def fetch_many(self, sql: str, many: list[tuple[Any, ...]]) -> Awaitable[Any]:
         """Run a statement once for each tuple of arguments and return all rows in order, in one round trip."""
-        return await self._within_the_deadline(self._raw.fetchmany(sql, many))
+        return self._within_the_deadline(self._raw.fetchmany(sql, many))
 
-    async def execute(self, sql: str, args: tuple[Any, ...] = ()) -> str:
+    def execute(self, sql: str, args: tuple[Any, ...] = ()) -> Awaitable[str]:
         """Return the command's tag, such as `UPDATE 3`, in one round trip."""
-        tag: str = await self._within_the_deadline(self._raw.execute(sql, *args))
-        return tag
+        return self._within_the_deadline(self._raw.execute(sql, *args))
 
     async def _within_the_deadline(self, round_trip: Awaitable[T]) -> T:
         # asyncpg's own timeouts send a cancel request; dropping the connection does not.
