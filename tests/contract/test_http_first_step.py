@@ -21,6 +21,7 @@ from waiting import until
 
 Run = Callable[[Awaitable[None]], None]
 Handle = Callable[[str], Awaitable[None]]
+Connected = tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Event, Gauges]
 GET = head("GET", "/")
 
 
@@ -32,8 +33,8 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
 
 
 @contextlib.asynccontextmanager
-async def connected(handle: Handle) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, Gauges]]:
-    """Serve an application that answers 204 after `handle`, which gets the path, and connect to it."""
+async def connected(handle: Handle) -> AsyncIterator[Connected]:
+    """Serve an application that answers 204 after `handle`, which gets the path, until `stop`; connect to it."""
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         await handle(scope["path"])
@@ -43,7 +44,7 @@ async def connected(handle: Handle) -> AsyncIterator[tuple[asyncio.StreamReader,
     serving = asyncio.create_task(server.serve(app, listener, Settings(), ready.set, stop, gauges=gauges))
     await ready.wait()
     reader, writer = await asyncio.open_connection(*listener.getsockname())
-    yield reader, writer, gauges
+    yield reader, writer, stop, gauges
     writer.close()
     stop.set()
     await serving
@@ -69,7 +70,7 @@ def test_only_a_request_that_waits_has_a_task(run: Run) -> None:
                     await asyncio.sleep(0)
                 tasks.append(asyncio.current_task())
 
-        async with connected(handle) as (reader, writer, gauges):
+        async with connected(handle) as (reader, writer, _, gauges):
             writer.write(GET)
             assert await status(reader) == 204
             writer.write(head("GET", "/waits"))
@@ -93,7 +94,7 @@ def test_only_the_first_of_many_requests_runs_at_once(run: Run) -> None:
         async def handle(path: str) -> None:
             seen.append((path, asyncio.current_task() is None))
 
-        async with connected(handle) as (reader, writer, _):
+        async with connected(handle) as (reader, writer, _, _):
             paths = [f"/{number}" for number in range(count)]
             writer.write(b"".join(head("GET", path) for path in paths))
             assert [await status(reader) for _ in paths] == [204] * count
@@ -105,7 +106,10 @@ def test_only_the_first_of_many_requests_runs_at_once(run: Run) -> None:
 
 
 def test_nothing_runs_after_the_last_request_of_a_connection(run: Run) -> None:
-    """Another request in the same piece, small or large, is dropped: it could not be answered."""
+    """Another request in the same piece, small or large, is dropped: it could not be answered.
+
+    The request is the last one because it says so, or because the service ends.
+    """
 
     async def body() -> None:
         seen: list[str] = []
@@ -113,13 +117,17 @@ def test_nothing_runs_after_the_last_request_of_a_connection(run: Run) -> None:
         async def handle(path: str) -> None:
             seen.append(path)
 
-        for fields, content in ((), b""), (("Content-Length: 70000",), b"x" * 1000):
-            async with connected(handle) as (reader, writer, _):
-                writer.write(head("GET", "/last", "Connection: close") + head("POST", "/more", *fields) + content)
-                assert await status(reader) == 204
-                assert await reader.read() == b""
-                await turns()
-        assert seen == ["/last", "/last"]
+        for last in ("Connection: close",), ():
+            for fields, content in ((), b""), (("Content-Length: 70000",), b"x" * 1000):
+                async with connected(handle) as (reader, writer, stop, _):
+                    if not last:
+                        stop.set()
+                        await turns()
+                    writer.write(head("GET", "/last", *last) + head("POST", "/more", *fields) + content)
+                    assert await status(reader) == 204
+                    assert await reader.read() == b""
+                    await turns()
+        assert seen == ["/last"] * 4
 
     run(body())
 
@@ -136,11 +144,11 @@ def test_an_exception_is_answered_500(run: Run, *, waits: bool, error: type[Base
             if path == "/fails":
                 raise error
 
-        async with connected(handle) as (reader, writer, gauges):
+        async with connected(handle) as (reader, writer, _, gauges):
             writer.write(head("GET", "/fails"))
             assert await status(reader) == 500
             assert gauges.requests_running == 0
-        async with connected(handle) as (reader, writer, _):
+        async with connected(handle) as (reader, writer, _, _):
             writer.write(GET)
             assert await status(reader) == 204
 
@@ -162,7 +170,7 @@ def test_each_request_has_its_own_context(run: Run) -> None:
                 seen.append(variable.get())
                 variable.reset(token)
 
-        async with connected(handle) as (reader, writer, _):
+        async with connected(handle) as (reader, writer, _, _):
             for path in ("/", "/waits", "/", "/waits"):
                 writer.write(head("GET", path))
                 assert await status(reader) == 204
