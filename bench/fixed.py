@@ -1,7 +1,7 @@
 """Time and chance that are the same in every run: import this before any other module of Paydesk.
 
-Time passes only with `begin`. Random bytes depend on the number of the step, on how many bytes are drawn and on how
-often that was in this step, so that one draw more in one place does not change all later ones.
+Time passes only with `begin`. Random bytes depend on the number of the step, on the function that draws them, such as
+`ids.ulid`, and on how often it did in this step: one draw more, as of an attempt that is undone, changes few others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import os
 import random
+import sys
 from collections import Counter
 
 from paydesk.core import ids, runtime
@@ -17,7 +18,7 @@ from paydesk.core import ids, runtime
 START_MS, STEP_MS = 1_769_866_002_109, 1_000
 
 _step = 0
-_draws: Counter[int] = Counter()
+_draws: Counter[str] = Counter()
 
 
 class FixedClock:
@@ -39,8 +40,9 @@ def begin(step: int) -> None:
 
 def urandom(size: int) -> bytes:
     """Return the bytes that `os.urandom` returns instead of random ones."""
-    _draws[size] += 1
-    seed, parts = f"{_step} {size} {_draws[size]}", -(-size // 32)
+    kind = f"{sys._getframe(1).f_code.co_name} {size}"  # noqa: SLF001
+    _draws[kind] += 1
+    seed, parts = f"{_step} {kind} {_draws[kind]}", -(-size // 32)
     return b"".join(hashlib.sha256(f"{seed} {part}".encode()).digest() for part in range(parts))[:size]
 
 

@@ -108,9 +108,10 @@ class Player:
         Each has another terminal: which of two is first on PostgreSQL is a matter of time.
         """
         creates = [self._create() for _ in range(TOGETHER - 3)]
-        others = (*creates[1:], self._repeated(), self._new_print())
-        of_terminals = {one.body["config"]["point"]["terminal_id"]: one for one in (*others, creates[0])}
-        return [*of_terminals.values(), creates[0]]
+        sent: dict[str, Sent] = {}
+        for one in (*creates, self._new_print(), self._repeated()):
+            sent.setdefault(one.body["config"]["point"]["terminal_id"], one)
+        return [*sent.values(), creates[0]]
 
     def _one(self, of: Sequence[T]) -> T:
         return self._chance.choice(of)
