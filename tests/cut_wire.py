@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
-Cut = Literal["before", "after", "silence"]
-"""Before the statement reaches the server, after the server answered it, or no answer ever and the wire stays."""
+Cut = Literal["before", "after", "silence", "late"]
+"""Before the statement reaches the server, after the server answered it, or no answer ever and the wire stays. `late`:
+the client's end is cut, and the statement reaches the server when it is `let_through`."""
 
 
 class CutWire:
@@ -26,6 +27,7 @@ class CutWire:
         self.times = 0
         self.connections = 0
         self.cancel_requests = 0
+        self.let_through, self.has_arrived = asyncio.Event(), asyncio.Event()
 
     def plan(self, cut: Cut, at: bytes, times: int = 1) -> None:
         """Cut the next `times` statements that contain `at`."""
@@ -61,7 +63,14 @@ class CutWire:
                     if self.cut == "before":
                         return
                     silent.set()
+                    if self.cut == "late":
+                        to_client.close()
+                        await self.let_through.wait()
                     to_server.write(chunk)
+                    if self.cut == "late":
+                        await answered.wait()
+                        self.has_arrived.set()
+                        return
                     if self.cut == "after":
                         await answered.wait()
                         return

@@ -210,9 +210,9 @@ class Operation:
     summary: str
     surface: Surface
     handler: Handler | ThreePhase
-    usual: Handler | None = None
+    optimistic_handler: Handler | None = None
     """Does an idempotent operation without looking first whether it may: it only defers what `handler` would write, and
-    the statements that rely on something are `required`. If it was wrong, nothing is kept and `handler` runs."""
+    the statements that rely on something are `required`. If that is not so, nothing is kept and `handler` runs."""
     status: int = 200
     further_statuses: tuple[int, ...] = ()
     """Other success statuses, with the same body; 204 has none."""

@@ -16,6 +16,7 @@ from cut_wire import Cut, CutWire
 from event_loops import turns
 from machine_deadlines import moved_deadlines
 from moved_time import MovableLoop, advance
+from paydesk.core import conflict_keys
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
 from paydesk.storage.postgres import PostgresDatabase
@@ -59,7 +60,13 @@ async def wire(postgres_url: str, tmp_path: Path) -> AsyncIterator[CutWire]:
         yield wire
 
 
-async def _add(database: Database, name: str) -> int:
+async def _add(database: Database, name: str, *, at_once: bool = False) -> int:
+    async def deferring(tx: Transaction) -> int:
+        tx.defer(ADD, name, 1)
+        return 1
+
+    if at_once:
+        return await database.write(deferring, conflict_keys=(conflict_keys.terminal(name),))
     return await database.write(lambda tx: tx.run(ADD, name, 1))
 
 
@@ -360,14 +367,15 @@ async def test_a_row_that_stays_locked_raises_locked(postgres_url: str) -> None:
         assert await database.write(lambda tx: tx.run(RAISE, "A__1")) == 1
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 async def test_a_commit_that_may_not_be_replicated_is_unknown(
-    postgres_server: PostgresServer, postgres_url: str
+    postgres_server: PostgresServer, postgres_url: str, *, at_once: bool
 ) -> None:
     """A canceled wait for the standby is a warning to the server and no confirmation for us."""
     async with _opened(postgres_url) as database:
         postgres_server.configure(synchronous_standby_names="missing")
         try:
-            write = await _commit_that_waits(database, postgres_url)
+            write = await _commit_that_waits(database, postgres_url, at_once=at_once)
             postgres_server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
             with pytest.raises(Unavailable, match="unknown"):
                 await write
@@ -376,11 +384,11 @@ async def test_a_commit_that_may_not_be_replicated_is_unknown(
         assert await _add(database, "B__1") == 1
 
 
-async def _commit_that_waits(database: Database, url: str) -> asyncio.Task[int]:
+async def _commit_that_waits(database: Database, url: str, *, at_once: bool) -> asyncio.Task[int]:
     """The first write after the server has heard that it needs a standby."""
     async with _connected(url) as connection:
         for number in range(10_000):
-            write = asyncio.create_task(_add(database, f"A__{number}"))
+            write = asyncio.create_task(_add(database, f"A__{number}", at_once=at_once))
 
             async def has_ended_or_waits(write: asyncio.Task[int] = write) -> bool:
                 return write.done() or bool(await connection.fetchval(WAITS_FOR_STANDBY))

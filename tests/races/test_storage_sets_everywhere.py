@@ -60,7 +60,11 @@ async def test_every_written_statement_has_forms_that_postgres_accepts(postgres_
                     forms += [tagged("run", sql), combined((sql, sql))]
                     forms += filter(
                         None,
-                        (at_once((Part(sql, types, required=True, counted=True),), units) for units in (1, 2) if types),
+                        (
+                            at_once((Part(sql, types, required=True, counted=True),), several=several)
+                            for several in (False, True)
+                            if types
+                        ),
                     )
                 for other in forms:
                     await raw.prepare(other)
@@ -94,7 +98,7 @@ async def _outcome(
             found_form = await form_at_once(connection, [[Deferred(sql, args, "topic")] for args in many])
             if found_form is None:
                 return None
-            ((affected, *_),) = await connection.fetch(*found_form)
+            ((_, affected, *_),) = await connection.fetch(*found_form)
             answers = [affected]
         elif form == "set":
             answers = await execute_many(connection, kind, sql, many)

@@ -17,7 +17,7 @@ from nodes import two_nodes
 from paydesk.core.clock import MovableClock
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.invariants import check
-from paydesk.storage.database import Database, OutcomeUnknown, Overtaken, Transaction, Work
+from paydesk.storage.database import Database, Overtaken, Transaction, Unavailable, Work
 from paydesk.storage.postgres import PostgresDatabase
 from paydesk.storage.postgres_connections import _SESSION, Connection
 from print_scene import print_on
@@ -102,7 +102,7 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 @pytest.fixture
 async def postgres(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
     """A database with the tables."""
-    database = PostgresDatabase(postgres_url)
+    database = PostgresDatabase(postgres_url, lock_timeout_seconds=3600)
     await database.check()
     await prepared(database)
     yield database
@@ -211,9 +211,41 @@ async def test_a_lost_statement_is_unknown(postgres_url: str, tmp_path: Path, cu
         wire.plan(cut, name(2).encode())
         works = [database.write(taking(n), conflict_keys=keys(n)) for n in (2, 3)]
         answers = await asyncio.gather(*works, return_exceptions=True)
-        assert [type(answer) for answer in answers] == [OutcomeUnknown] * 2
+        assert [type(answer) for answer in answers] == [Unavailable] * 2
+        assert all("unknown" in str(answer) for answer in answers)
         assert sorted(await owners(database)) == ([1, 2, 3] if kept else [1])
         await database.write(taking(4), conflict_keys=keys(4))
+        await database.close()
+
+
+async def test_a_statement_that_is_under_way_never_runs_later(postgres_url: str, tmp_path: Path) -> None:
+    """It was lost with its connection, and lies somewhere in between: the next work finds that it will not run."""
+    async with CutWire(postgres_url, tmp_path).laid() as wire:
+        database = PostgresDatabase(wire.url)
+        await prepared(database)
+        await database.write(taking(1), conflict_keys=keys(1))
+        wire.plan("late", name(2).encode())
+        with pytest.raises(Unavailable, match="unknown"):
+            await database.write(taking(2), conflict_keys=keys(2))
+        assert sorted(await owners(database)) == [1]
+        wire.let_through.set()
+        await wire.has_arrived.wait()
+        assert sorted(await owners(database)) == [1]
+        await database.write(taking(2, owner=7), conflict_keys=keys(2))
+        assert (await owners(database))[2] == 7
+        await database.close()
+
+
+async def test_the_other_works_of_a_lost_batch_are_run_alone(postgres_url: str, tmp_path: Path) -> None:
+    """Nothing of theirs was sent."""
+    async with CutWire(postgres_url, tmp_path).laid() as wire:
+        database = PostgresDatabase(wire.url)
+        await prepared(database)
+        await database.write(taking(1), conflict_keys=keys(1))
+        wire.plan("before", name(2).encode())
+        works = [database.write(taking(2), conflict_keys=keys(2)), database.write(raising(1), conflict_keys=keys(1))]
+        lost, raised = await asyncio.gather(*works, return_exceptions=True)
+        assert (type(lost), raised) == (Unavailable, 1)
         await database.close()
 
 
@@ -267,6 +299,22 @@ async def test_a_create_is_one_round_trip_and_a_refresh_two(postgres_url: str, m
             assert (await service.request("POST", "/oauth/token", refresh, token=None, key=None)).status == 200
             assert sent[-2:] == ["SELECT", "WITH"]
             assert "BEGIN" not in sent
+    await database.close()
+
+
+@pytest.mark.parametrize("units", [1, 32])
+async def test_refreshes_that_meet_get_one_successor(postgres_url: str, units: int) -> None:
+    """Also where each runs in a transaction of its own, and waits for the row that the first one has claimed."""
+    database, clock = PostgresDatabase(postgres_url, write_units_max=units), MovableClock()
+    async with running(database, clock=clock, workers=False) as service:
+        service.scene.clock = clock
+        token = (await service.scene.tokens())["refresh_token"]
+        for _ in range(5):
+            body = service.scene.refresh(token)
+            asked = (service.request("POST", "/oauth/token", body, token=None, key=None) for _ in range(8))
+            replies = await asyncio.gather(*asked)
+            assert {reply.status for reply in replies} == {200}
+            (token,) = {reply.body["refresh_token"] for reply in replies}
     await database.close()
 
 

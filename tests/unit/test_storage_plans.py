@@ -208,7 +208,9 @@ async def _plans(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> li
     if form is not None:
         plans.append(("as a set", await _generic(raw, form.sql, len(types))))
     together = (
-        None if only_reads(sql) or not types else at_once((Part(sql, tuple(types), required=True, counted=True),), 32)
+        None
+        if only_reads(sql) or not types
+        else at_once((Part(sql, tuple(types), required=True, counted=True),), several=True)
     )
     if together is not None:
         plans.append(("at once", await _generic(raw, together, len(types))))

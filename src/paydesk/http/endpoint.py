@@ -40,7 +40,7 @@ from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Call, Caller, Operation, ThreePhase
 from paydesk.shared import Shared
-from paydesk.storage.database import Locked, OutcomeUnknown, Overtaken, Transaction, Unavailable, Work
+from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable, Work
 
 log = structlog.get_logger("request")
 
@@ -289,12 +289,12 @@ class Endpoint:
         return self._run_once(call, key, digest, keys)
 
     async def _run_once(self, call: Call, key: Key, digest: bytes, keys: tuple[ConflictKey, ...]) -> Reply:
-        usual = self.operation.usual or self._handle
+        handle = self.operation.optimistic_handler or self._handle
 
         async def first(tx: Transaction) -> Reply:
             call.begin(tx)
             reached("before_claim")
-            reply = self._outcome(await usual(call))
+            reply = self._outcome(await handle(call))
             reached("after_effect")
             if reply.refusal is not None:
                 raise reply.refusal
@@ -318,10 +318,7 @@ class Endpoint:
 
         try:
             return await self.shared.database.write(first, conflict_keys=keys)
-        except (Refusal, Overtaken, OutcomeUnknown):
-            # What has become of the first attempt is found by its key, which it also holds while it still runs.
-            if self._silence is not None and self._silence.lasts:
-                await self._silence.refuse()
+        except (Refusal, Overtaken):
             return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:

@@ -101,15 +101,15 @@ EXPIRE_FAMILY = f"""UPDATE token_families SET expired_ms = $4
 REVOKE_FAMILY = f"""UPDATE token_families SET revoked_ms = $3, revoked_reason = $4
     WHERE seller_id = $1 AND family_id = $2 AND {lifecycle.REVOKE.guard("token_families")}"""
 
-# Inserts the refresh token of a generation.
+# Inserts the refresh token of a generation, which another refresh may have made.
 INSERT_REFRESH_TOKEN = """INSERT INTO refresh_tokens
     (seller_id, digest, family_id, generation, key_version, created_ms, expires_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+    VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"""
 
 # Inserts the access token of a generation.
 INSERT_ACCESS_TOKEN = """INSERT INTO access_tokens
     (seller_id, digest, family_id, generation, key_version, scope, created_ms, expires_ms)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"""
 
 # Selects a refresh token with its family, its authorization and its seller.
 REFRESH_TOKEN = """SELECT c.seller_id, c.application_id, c.authorization_id, c.scope, a.withdrawn_ms, s.suspended_ms,
@@ -189,11 +189,13 @@ def issue(
     expires_ms = now_ms + lifetimes.access_token_seconds * 1000
     pair = tokens.derive(keys, family, Generation(number, version, scope, now_ms, expires_ms))
     access_digest = digest(pair.access_token)
-    tx.defer(INSERT_ACCESS_TOKEN, seller_id, access_digest, family_id, number, version, scope, now_ms, expires_ms)
+    access = (seller_id, access_digest, family_id, number, version, scope, now_ms, expires_ms)
+    tx.defer(INSERT_ACCESS_TOKEN, *access, required=True)
     if pair.refresh_token is not None:
         expires_ms = now_ms + lifetimes.refresh_token_seconds * 1000
         refresh_digest = digest(pair.refresh_token)
-        tx.defer(INSERT_REFRESH_TOKEN, seller_id, refresh_digest, family_id, number, version, now_ms, expires_ms)
+        refresh = (seller_id, refresh_digest, family_id, number, version, now_ms, expires_ms)
+        tx.defer(INSERT_REFRESH_TOKEN, *refresh, required=True)
     return pair
 
 

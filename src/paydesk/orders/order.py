@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from pydantic_core import to_json
 
 from paydesk.core import ids
 from paydesk.core.durations import seconds_of
@@ -114,7 +115,7 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         external_reference=request.external_reference,
         description=request.description,
         expiration_time=expiration_time,
-        config=config.model_dump_json(exclude_none=True),
+        config=to_json(config, exclude_none=True).decode(),
         integration_data=msgspec.json.encode(integration_data).decode(),
         created_ms=now_ms,
         updated_ms=now_ms,

@@ -32,7 +32,7 @@ SELECT {COLUMNS} FROM orders WHERE seller_id = $1 AND terminal_id = $2 AND statu
 # A new order has the defaults of the other columns.
 _NEW = Order.__struct_fields__[: -len(Order.__struct_defaults__)]
 _PLACES = {column: place for place, column in enumerate(_NEW, start=1)}
-_TYPES = {column: "bigint" if "int" in Order.__annotations__[column] else "text" for column in _NEW}
+_TYPES = {column: "bigint" if Order.__annotations__[column] in ("int", "int | None") else "text" for column in _NEW}
 
 CREATE = f"""
 INSERT INTO orders ({", ".join(_NEW)}, refunded_minor)

@@ -40,9 +40,9 @@ class Transaction(Protocol):
     def defer(self, sql: str, *args: Any, notify: str = "", required: bool = False) -> None:
         """Run a statement at the end of the work, before the commit, and notify the topic if it affected rows.
 
-        For statements whose result the work does not need. They do not see each other's rows. If a `required` one
-        affects no row, the work is rolled back and raises `Overtaken`. Raises `WorkError` for a second one that may
-        touch a row of the first.
+        For statements whose result the work does not need. They do not see each other's rows. If a `required` one,
+        which affects at most one row, affects none, the work is rolled back and raises `Overtaken`; the others may
+        have run by then and must not fail. Raises `WorkError` for a second one that may touch a row of the first.
         """
 
     def notify(self, topic: str) -> None:
@@ -89,10 +89,6 @@ class Unavailable(Exception):
     """The message of the response, if the general one does not apply."""
 
 
-class OutcomeUnknown(Unavailable):
-    """A commit was not confirmed: it may have happened, or may still happen."""
-
-
 class DiskFull(Unavailable):
     """The disk is full; nothing was committed."""
 
@@ -110,7 +106,7 @@ class Locked(Exception):
 
 
 class Overtaken(Exception):
-    """A required statement affected no row, because of another unit of work; nothing was committed."""
+    """A required statement affected no row: what the work relied on is not so, or no longer. Nothing was committed."""
 
 
 class WorkError(Exception):

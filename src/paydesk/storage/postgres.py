@@ -19,7 +19,6 @@ from paydesk.core.signals import Signals
 from paydesk.storage.database import (
     DiskFull,
     Locked,
-    OutcomeUnknown,
     Overtaken,
     ReadOnly,
     Unavailable,
@@ -36,7 +35,7 @@ from paydesk.storage.postgres_batch import (
     settle_all,
 )
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
-from paydesk.storage.postgres_sets import form_at_once
+from paydesk.storage.postgres_sets import BATCH_LOCK_TIMEOUT, form_at_once
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
@@ -54,8 +53,7 @@ connections, 4 batches of 32 writes have 12% more throughput than 2 of 128. Read
 server, and least in few large batches.
 """
 
-BATCH_LOCK_SECONDS = 0.1
-"""A row that another transaction has locked must not delay a whole batch: its units then run alone."""
+BEGIN_BATCH = f"BEGIN; SET LOCAL lock_timeout = '{BATCH_LOCK_TIMEOUT}'"
 
 _READ_ONLY = "SELECT current_setting('transaction_read_only') = 'on', pg_is_in_recovery()"
 
@@ -96,9 +94,8 @@ class PostgresDatabase:
             url,
             connections_max=connections_max,
             timeout_seconds=timeout_seconds,
-            lock_timeout_seconds=BATCH_LOCK_SECONDS,
+            lock_timeout_seconds=lock_timeout_seconds,
         )
-        self._locks_wait = f"SET LOCAL lock_timeout = '{round(lock_timeout_seconds * 1000)}ms'"
         self.silence = self._connections.silence
         self._alone: set[asyncio.Task[Any]] = set()
         self._batched = write_units_max > 1
@@ -184,6 +181,10 @@ class PostgresDatabase:
 
     async def _write_at_once(self, units: list[BatchUnit], connection: Connection) -> bool:
         """Write what the units deferred with one statement and settle them; False if they need a transaction."""
+        if not connection.usable:
+            # An earlier statement of the batch has lost it.
+            self._run_alone(self._write, units)
+            return True
         try:
             if units[0].tx.deferred:
                 form = await form_at_once(connection, [unit.tx.deferred for unit in units])
@@ -192,11 +193,13 @@ class PostgresDatabase:
                 (counts,) = await _committed(connection, connection.fetch(*form))
                 for unit in units:
                     notifying = [one.notify for one in unit.tx.deferred if one.notify]
-                    unit.tx.topics += [topic for topic, count in zip(notifying, counts, strict=False) if count]
+                    unit.tx.topics += [topic for topic, count in zip(notifying, counts[1:], strict=False) if count]
         except asyncpg.DivisionByZeroError:
-            # The transaction finds out which of them was overtaken.
-            return False
+            if len(units) > 1:
+                return False  # The transaction finds out which of them was overtaken.
+            settle_all(units, Overtaken())
         except Unavailable as error:
+            self._connections.leave(connection)
             settle_all(units, error)
         except (Lost, Expired, asyncpg.PostgresError):
             await self._run_alone_if_answered(self._write, units)
@@ -207,7 +210,7 @@ class PostgresDatabase:
     async def _write_in_transaction(self, units: list[BatchUnit], connection: Connection) -> None:
         """Run the units to their ends, commit and settle them."""
         try:
-            await connection.execute("BEGIN")
+            await connection.execute(BEGIN_BATCH)
             await run_in_lockstep(units, connection)
             if not any(unit.must_be_rolled_back for unit in units):
                 await finish_together(units, connection)
@@ -325,7 +328,7 @@ class PostgresDatabase:
         connection = await self._acquire()
         try:
             tx = PostgresTransaction()
-            await connection.execute(f"BEGIN; {self._locks_wait}")
+            await connection.execute("BEGIN")
             try:
                 result = await drive(work, tx, connection)
                 await finish(tx, connection)
@@ -344,15 +347,16 @@ class PostgresDatabase:
             asyncio.get_running_loop().call_soon(self.signals.notify, topics)
 
     async def _read(self, work: Work[T]) -> T:
-        return await self._read_in("BEGIN", work)
-
-    async def _read_heavy(self, work: Work[T]) -> T:
-        return await self._read_in("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work)
-
-    async def _read_in(self, begin: str, work: Work[T]) -> T:
         connection = await self._acquire()
         try:
-            await connection.execute(f"{begin}; {self._locks_wait}")
+            return await drive(work, PostgresTransaction(only_read=True), connection)
+        finally:
+            self._connections.release(connection)
+
+    async def _read_heavy(self, work: Work[T]) -> T:
+        connection = await self._acquire()
+        try:
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
                 return await drive(work, PostgresTransaction(only_read=True), connection)
             finally:
@@ -375,7 +379,7 @@ async def _commit(connection: Connection) -> None:
 
 
 async def _committed(connection: Connection, last: Awaitable[T]) -> T:
-    """Return the result of the round trip that commits. Raises `OutcomeUnknown` without a confirmation."""
+    """Return the result of the round trip that commits. Raises `Unavailable` if its outcome is unknown."""
     connection.warned = False
     reached("before_commit")
     try:
@@ -390,8 +394,8 @@ async def _committed(connection: Connection, last: Awaitable[T]) -> T:
     return result
 
 
-def _unknown(reason: str) -> OutcomeUnknown:
-    return OutcomeUnknown(f"The outcome of a commit is unknown: {reason}")
+def _unknown(reason: str) -> Unavailable:
+    return Unavailable(f"The outcome of a commit is unknown: {reason}")
 
 
 async def _roll_back(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Batches: queued units of work run in lockstep, one statement of each at a time, and share a commit.
+"""Batches: queued units of work run in lockstep, one statement of each at a time, and share commits.
 
 A statement costs a round trip, and a commit a flush of the log, for one unit or for sixty. Units in one batch have
 disjoint conflict keys (an idempotency key, an order, a terminal, a token), so the order of their statements does not

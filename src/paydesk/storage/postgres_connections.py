@@ -53,7 +53,13 @@ _LOST = (
 
 _SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
-       current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true)"""
+       current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true),
+       (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())"""
+
+# A backend that waits for a standby has committed, keeps its rows locked, and must not be canceled.
+_END_BACKEND = """
+SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+ WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'"""
 
 
 def _take_only_lists_for_arrays() -> None:
@@ -81,7 +87,9 @@ class Expired(Exception):
 class Connection:
     """A connection, used by one unit of work or batch at a time."""
 
-    __slots__ = ("_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "expired", "types", "warned")
+    __slots__ = (
+        "_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "backend", "expired", "types", "warned",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -97,6 +105,8 @@ class Connection:
         self._seconds = seconds
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.backend: tuple[Any, ...] = ()
+        """The id of the server's process, and when it began."""
         self.expired = False
         self.warned = False
 
@@ -205,6 +215,7 @@ class Connections:
         # Not a semaphore of asyncio's, which costs more than the rest of `acquire` and `release`.
         self._permits = connections_max
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._left: set[tuple[Any, ...]] = set()
         self.silence = Silence(self._is_answered, timeout_seconds)
 
     async def acquire(self) -> Connection:
@@ -214,15 +225,37 @@ class Connections:
         else:
             await self._wait_for_permit()
         try:
-            while self._free:
-                connection = self._free.pop()
-                if connection.usable:
-                    return connection
-                connection.drop()
-            return await self._connect(self._timeout_seconds)
+            connection = self._usable_free() or await self._connect(self._timeout_seconds)
+            if self._left:
+                await self._end_left(connection)
         except BaseException:
             self._release_permit()
             raise
+        return connection
+
+    def _usable_free(self) -> Connection | None:
+        while self._free:
+            connection = self._free.pop()
+            if connection.usable:
+                return connection
+            connection.drop()
+        return None
+
+    def leave(self, connection: Connection) -> None:
+        """Before any other work, end the backend of a connection that was lost within a statement that commits.
+
+        The statement may not have reached it, and must not run later.
+        """
+        self._left.add(connection.backend)
+
+    async def _end_left(self, connection: Connection) -> None:
+        try:
+            for backend in tuple(self._left):
+                await connection.fetch(_END_BACKEND, backend)
+                self._left.discard(backend)
+        except (Lost, Expired) as error:
+            connection.drop()
+            raise Unavailable(f"PostgreSQL: {error}") from error
 
     async def _wait_for_permit(self) -> None:
         permit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -298,7 +331,9 @@ class Connections:
         connection = Connection(raw, seconds, self.types, self._overdue)
         try:
             connection.listen_to_warnings()
-            _check(*(await connection.fetch(_SESSION, ()))[0])
+            *session, began = (await connection.fetch(_SESSION, ()))[0]
+            connection.backend = (raw.get_server_pid(), began)
+            _check(*session)
         except Expired as error:
             raise Unanswered(f"PostgreSQL cannot be reached: {error}") from error
         except (Lost, asyncpg.InterfaceError) as error:

@@ -17,6 +17,9 @@ from paydesk.storage.deferred import Deferred
 from paydesk.storage.postgres_connections import Connection
 from paydesk.storage.statements import OPAQUE, without_comments
 
+BATCH_LOCK_TIMEOUT = "100ms"
+"""A row that another transaction has locked must not delay a whole batch: its units then run alone."""
+
 KEY_COLUMNS_MAX = 6
 """Columns that identify a row of an INSERT: its statement lists the columns of the key first."""
 
@@ -93,7 +96,7 @@ async def form_at_once(connection: Connection, units: list[list[Deferred]]) -> t
         if types is None:
             return None
         parts.append(Part(one.sql, types, one.required, one.notify != ""))
-    together = at_once(tuple(parts), len(units))
+    together = at_once(tuple(parts), several=len(units) > 1)
     if together is None:
         return None
     if len(units) == 1:
@@ -270,38 +273,41 @@ def combined(statements: tuple[str, ...]) -> str:
 
 
 class Part(NamedTuple):
-    """A statement that runs together with others: which of its rows they count together."""
+    """A statement that runs together with others, and the types of its parameters.
+
+    `required`: it must affect a row for each unit. `counted`: the caller needs the number of its rows.
+    """
 
     sql: str
     types: tuple[str, ...]
-    """The types of its parameters."""
     required: bool
     counted: bool
 
 
 @lru_cache(maxsize=2048)
-def at_once(parts: tuple[Part, ...], units: int) -> str | None:
-    """Return one statement that runs all parts for so many units, or None if a part has no form for several.
+def at_once(parts: tuple[Part, ...], *, several: bool) -> str | None:
+    """Return one statement that runs all parts for one unit, or for several, with arrays as parameters.
 
-    For several units its parameters are arrays.
+    None if a part has no form for several.
     """
-    changes, results, missing, first = [], [], [], 0
+    changes, results, missing, first = [], [], [], 1
     for number, part in enumerate(parts):
-        statement = without_comments(part.sql).strip() if units == 1 else _change_of_all(part.sql, part.types)
+        statement = _change_of_all(part.sql, part.types) if several else without_comments(part.sql).strip()
         if statement is None:
             return None
         count = f"(SELECT COUNT(*) FROM s{number})"
         if part.required or part.counted:
             statement = _returning(statement)
-        changes.append(f"s{number} AS ({_shifted(statement, first)})")
-        first += len(part.types)
+        changes.append(f"s{number} AS ({_shifted(statement, first - 1)})")
         if part.counted:
             results.append(count)
         if part.required:
-            missing.append(f"{count} < {units}")
-    # The check is always there, so that the row has a column.
+            missing.append(f"{count} < {f'cardinality(${first})' if several else 1}")
+        first += len(part.types)
+    # Evaluated before the parts, which run as their rows are counted.
+    wait = f"set_config('lock_timeout', '{BATCH_LOCK_TIMEOUT}', true)"
     check = f"1 / CASE WHEN {' OR '.join(missing) or 'false'} THEN 0 ELSE 1 END"
-    return f"WITH {', '.join(changes)} SELECT {', '.join([*results, check])}"
+    return f"WITH {', '.join(changes)} SELECT {', '.join([wait, *results, check])}"
 
 
 def _change_of_all(sql: str, types: tuple[str, ...]) -> str | None:
@@ -312,6 +318,8 @@ def _change_of_all(sql: str, types: tuple[str, ...]) -> str | None:
         form = set_form(sql, types)
         return form.sql if form is not None else None
     end = min(clauses.get(name, len(statement)) for name in ("ON CONFLICT", "RETURNING"))
+    if _PARAMETER.search(statement[end:]):
+        return None
     query = _from_given(statement[head.end() : end])
     return f"{head[0]} SELECT found.* FROM {_given(types)} CROSS JOIN LATERAL ({query}) AS found {statement[end:]}"
 
