@@ -25,6 +25,7 @@ from typing import Any
 
 import uvloop
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 from bench.service import NoOp
@@ -113,10 +114,13 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
 
 
 @contextlib.asynccontextmanager
-async def served(shared: Shared, surfaces: tuple[Any, ...]) -> AsyncIterator[tuple[str, int]]:
-    """Serve until the end of the block; yield the address."""
-    app = build_app(shared, surfaces)
+async def served(
+    shared: Shared, surfaces: tuple[Any, ...], around: Callable[[ASGIApp], ASGIApp] | None = None
+) -> AsyncIterator[tuple[str, int]]:
+    """Serve until the end of the block; yield the address. `around` makes the application that is served."""
+    app: Any = build_app(shared, surfaces)
     app.routes.insert(0, Route("/noop", NoOp()))
+    app = around(app) if around is not None else app
     stop, ready, listener = asyncio.Event(), asyncio.Event(), server.bind("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve(app, listener, shared.settings, ready.set, stop))
     await ready.wait()

@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
@@ -21,6 +22,7 @@ from bench import fixed
 # isort: split
 import asyncpg
 import uvloop
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.counted import read_answer, request, served
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
@@ -107,9 +109,9 @@ class Player:
 
         Each has another terminal: which of two is first on PostgreSQL is a matter of time.
         """
-        creates = [self._create() for _ in range(TOGETHER - 3)]
+        repeated, creates = self._repeated(), [self._create() for _ in range(TOGETHER - 3)]
         sent: dict[str, Sent] = {}
-        for one in (*creates, self._new_print(), self._repeated()):
+        for one in (*creates, self._new_print(), repeated):
             sent.setdefault(one.body["config"]["point"]["terminal_id"], one)
         return [*sent.values(), creates[0]]
 
@@ -293,14 +295,17 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
     chosen = settings.load(database_url=database_url, **settings.UNTHROTTLED)
     async with node.database_of(chosen) as database:
         fixed.begin(0)
+        vars(database)["write"] = fixed.alike(database.write)
         await migrate(database, CLOCK.now_ms())
         seeded = await seed(database, CLOCK.now_ms(), Sizes(TERMINALS, 16, DEVICES))
         token = credentials.new_token()
         await database.write(lambda tx: credentials.add_operator(tx, token, "Operator", "owner", CLOCK.now_ms()))
         player, shared = Player(seeded, token.reveal()), create_shared(chosen, database, KEYS, CLOCK)
         context = WorkerContext(database, chosen, CLOCK, KEYS, recorder=shared.recorder)
-        async with served(shared, EVERY_SURFACE) as address:
+        ports: list[int] = []
+        async with served(shared, EVERY_SURFACE, partial(_noting, ports)) as address:
             connections = [await asyncio.open_connection(*address) for _ in range(TOGETHER)]
+            ports += [writer.get_extra_info("sockname")[1] for _, writer in connections]
             played = 0
             for step in range(1, count):
                 fixed.begin(step)
@@ -325,6 +330,16 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
                 writer.close()
     for table, row in await _rows(database_url):
         _write(file, table=table, row=row)
+
+
+def _noting(ports: list[int], app: ASGIApp) -> ASGIApp:
+    """Return the application, which notes the connection of each request."""
+
+    async def noting(scope: Scope, receive: Receive, send: Send) -> None:
+        fixed.connection.set(ports.index(scope["client"][1]))
+        await app(scope, receive, send)
+
+    return noting
 
 
 def _bytes(sent: Sent) -> bytes:
