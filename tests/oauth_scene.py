@@ -24,6 +24,7 @@ from paydesk.operation import Answer, Call, Caller, Handler
 from paydesk.settings import Settings
 from paydesk.shared import Shared
 from paydesk.storage.database import Database, Transaction, Work
+from paydesk.storage.work import write_until_kept
 from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109
@@ -94,7 +95,7 @@ class Scene:
             return answer
 
         try:
-            outcome = await self.database.write(work)
+            outcome = await write_until_kept(self.database, work)
         except Refusal as refusal:
             return refusal
         if isinstance(outcome, Refusal):

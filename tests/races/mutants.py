@@ -140,9 +140,8 @@ MUTANTS = (
         "An acknowledged change is never lost",
         "PostgreSQL: a commit does not wait for the disk",
         "storage/postgres_connections.py",
-        "            _check(*(await connection.fetch(_SESSION, ()))[0])\n",
-        "            _check(*(await connection.fetch(_SESSION, ()))[0])\n"
-        '            await connection.execute("SET synchronous_commit = off")\n',
+        "            _check(*session)\n",
+        '            _check(*session)\n            await connection.execute("SET synchronous_commit = off")\n',
         AWAY,
         "answered_when_postgresql_is_killed",
     ),

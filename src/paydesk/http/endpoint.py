@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -40,14 +40,14 @@ from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Call, Caller, Operation, ThreePhase
 from paydesk.shared import Shared
-from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable, Work
+from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
+from paydesk.storage.work import write_until_kept
 
 log = structlog.get_logger("request")
 
 ANONYMOUS = Caller(seller_id=0)
 INVALID_CLIENT_EVERY_SECONDS = 0.01
 """Failed authentications are answered at a multiple of this time, so that the duration reveals nothing."""
-OVERTAKEN_MAX = 10
 
 
 class Endpoint:
@@ -262,19 +262,12 @@ class Endpoint:
             return reply
 
         if operation.transaction == "write":
-            reply = await self._write(work, self._conflict_keys(call))
+            reply = await write_until_kept(database, work, self._conflict_keys(call))
             if call.alert is not None:
                 operator_events.warn(call.alert)
                 call.alert = None
             return reply
         return await database.read(work, heavy=operation.transaction == "heavy")
-
-    async def _write(self, work: Work[Reply], keys: tuple[ConflictKey, ...]) -> Reply:
-        """Run the unit of work, and again if another one has overtaken it, whose rows it then finds."""
-        for _ in range(OVERTAKEN_MAX):
-            with suppress(Overtaken):
-                return await self.shared.database.write(work, conflict_keys=keys)
-        raise Unavailable(f"Other requests changed the same rows {OVERTAKEN_MAX} times.")
 
     def _run_with_key(self, call: Call, key_value: str, document: Any) -> Awaitable[Reply]:
         caller = call.caller

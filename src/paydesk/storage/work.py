@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from paydesk.storage.database import Transaction, Work, WorkError
+from paydesk.core.conflict_keys import ConflictKey
+from paydesk.storage.database import Database, Overtaken, Transaction, Unavailable, Work, WorkError
 
 T = TypeVar("T")
 
 USED_AFTER_ITS_END = "A transaction was used after the end of its unit of work."
 SWALLOWED_AN_ERROR = "A unit of work caught a database error and continued; it was rolled back."
 WROTE_IN_A_READ = "A unit of work wrote in a read."
+
+
+OVERTAKEN_MAX = 10
 
 
 class Unit:
@@ -36,6 +40,14 @@ class Unit:
             self.answer.set_result(self.result)
         else:
             self.answer.set_exception(self.error)
+
+
+async def write_until_kept(database: Database, work: Work[T], conflict_keys: Collection[ConflictKey] = ()) -> T:
+    """Run the work in a transaction, and again if another work has overtaken it, whose rows it then finds."""
+    for _ in range(OVERTAKEN_MAX):
+        with suppress(Overtaken):
+            return await database.write(work, conflict_keys=conflict_keys)
+    raise Unavailable(f"Other work changed the same rows {OVERTAKEN_MAX} times.")
 
 
 def run_at_once(work: Work[T], tx: Transaction) -> T:
