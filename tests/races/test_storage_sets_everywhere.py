@@ -98,7 +98,7 @@ async def _outcome(
             found_form = await form_at_once(connection, [[Deferred(sql, args, "topic")] for args in many])
             if found_form is None:
                 return None
-            ((_, affected, *_),) = await connection.fetch(*found_form)
+            ((_, _, affected),) = await connection.fetch(*found_form)
             answers = [affected]
         elif form == "set":
             answers = await execute_many(connection, kind, sql, many)

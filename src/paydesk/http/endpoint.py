@@ -312,6 +312,7 @@ class Endpoint:
         try:
             return await self.shared.database.write(first, conflict_keys=keys)
         except (Refusal, Overtaken):
+            # Refused, repeated or concurrent: the key decides.
             return await self.shared.database.write(work, conflict_keys=keys)
 
     def _outcome(self, outcome: Any) -> Reply:

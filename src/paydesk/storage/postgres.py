@@ -193,7 +193,7 @@ class PostgresDatabase:
                 (counts,) = await _committed(connection, connection.fetch(*form))
                 for unit in units:
                     notifying = [one.notify for one in unit.tx.deferred if one.notify]
-                    unit.tx.topics += [topic for topic, count in zip(notifying, counts[1:], strict=False) if count]
+                    unit.tx.topics += [topic for topic, count in zip(notifying, counts[2:], strict=False) if count]
         except asyncpg.DivisionByZeroError:
             if len(units) > 1:
                 return False  # The transaction finds out which of them was overtaken.

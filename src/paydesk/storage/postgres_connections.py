@@ -54,7 +54,8 @@ _LOST = (
 _SESSION = """
 SELECT current_setting('server_version_num'), current_setting('synchronous_commit'),
        current_setting('is_superuser'), pg_is_in_recovery(), current_setting('fsync', true),
-       (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())"""
+       pid, backend_start
+  FROM pg_stat_activity WHERE pid = pg_backend_pid()"""
 
 # A backend that waits for a standby has committed, keeps its rows locked, and must not be canceled.
 _END_BACKEND = """
@@ -331,8 +332,8 @@ class Connections:
         connection = Connection(raw, seconds, self.types, self._overdue)
         try:
             connection.listen_to_warnings()
-            *session, began = (await connection.fetch(_SESSION, ()))[0]
-            connection.backend = (raw.get_server_pid(), began)
+            *session, pid, began = (await connection.fetch(_SESSION, ()))[0]
+            connection.backend = (pid, began)
             _check(*session)
         except Expired as error:
             raise Unanswered(f"PostgreSQL cannot be reached: {error}") from error

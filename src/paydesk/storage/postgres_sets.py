@@ -304,10 +304,10 @@ def at_once(parts: tuple[Part, ...], *, several: bool) -> str | None:
         if part.required:
             missing.append(f"{count} < {f'cardinality(${first})' if several else 1}")
         first += len(part.types)
-    # Evaluated before the parts, which run as their rows are counted.
+    # Evaluated before the parts, which run as their rows are counted, in this order.
     wait = f"set_config('lock_timeout', '{BATCH_LOCK_TIMEOUT}', true)"
     check = f"1 / CASE WHEN {' OR '.join(missing) or 'false'} THEN 0 ELSE 1 END"
-    return f"WITH {', '.join(changes)} SELECT {', '.join([wait, *results, check])}"
+    return f"WITH {', '.join(changes)} SELECT {', '.join([wait, check, *results])}"
 
 
 def _change_of_all(sql: str, types: tuple[str, ...]) -> str | None:
