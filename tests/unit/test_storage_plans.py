@@ -72,8 +72,8 @@ MORE = (
         SELECT seller_id, CAST(mixed AS bytea), n, CAST($4 AS bigint) + n FROM {bulk.NUMBERS}""",
     f"""INSERT INTO consent_requests (seller_id, digest, session_digest, application_id, redirect_uri, scope,
                                       created_ms, expires_ms)
-        SELECT seller_id, CAST(mixed AS bytea), CAST(many AS bytea), 7, '', 'read', n, CAST($4 AS bigint) + n
-          FROM {bulk.NUMBERS}""",
+        SELECT seller_id, CAST(mixed AS bytea), CAST(many AS bytea), 7, '', 'read', n, n
+          FROM {bulk.NUMBERS} WHERE CAST($4 AS bigint) > 0""",
     f"""INSERT INTO terminals (seller_id, terminal_id, live, store_id, pos_id, kind, is_virtual, operating_mode,
                                session, created_ms)
         SELECT seller_id, many, 0, 1, n, 'terminal', 0, 'PDV', 1, CAST($4 AS bigint) FROM {bulk.NUMBERS}""",
