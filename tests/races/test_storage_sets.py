@@ -167,7 +167,7 @@ def test_combined_parameters_are_renumbered() -> None:
     assert combined(("DELETE FROM a WHERE b = $1 AND c = '$1'", "UPDATE a SET b = $2 WHERE c = $1 RETURNING d")) == (
         "WITH s0 AS (DELETE FROM a WHERE b = $1 AND c = '$1' RETURNING 1),"
         " s1 AS (UPDATE a SET b = $3 WHERE c = $2 RETURNING d)"
-        " SELECT (SELECT COUNT(*) FROM s0), (SELECT COUNT(*) FROM s1)"
+        " SELECT (SELECT COUNT(*) FROM s1), (SELECT COUNT(*) FROM s0)"
     )
 
 

@@ -28,10 +28,10 @@ class Deferred(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeferredStatements(list[Deferred]):
-    """The deferred statements of a unit of work, in the order in which they run.
+    """The deferred statements of a unit of work, in their order.
 
-    Required ones run first, the last of them before the others. So a request that does its work first locks its key
-    before its effect, as one does that claims its key before its work: the two do not wait for each other.
+    PostgreSQL runs them in the reverse order. So a request that does its work first locks its key before its effect, as
+    one does that claims its key before its work: the two do not wait for each other. SQLite has no such locks.
     """
 
     _only_inserts = True
@@ -42,7 +42,7 @@ class DeferredStatements(list[Deferred]):
             self._only_inserts = False
         if not self._only_inserts:  # A unit may have thousands of INSERTs, so these are not compared with each other.
             refuse_same_row(self, sql, args)
-        self.insert(0 if required else len(self), Deferred(sql, args, notify, required))
+        self.append(Deferred(sql, args, notify, required))
 
 
 def refuse_same_row(deferred: Iterable[Deferred], sql: str, args: tuple[Any, ...]) -> None:

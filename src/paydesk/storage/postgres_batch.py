@@ -207,7 +207,7 @@ async def finish_together(units: list[BatchUnit], connection: Connection) -> Non
     for unit in units:
         for deferred in unit.tx.deferred if unit.error is None else ():
             rounds.setdefault(deferred.sql, []).append((unit, deferred))
-    for sql, group in rounds.items():
+    for sql, group in reversed(rounds.items()):
         counts = await execute_many(connection, "run", sql, [deferred.args for _, deferred in group])
         for (unit, deferred), count in zip(group, counts, strict=True):
             try:

@@ -81,7 +81,7 @@ async def execute_together(connection: Connection, statements: list[tuple[str, t
         return [await execute_one(connection, "run", *statements[0])]
     sql = combined(tuple(statement for statement, _ in statements))
     rows = await connection.fetch(sql, tuple(value for _, args in statements for value in args))
-    return list(rows[0])
+    return list(rows[0])[::-1]
 
 
 async def form_at_once(connection: Connection, units: list[list[Deferred]]) -> tuple[str, tuple[Any, ...]] | None:
@@ -263,12 +263,15 @@ def _listed(text: str) -> list[str] | None:
 
 @lru_cache(maxsize=2048)
 def combined(statements: tuple[str, ...]) -> str:
-    """Return one statement that runs all of them, with all parameters, and returns how many rows each affected."""
+    """Return one statement that runs all of them, with all parameters, and returns how many rows each affected.
+
+    They run as their rows are counted: the last one first.
+    """
     parts, first = [], 0
     for number, statement in enumerate(map(_returning, statements)):
         parts.append(f"s{number} AS ({_shifted(statement, first)})")
         first += _parameters(statement)
-    counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in range(len(parts)))
+    counts = ", ".join(f"(SELECT COUNT(*) FROM s{number})" for number in reversed(range(len(parts))))
     return f"WITH {', '.join(parts)} SELECT {counts}"
 
 
@@ -304,9 +307,9 @@ def at_once(parts: tuple[Part, ...], *, several: bool) -> str | None:
         if part.required:
             missing.append(f"{count} < {f'cardinality(${first})' if several else 1}")
         first += len(part.types)
-    # Evaluated before the parts, which run as their rows are counted, in this order.
+    # Evaluated before the parts, which run as their rows are counted.
     wait = f"set_config('lock_timeout', '{BATCH_LOCK_TIMEOUT}', true)"
-    check = f"1 / CASE WHEN {' OR '.join(missing) or 'false'} THEN 0 ELSE 1 END"
+    check = f"1 / CASE WHEN {' OR '.join(reversed(missing)) or 'false'} THEN 0 ELSE 1 END"
     return f"WITH {', '.join(changes)} SELECT {', '.join([wait, check, *results])}"
 
 
