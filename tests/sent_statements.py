@@ -16,6 +16,7 @@ NOT_SENT = {
     "operators.sessions.MOVE": "only the clock of development moves sessions",
     "orders.store.REATTACH": "only the simulated outcomes of development attach an order again",
     "payments.refund_worker.JOB.postpone_open": "as inquiries and reversals, which have the same job, of another table",
+    "storage.postgres_connections._END_BACKEND": "the driver's own: it has no transaction",
     "storage.postgres_connections._SESSION": "the driver's own: it has no transaction",
     "storage.postgres_notify.NOTIFY": "the driver's own: it has no transaction",
     "terminals.store.VIRTUAL": "only a development service starts virtual terminals",
