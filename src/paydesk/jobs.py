@@ -154,12 +154,15 @@ class JobWorker(Generic[G, T]):
         return POLL_INTERVAL_SECONDS if next_ms is None else min((next_ms - now_ms) / 1000, POLL_INTERVAL_SECONDS)
 
     async def _end(self) -> None:
-        if self._running:
-            await asyncio.wait(self._running, timeout=STOP_SECONDS_MAX)
-        left = dict(self._running)
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        try:
+            if self._running:
+                await asyncio.wait(self._running, timeout=STOP_SECONDS_MAX)
+        finally:
+            # Also if this is canceled, because another worker has ended first: attempts need what is closed next.
+            left = dict(self._running)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
         for row in left.values():
             await self._job.release(self._database, row)
 

@@ -166,8 +166,8 @@ MUTANTS = (
         "    if row is None:\n"
         "        await tx.run(CLAIM, *key, digest, now_ms)\n"
         "        return None\n",
-        ORDERS,
-        "thousands and postgres",
+        "tests/races/test_promises_refunds.py",
+        "under_one_key and postgres",
     ),
     Mutant(
         "One key, one effect, one answer",

@@ -467,6 +467,28 @@ async def test_stop_releases_claims(database: Database, clock: MovableClock, mon
     assert [one.status for one in await scene.deliveries(database, order)] == ["delivered"]
 
 
+async def test_a_worker_that_is_canceled_while_it_ends_ends_its_deliveries(
+    database: Database, clock: MovableClock
+) -> None:
+    """Another worker of the node has failed meanwhile: no delivery goes on after what it needs is closed."""
+
+    async def hang(_: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    async with scene.receiver(hang) as receiver, scene.worker(database, clock) as worker:
+        await scene.subscribe(database, receiver.url)
+        await scene.announce(database, clock.now_ms(), scene.order_id())
+        running = asyncio.create_task(worker.run(asyncio.Event()))
+        await scene.until(lambda: bool(receiver.got))
+        for _ in range(2):
+            running.cancel()
+            await asyncio.sleep(0)
+        await asyncio.wait([running])
+        assert running.cancelled()
+        assert not worker._running
+
+
 async def test_a_late_success_counts_after_the_claim_expired(database: Database, clock: MovableClock) -> None:
     """A late failure has no effect on a later attempt."""
     await scene.subscribe(database, "https://shop.example/hooks")
