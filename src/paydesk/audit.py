@@ -10,37 +10,12 @@ from typing import Any
 import msgspec
 
 from paydesk.core import ids
-from paydesk.core.errors import FORBIDDEN
 from paydesk.operation import Call
 from paydesk.storage.database import Transaction
 
 ADD = """
 INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
-
-READ_ONLY = ("support", "viewer")
-"""The roles that change nothing; `support` may also send notifications again."""
-
-
-def require_change(call: Call) -> None:
-    """Refuse the read-only roles. Raises `FORBIDDEN`."""
-    role = call.caller.role
-    if role in READ_ONLY:
-        raise FORBIDDEN.with_reason(f"{role} may only read", message=f"Your role, {role}, may only read.")
-
-
-def require_resend(call: Call) -> None:
-    """Refuse the role `viewer`, which may not send notifications again. Raises `FORBIDDEN`."""
-    if call.caller.role == "viewer":
-        raise FORBIDDEN.with_reason("viewer may only read", message="Your role, viewer, may only read.")
-
-
-def require_owner(call: Call) -> None:
-    """Refuse every role but `owner`. Raises `FORBIDDEN`."""
-    if call.caller.role != "owner":
-        raise FORBIDDEN.with_reason(
-            "not an owner", message=f"Your role, {call.caller.role}, may not do this; an owner may."
-        )
 
 
 async def record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
+from paydesk.core.roles import Required
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -173,6 +175,12 @@ class Call(msgspec.Struct):
 
 
 Handler = Callable[[Call], Awaitable[Handled]]
+_SENTENCE_END = re.compile(r"[.:;](?:\s|$)")
+
+
+def first_sentence(docstring: str) -> str:
+    """Return the first sentence, to its colon or semicolon if it has one, without its end."""
+    return " ".join(_SENTENCE_END.split(docstring, maxsplit=1)[0].split())
 
 
 class Finish(Protocol):
@@ -207,9 +215,10 @@ class Operation:
     method: str
     path: str
     name: str
-    summary: str
     surface: Surface
     handler: Handler | ThreePhase
+    summary: str = ""
+    """By default the first sentence of the handler."""
     optimistic_handler: Handler | None = None
     """Does an idempotent operation without looking first whether it may: it only defers what `handler` would write, and
     the statements that rely on something are `required`. If that is not so, nothing is kept and `handler` runs."""
@@ -248,8 +257,10 @@ class Operation:
     """Whether a query parameter that is sent twice is refused with `property_value`; operators' always are."""
     is_health_check: bool = False
     """Whether `Host` and the clock are not checked: load balancers call it by IP address."""
-    every_role: bool = False
-    """Whether operators of every role may use it, although it is not a read."""
+    role: Required | None = None
+    """The operators who may use it; by default `change`, and `every` for a read."""
+    action: Any = None
+    """What an operator does with it: `operators.words.Action`. Nothing below looks inside."""
     of_fleet: bool = False
     """Whether all terminals call it at once after an outage: it gets only a share of the requests in the database."""
     is_constant: bool = False
@@ -258,6 +269,14 @@ class Operation:
     media_type: str = "application/json"
     further_media_types: tuple[str, ...] = ()
     """Other media types of a success; a parameter chooses one."""
+
+    def __post_init__(self) -> None:
+        """Set what follows from other fields."""
+        if not self.summary:
+            work = self.handler.begin if isinstance(self.handler, ThreePhase) else self.handler
+            object.__setattr__(self, "summary", first_sentence(work.__doc__ or ""))
+        if self.role is None:
+            object.__setattr__(self, "role", "every" if self.method == "GET" else "change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +287,8 @@ class Query:
     schema: Mapping[str, Any]
     description: str
     required: bool = False
+    shown: Any = None
+    """How people see it: `operators.words.Shown`."""
     canonical: Callable[[str], str] = str
     """Makes the same text of a header's values that request the same under an idempotency key."""
 

@@ -246,7 +246,7 @@ async def test_create_shows_the_secret_once(database: Database) -> None:
     async with desk(database) as one:
         browser = await one.console("operator")
         page = await browser.act(
-            "/console/webhooks/create", url="https://9.9.9.9/hook", **{"action.order.processed": "yes"}
+            "/console/webhooks/create", url="https://9.9.9.9/hook", **{"actions.order.processed": "yes"}
         )
         assert page.status == 200
         secret = part_of(page, "id", "secret")
@@ -276,7 +276,7 @@ async def test_change_pause_resume_delete(database: Database) -> None:
     """Each says what it did, and the page shows it; a deleted one is gone."""
     async with desk(database) as one:
         browser = await one.console()
-        assert await browser.done(f"{one.page}/change", url="https://9.9.9.9/new", **{"action.order.failed": "yes"})
+        assert await browser.done(f"{one.page}/change", url="https://9.9.9.9/new", **{"actions.order.failed": "yes"})
         text = main_of(await browser.open(one.page))
         assert "https://9.9.9.9/new" in text
         assert "order.failed" in text
@@ -299,7 +299,7 @@ async def test_change_keeps_what_another_operator_changed(database: Database) ->
         await colleague.done(f"{one.page}/change", url="https://9.9.9.9/new")
         page = await browser.submit(form)
         assert notice_of(await browser.open(page.location)) == "Nothing has changed."
-        page = await browser.submit(form, **{"action.order.failed": "yes"})
+        page = await browser.submit(form, **{"actions.order.failed": "yes"})
         assert notice_of(await browser.open(page.location)) == "The subscription is changed."
         text = main_of(await browser.open(one.page))
         assert "https://9.9.9.9/new" in text
@@ -333,7 +333,7 @@ async def test_replay(database: Database) -> None:
         status, why = await browser.refused(f"{one.page}/replay", since="yesterday")
         assert (status, why.startswith("The time must be a date")) == (400, True)
         assert "nothing is sent again" in await browser.done(f"{one.page}/replay", since="2999-01-01")
-        assert "1 notification is pending again" in await browser.done(f"{one.page}/replay")
+        assert "One notification is pending again" in await browser.done(f"{one.page}/replay")
         assert "1 pending" in main_of(await browser.open(one.page))
 
 

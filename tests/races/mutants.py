@@ -602,7 +602,7 @@ MUTANTS = (
     Mutant(
         "Who is suspended is signed out",
         "suspending a seller leaves the sessions",
-        "operators/sellers.py",
+        "operators/sellers/handlers.py",
         "    await sessions.end_all(call.tx, before.seller_id, call.now_ms)\n",
         "",
         SELLERS,

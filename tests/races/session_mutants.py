@@ -24,7 +24,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "everything is withdrawn before the sessions end",
-        "operators/sellers.py",
+        "operators/sellers/handlers.py",
         END_ALL + WITHDRAW_ALL,
         WITHDRAW_ALL + END_ALL,
         ENDS,

@@ -9,7 +9,7 @@ import pytest
 from paydesk.core.errors import Refusal
 from paydesk.http.request import PathRules, Request
 from paydesk.operation import Answer, Call
-from paydesk.operators.rows import Resource
+from paydesk.operators.noun import Noun
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 from tables import each
@@ -100,12 +100,12 @@ def test_the_address_is_the_last_one_that_a_trusted_proxy_reports(forwarded: str
 )
 def test_a_path_parameter_is_upper_cased_only_where_it_is_invalid_as_sent(sent: str, checked: str | None) -> None:
     """Terminals whose ids differ only in the case of a letter are two terminals."""
-    resource = Resource("things/{id}", "thing", TERMINAL_ID_PATTERN, None, ORDER_NOT_FOUND)
+    resource = Noun("things/{id}", "thing", TERMINAL_ID_PATTERN, None, ORDER_NOT_FOUND)
 
     async def handler(_: Call) -> Answer:
         return Answer(200)
 
-    rules = PathRules(resource.reading(handler, "Read"))
+    rules = PathRules(resource.reading(handler, summary="Read"))
     if checked is not None:
         assert rules.checked({"id": sent}) == (checked, (checked,))
         return

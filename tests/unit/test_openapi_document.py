@@ -56,9 +56,9 @@ BOOK = Operation(
     "POST",
     "/v1/bookings",
     "book",
-    "Book a seat",
     "application",
     nothing,
+    "Book a seat",
     status=201,
     answer=Booked,
     example=Booked("B1"),
@@ -71,16 +71,16 @@ UNBOOK = Operation(
     "DELETE",
     "/v1/bookings/{booking_id}",
     "unbook",
-    "Give a seat back",
     "operator",
     nothing,
+    "Give a seat back",
     status=204,
     path_pattern="B[0-9]+",
     query=(Query("reason", {"type": "string"}, "Why."),),
     headers=(Query("X-Loud", {"type": "string"}, "Whether it is said aloud.", required=True),),
     development=True,
 )
-MINT = Operation("POST", "/oauth/seat", "mint", "Mint", "token", nothing, body=Booking, errors=(THROTTLED,))
+MINT = Operation("POST", "/oauth/seat", "mint", "token", nothing, "Mint", body=Booking, errors=(THROTTLED,))
 ROWS = (BOOK, UNBOOK, MINT)
 
 

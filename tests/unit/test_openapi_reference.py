@@ -74,7 +74,7 @@ async def test_assets_are_immutable_and_versioned_by_content(rows: Sequence[Oper
 
 def test_operation_texts_are_escaped() -> None:
     """A text of the table can't become markup of the page."""
-    row = Operation("GET", "/x", "x", "<b>bold</b>", "public", ROWS[0].handler, description="`<i>`")
+    row = Operation("GET", "/x", "x", "public", ROWS[0].handler, "<b>bold</b>", description="`<i>`")
     html = reference.render([row])
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<code>&lt;i&gt;</code>" in html

@@ -12,12 +12,13 @@ from urllib.parse import quote
 
 import typer
 
-from paydesk.commands import checked, recorded_requests, webhook_verify, webhooks
+from paydesk.commands import recorded_requests, webhook_verify, webhooks
 from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
-from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.failure import Failure
 from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
+from paydesk.commands.rows import add_rows
 from paydesk.commands.webhook_attempts import checked_url, write_lines
 
 app = add_list(group("Deliveries of notifications."), "deliveries")
@@ -117,34 +118,7 @@ def resend(
     note(f"Requested. To see the attempt: paydesk deliveries show {delivery['id']}")
 
 
-@command(
-    webhooks.app,
-    "replay",
-    "paydesk webhooks replay --subscription 5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6 --since 2026-01-31",
-    "paydesk webhooks replay --order ORD01J67CQQH5904WDBVZEM4JMEP3",
-)
-def replay(
-    service: Service,
-    *,
-    subscription: Annotated[str | None, typer.Option(metavar="ID", help="Replay this subscription's.")] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="ORDER_ID", help="Replay this order's.", callback=checked.order_id)
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only those created from then on: RFC 3339, or a date.")
-    ] = None,
-) -> tuple[Answer, str]:
-    """Deliver exhausted and superseded notifications again, of a subscription or an order; prints how many."""
-    if (subscription is None) == (order is None):
-        raise WrongUsage("Give either --subscription or --order.")
-    replayed = service.post(
-        "/operator/v1/deliveries/replay", {"subscription_id": subscription, "order": order, "since": since}
-    )
-    if replayed["count"]:
-        return replayed, "They are pending again. To see them: paydesk deliveries list --status pending"
-    return replayed, (
-        "No delivery of it is exhausted or superseded. To send another one again: paydesk webhooks resend DELIVERY_ID"
-    )
+add_rows(webhooks.app, "webhooks")
 
 
 def _conclude(sent: Answer, *, as_json: bool) -> None:

@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import ApiRefused, Document
 from paydesk.console.application_paths import HERE as APPLICATIONS
-from paydesk.console.request import ConsoleRequest
+from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, problem, screen
-from paydesk.console.seller_actions import HERE as SELLERS
 from paydesk.operation import Answer, Query
 from paydesk.operators.authorizations import ID_PATTERN
+
+SELLERS = f"{PATH}/sellers"
 
 READ_MAX = 50
 VALID, WITHDRAWN = "valid", "withdrawn"

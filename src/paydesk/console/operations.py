@@ -30,8 +30,10 @@ from paydesk.console import (
     terminals,
     webhooks,
 )
+from paydesk.console.forms import forms
 from paydesk.console.screen import PACKAGE, form, nowhere, page
 from paydesk.operation import Operation, Query
+from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.web import assets
 
 _EVENTS = (
@@ -46,6 +48,7 @@ _EVENTS = (
 
 OPERATIONS: tuple[Operation, ...] = (
     *root.OPERATIONS,
+    *forms(ROWS),
     *access.OPERATIONS,
     *_EVENTS,
     *overview.OPERATIONS,

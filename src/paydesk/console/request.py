@@ -12,6 +12,8 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from paydesk.console.api import Api
+from paydesk.core import roles
+from paydesk.core.roles import Required
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call
 from paydesk.operators import sessions
@@ -26,8 +28,6 @@ PURPOSE = "console"
 NOTICE_SECONDS = 60
 NOTICE_BYTES_MAX = 2700
 """Of a notice as JSON: in base64, a browser keeps it in a cookie of 4 KiB."""
-_MAY_CHANGE = ("owner", "operator")
-_MAY_RESEND = ("owner", "operator", "support")
 
 
 class ConsoleForm(BaseModel):
@@ -105,20 +105,24 @@ class ConsoleRequest(BrowserRequest):
         assert self.session is not None, "screens are shown to operators who are signed in"
         return self.session
 
+    def permits(self, required: Required) -> bool:
+        """Return whether the operator's role permits what requires `required`."""
+        return roles.permits(self.operator.role, required)
+
     @property
     def may_change(self) -> bool:
         """Whether the operator's role permits changes."""
-        return self.operator.role in _MAY_CHANGE
+        return self.permits("change")
 
     @property
     def is_owner(self) -> bool:
         """Whether the operator may change operators, and see the sessions of others."""
-        return self.operator.role == "owner"
+        return self.permits("owner")
 
     @property
     def may_resend(self) -> bool:
         """Whether the operator's role permits to send notifications again."""
-        return self.operator.role in _MAY_RESEND
+        return self.permits("resend")
 
     @property
     def api(self) -> Api:

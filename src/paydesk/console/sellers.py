@@ -7,11 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from paydesk.console import audit_rows, authorizations, seller_actions, store_actions
+from paydesk.console import audit_rows, authorizations, store_actions
 from paydesk.console.api import Document, first_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.console.seller_actions import HERE
 from paydesk.console.store_actions import SECTION, name_of, seller_path
 from paydesk.console.terminal_looks import TerminalRow, row_of
 from paydesk.console.terminals import REFRESH_SECONDS
@@ -19,6 +18,7 @@ from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.operation import Answer, Query
 from paydesk.web.statuses import Look
 
+HERE = f"{PATH}/sellers"
 ROWS, CHANGES = 50, 10
 READ_MAX, READ_ROWS = 2000, 200
 """So many stores, points of sale and terminals of a seller are read each at most, and so many with one request."""
@@ -227,7 +227,6 @@ OPERATIONS = (
         show,
         query=(Query("after", {"type": "string"}, "Where the page begins."),),
     ),
-    *seller_actions.OF_ALL,
     page(
         "/sellers/{user_id}",
         "seller",
@@ -236,6 +235,5 @@ OPERATIONS = (
         path_pattern=NUMBER_PATTERN,
         query=(START, STORE, POS, *authorizations.QUERY),
     ),
-    *seller_actions.OF_ONE,
     *store_actions.OPERATIONS,
 )

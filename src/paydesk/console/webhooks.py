@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from paydesk.console import webhook_faults, webhook_secrets, webhook_subscriptions
+from paydesk.console import webhook_faults
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
@@ -206,7 +206,6 @@ _MORE: tuple[Any, ...] = (
 
 OPERATIONS = (
     page("/webhooks", "webhooks", "List the subscriptions and deliveries", show, query=(*_FILTERS, *_MORE)),
-    *webhook_subscriptions.OPERATIONS,
     page(
         "/webhooks/subscriptions/{subscription_id}",
         "subscription",
@@ -214,6 +213,4 @@ OPERATIONS = (
         show_subscription,
         query=_FILTERS,
     ),
-    *webhook_secrets.OPERATIONS,
-    *webhook_faults.OPERATIONS,
 )

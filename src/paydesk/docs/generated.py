@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paydesk.api import DOCUMENTED
 from paydesk.docs import (
+    command_rows,
     differences,
     error_codes,
     lifecycles,
@@ -44,6 +45,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "token-lifecycle.md": lifecycles.page_of_tokens,
     "webhook-events.md": webhook_events.page_of_events,
     "webhook-retries.svg": webhook_pictures.retries,
+    **command_rows.files(),
 }
 
 
@@ -51,6 +53,7 @@ def write(docs: Path = DOCS) -> None:
     """Write every page."""
     docs.mkdir(exist_ok=True)
     for name, make in PAGES.items():
+        (docs / name).parent.mkdir(exist_ok=True)
         (docs / name).write_text(make(), encoding="utf-8")
 
 

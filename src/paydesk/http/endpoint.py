@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from paydesk import operator_events
-from paydesk.core import conflict_keys, errors, idempotency, ids, runtime
+from paydesk.core import conflict_keys, errors, idempotency, ids, roles, runtime
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
@@ -76,6 +76,8 @@ class Endpoint:
         if isinstance(handler, ThreePhase):
             self._three_phase, handler = ThreePhaseRunner(handler, shared.database, self._outcome), handler.begin
         self._handle = handler
+        has_operators = operation.surface in ("operator", "virtual") and operation.role != "every"
+        self._required_role = operation.role if has_operators else None
         self._references_checked = shared.settings.card_numbers_refused_in_references
         parameters = operation.path.count("{")
         # The path of a successful request has no parameter, or the id of an order that exists.
@@ -200,6 +202,8 @@ class Endpoint:
         if bytes_max is not None:
             return await self._run_with_large_body(call, key, request, receive, bytes_max)
         document, call.body = self._read_body(raw, caller) if document is None else (document, document)
+        if self._required_role is not None and caller.operator_id:
+            roles.check(caller.role, self._required_role)
         return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
 
     async def _run_with_large_body(

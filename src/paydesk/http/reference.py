@@ -124,5 +124,5 @@ def _pretty(value: Any) -> str:
 
 def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:
     return Operation(
-        "GET", path, name, summary, "public", handler, transaction="none", is_constant=True, media_type=media_type
+        "GET", path, name, "public", handler, summary, transaction="none", is_constant=True, media_type=media_type
     )

@@ -199,7 +199,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
     "operator": SurfacePolicy(
         has_strict_query=True,
         authenticate=lambda shared: shared.operator_bearers.caller,
-        may_forbid=lambda operation: operation.method != "GET" and not operation.every_role,
+        may_forbid=lambda operation: operation.role != "every",
     ),
     "virtual": SurfacePolicy(
         authenticate=_operators_and_test_tokens,

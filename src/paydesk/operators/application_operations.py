@@ -5,16 +5,16 @@ from __future__ import annotations
 from paydesk.core.errors import IN_USE
 from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
 from paydesk.operators import applications, errors, schemas
-from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.noun import Noun, creating, listing
 
-_APPLICATION = Resource(
+_APPLICATION = Noun(
     "applications/{client_id}",
     "application",
     NUMBER_PATTERN,
     applications.ApplicationWithSecrets,
     errors.APPLICATION_NOT_FOUND,
 )
-_SECRET = Resource(
+_SECRET = Noun(
     "applications/{client_id}/secrets/{secret_id}",
     "secret",
     f"^{ULID_PATTERN}$",
@@ -32,11 +32,11 @@ OPERATIONS = (
         summary="Register an application",
         description="The response contains the secret, which is not shown again.",
     ),
-    _APPLICATION.reading(applications.get, "Get an application with the ids and dates of its secrets"),
-    _APPLICATION.changing(applications.change, schemas.ApplicationChange, "Change an application"),
+    _APPLICATION.reading(applications.get, summary="Get an application with the ids and dates of its secrets"),
+    _APPLICATION.changing(applications.change, schemas.ApplicationChange, summary="Change an application"),
     _APPLICATION.deleting(
         applications.delete,
-        "Delete an application that nothing uses",
+        summary="Delete an application that nothing uses",
         status=204,
         answer=None,
         errors=(IN_USE,),
@@ -48,13 +48,13 @@ OPERATIONS = (
     _APPLICATION.acting(
         "suspend",
         applications.suspend,
-        "Suspend an application",
+        summary="Suspend an application",
         description="It gets no tokens, and its tokens are refused. Suspending a suspended application has no effect.",
     ),
     _APPLICATION.acting(
         "resume",
         applications.resume,
-        "Resume a suspended application",
+        summary="Resume a suspended application",
         description="The tokens that it had are accepted again.",
     ),
     creating(
@@ -73,7 +73,8 @@ OPERATIONS = (
     ),
     _SECRET.deleting(
         applications.remove_secret,
-        "Remove a secret at once",
+        summary="Remove a secret at once",
+        answer=applications.ApplicationWithSecrets,
         errors=(errors.SECRET_NOT_FOUND,),
         description="The last one can be removed too; the application then gets no tokens until it has another.",
     ),

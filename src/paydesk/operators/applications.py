@@ -76,7 +76,6 @@ class NewSecret(Closed, frozen=True):
 
 async def create(call: Call) -> Answer:
     """Register an application with its first secret."""
-    audit.require_change(call)
     body: ApplicationRequest = call.body
     application, secret = await applications.create(
         call.tx,
@@ -191,7 +190,6 @@ async def remove_secret(call: Call) -> Answer:
 
 async def _locked(call: Call) -> Application:
     """Lock and return the application of the path. Raises `FORBIDDEN`, `APPLICATION_NOT_FOUND`."""
-    audit.require_change(call)
     application = await applications.lock(call.tx, lists.id_in_path(call.paths[0]))
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")

@@ -22,7 +22,7 @@ from paydesk.operators.attention_store import (
     TroubledSubscription,
     UnconfirmedReversal,
 )
-from paydesk.operators.rows import BASE
+from paydesk.operators.noun import BASE
 from paydesk.orders import status
 from paydesk.payments.slot import Periods, wait_of
 from paydesk.terminals.presence import presence_of

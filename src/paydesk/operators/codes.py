@@ -31,7 +31,6 @@ class NewCode(_Code, frozen=True):
 
 async def create(call: Call) -> Answer:
     """Issue the code that the seller's consent would have issued."""
-    audit.require_change(call)
     body: CodeRequest = call.body
     if (body.code_challenge is None) != (body.code_challenge_method is None):
         sent, missing = "code_challenge", "code_challenge_method"

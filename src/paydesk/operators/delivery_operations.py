@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.operators import deliveries, delivery_checks, errors, replays, schemas, sent_elsewhere
-from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators import deliveries, delivery_checks, errors, sent_elsewhere
+from paydesk.operators.noun import Noun, listing
+from paydesk.operators.subscriptions.operations import REPLAY
 from paydesk.orders.errors import ORDER_NOT_FOUND
 
-_DELIVERY = Resource(
+_DELIVERY = Noun(
     "deliveries/{delivery_id}",
     "delivery",
     deliveries.ID_PATTERN,
@@ -17,27 +18,10 @@ _DELIVERY = Resource(
 
 OPERATIONS = (
     listing("deliveries", deliveries.PAGES, ORDER_NOT_FOUND),
-    creating(
-        "deliveries/replay",
-        replays.replay,
-        schemas.ReplayRequest,
-        replays.Replayed,
-        name="operator_replay_deliveries",
-        status=202,
-        summary="Deliver exhausted and superseded notifications again",
-        description=(
-            "Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
-            " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer"
-            " ones may have been delivered already: compare `version`. Deliveries to a paused subscription wait until"
-            " it is resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that"
-            " was interrupted can be repeated."
-        ),
-        transaction="none",
-        errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
-    ),
+    REPLAY,
     _DELIVERY.reading(
         deliveries.get,
-        "Get a delivery with the notification and all attempts",
+        summary="Get a delivery with the notification and all attempts",
         answer=deliveries.InspectedDelivery,
         description=(
             "Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data or"
@@ -47,7 +31,8 @@ OPERATIONS = (
     _DELIVERY.acting(
         "resend",
         deliveries.resend,
-        "Send a notification again",
+        summary="Send a notification again",
+        role="resend",
         status=202,
         description=(
             "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
@@ -59,7 +44,8 @@ OPERATIONS = (
     _DELIVERY.acting(
         "send-to",
         sent_elsewhere.send_to,
-        "Send a notification once to another URL",
+        summary="Send a notification once to another URL",
+        role="resend",
         name="operator_send_delivery_to",
         body=sent_elsewhere.SendElsewhere,
         answer=sent_elsewhere.SentElsewhere,
@@ -75,11 +61,11 @@ OPERATIONS = (
     _DELIVERY.acting(
         "verify",
         delivery_checks.verify,
-        "Verify the signatures of a notification",
+        summary="Verify the signatures of a notification",
         answer=delivery_checks.CheckedDelivery,
         body=delivery_checks.DeliveryCheck,
         transaction="heavy",
-        every_role=True,
+        role="every",
         description=(
             "Send what a receiver got: the answer says whether both signatures are valid, if not which usual mistake"
             " explains it, and which parts differ from what was sent. Without headers and body, what was sent is"

@@ -15,9 +15,9 @@ from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.export_formats import FORMATS, values
 from paydesk.operators.newest import found_rows
+from paydesk.operators.noun import BASE
 from paydesk.operators.order_lists import Filters
 from paydesk.operators.orders import FILTER_QUERY, filters_of
-from paydesk.operators.rows import BASE
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000

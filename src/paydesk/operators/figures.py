@@ -14,7 +14,7 @@ from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import Closed, Time
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
-from paydesk.operators.rows import BASE
+from paydesk.operators.noun import BASE
 from paydesk.orders.searching import DAY_MS, instant_of
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction

@@ -11,19 +11,19 @@ from paydesk.operators.application_operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
+from paydesk.operators.noun import Noun, creating, listing
 from paydesk.operators.operator_operations import OPERATIONS as OPERATORS
 from paydesk.operators.order_operations import OPERATIONS as ORDERS
-from paydesk.operators.rows import Resource, creating, listing
 from paydesk.operators.search import OPERATIONS as SEARCH
-from paydesk.operators.seller_operations import OPERATIONS as SELLERS
+from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
-from paydesk.operators.subscription_operations import OPERATIONS as SUBSCRIPTIONS
+from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminal_operations import OPERATIONS as TERMINALS
 
-_REQUEST = Resource(
+_REQUEST = Noun(
     "requests/{entry_id}", "request", f"^{ULID_PATTERN}$", requests.InspectedRequest, requests.REQUEST_NOT_FOUND
 )
-_GRANT = Resource(
+_GRANT = Noun(
     "grants/{grant_id}",
     "grant",
     authorizations.ID_PATTERN,
@@ -36,11 +36,11 @@ OPERATIONS = (
     *SELLERS,
     *OPERATORS,
     listing("requests", requests.PAGES),
-    _REQUEST.reading(requests.get, "Get a recorded request, in development with its bodies"),
+    _REQUEST.reading(requests.get, summary="Get a recorded request, in development with its bodies"),
     _REQUEST.acting(
         "send",
         sent_again.send,
-        "Send a recorded request of an application again",
+        summary="Send a recorded request of an application again",
         body=sent_again.SendRequest,
         answer=sent_again.SentRequest,
         description="With a token of the credentials file. What is not sent here is as in the recorded request.",
@@ -49,10 +49,10 @@ OPERATIONS = (
         errors=(PROPERTY_VALUE, sent_again.CANNOT_SEND_AGAIN),
     ),
     listing("grants", authorizations.PAGES),
-    _GRANT.reading(authorizations.get, "Get a grant"),
+    _GRANT.reading(authorizations.get, summary="Get a grant"),
     _GRANT.deleting(
         authorizations.withdraw,
-        "Withdraw a grant",
+        summary="Withdraw a grant",
         name="operator_withdraw_grant",
         status=204,
         answer=None,

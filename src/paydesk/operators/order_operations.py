@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.operators import history, order_changes, orders, outcomes, schemas
 from paydesk.operators.delivery_operations import OPERATIONS as DELIVERIES
-from paydesk.operators.rows import Resource, listing
+from paydesk.operators.noun import Noun, listing
 from paydesk.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
 from paydesk.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
 from paydesk.orders.presentation import OrderDocument
@@ -18,8 +18,8 @@ from paydesk.payments.errors import (
 from paydesk.payments.refund import EXAMPLE as REFUND_EXAMPLE
 from paydesk.payments.refund import RefundResponse
 
-_ORDER = Resource("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
-_REVERSAL = Resource(
+_ORDER = Noun("orders/{order_id}", "order", ORDER_ID_PATTERN, OrderDocument, ORDER_NOT_FOUND)
+_REVERSAL = Noun(
     "reversals/{reversal_id}", "reversal", f"^{ULID_PATTERN}$", outcomes.ReversalDocument, REVERSAL_NOT_FOUND
 )
 
@@ -27,7 +27,7 @@ OPERATIONS = (
     listing("orders", orders.PAGES),
     _ORDER.reading(
         history.get_order,
-        "Get an order with its history and notifications",
+        summary="Get an order with its history and notifications",
         name="inspect_order",
         answer=history.InspectedOrder,
     ),
@@ -35,7 +35,7 @@ OPERATIONS = (
     _ORDER.acting(
         "cancel",
         order_changes.cancel,
-        "Cancel an order as an operator",
+        summary="Cancel an order as an operator",
         body=schemas.CancelOrderRequest,
         description=(
             "By the rules of applications: an order at its terminal needs the extra header, and the response is 202."
@@ -51,7 +51,7 @@ OPERATIONS = (
     _ORDER.acting(
         "refund",
         order_changes.REFUND,
-        "Refund an order as an operator, whole or in part",
+        summary="Refund an order as an operator, whole or in part",
         body=schemas.RefundOrderRequest,
         description=(
             "By the rules of applications. Without `transactions`, refunds all that remains of the payment. The audit"
@@ -67,7 +67,7 @@ OPERATIONS = (
     _ORDER.acting(
         "resolve",
         outcomes.resolve,
-        "Set the outcome of an order whose outcome is unknown",
+        summary="Set the outcome of an order whose outcome is unknown",
         body=schemas.ResolveRequest,
         description=(
             "For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the acquirer"
@@ -81,7 +81,7 @@ OPERATIONS = (
     _REVERSAL.acting(
         "resolve",
         outcomes.resolve_reversal,
-        "Set the outcome of an unconfirmed reversal",
+        summary="Set the outcome of an unconfirmed reversal",
         transaction="none",
         body=schemas.ResolveReversalRequest,
         description=(

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.ids import ORDER_ID_PATTERN, UUID_PATTERN
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
-from paydesk.core.money import CURRENCIES
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
+from paydesk.operators.words import Shown
 from paydesk.orders.searching import DATE, is_instant
 from paydesk.payments.schemas import RefundRequest
 
@@ -60,6 +60,7 @@ Name = Annotated[
     Field(min_length=1, max_length=100, json_schema_extra=_VISIBLE),
     _NOT_BLANK,
     NO_CARD_NUMBER,
+    Shown("Name"),
 ]
 RedirectUri = Annotated[
     str,
@@ -81,12 +82,12 @@ _OVERLAP = rule(
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 _INSTANT = rule("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z", is_instant)
 _SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
-_CURRENCY = rule(f"must be one of {', '.join(CURRENCIES)}", CURRENCIES.__contains__)
 Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
     rule("must be an e-mail address, such as ana@shop.example", _EMAIL.fullmatch),
     IDENTIFIER,
+    Shown("E-mail address", "To sign in with. No e-mail is sent to it.", widget="email"),
 ]
 PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX = 12, 200
 
@@ -101,6 +102,14 @@ Password = Annotated[
         ),
         examples=["seven-lanterns-over-a-harbour"],
     ),
+    Shown(
+        "Password",
+        f"Empty: one is generated, and shown once. Your own needs at least {PASSWORD_CHARACTERS_MIN} characters, best"
+        " several unrelated words.",
+        widget="password",
+        help="Read the password from standard input. [default: generate one and show it once]",
+        option="--password-stdin",
+    ),
 ]
 ExternalPosId = Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
 Reason = Annotated[
@@ -108,6 +117,7 @@ Reason = Annotated[
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
     _NOT_BLANK,
     NO_CARD_NUMBER,
+    Shown("Reason", "Kept in the audit trail with your name. At most 500 characters."),
 ]
 
 
@@ -148,30 +158,6 @@ class SecretRequest(Model):
     )
 
 
-class SellerRequest(Model):
-    """`POST /operator/v1/sellers`. Without a password one is generated and returned."""
-
-    email: Email = Field(examples=["ana@shop.example"])
-    name: Name = Field(examples=["Corner shop"])
-    country: Annotated[str, Field(pattern="^[A-Z]{3}$", examples=["BRA"])]
-    currency: Annotated[str, _CURRENCY, Field(examples=["BRL"], json_schema_extra={"enum": list(CURRENCIES)})]
-    password: Password | None = Field(None, repr=False)
-
-
-class SellerChange(Change):
-    """`PATCH /operator/v1/sellers/{user_id}`. Country and currency cannot change, because orders depend on them."""
-
-    email: Email | None = None
-    name: Name | None = None
-
-
-class PasswordRequest(Model):
-    """`POST /operator/v1/sellers/{user_id}/password`. Without a password one is generated and returned."""
-
-    password: Password | None = Field(None, repr=False)
-    withdraw_all: bool = Field(False, description="Withdraw every authorization of the seller as well.")
-
-
 class ReplayRequest(Model):
     """`POST /operator/v1/deliveries/replay`: of either one subscription or one order."""
 
@@ -182,8 +168,22 @@ class ReplayRequest(Model):
         }
     )
 
-    subscription_id: Annotated[str, Field(pattern=UUID_PATTERN, examples=[_SUBSCRIPTION])] | None = None
-    order: Annotated[str, Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"])] | None = None
+    subscription_id: (
+        Annotated[
+            str,
+            Field(pattern=UUID_PATTERN, examples=[_SUBSCRIPTION]),
+            Shown("Subscription", option="--subscription", metavar="ID", help="Replay this subscription's."),
+        ]
+        | None
+    ) = None
+    order: (
+        Annotated[
+            str,
+            Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"]),
+            Shown("Order", metavar="ORDER_ID", help="Replay this order's."),
+        ]
+        | None
+    ) = None
     since: (
         Annotated[
             str,
@@ -192,6 +192,14 @@ class ReplayRequest(Model):
                 description="Only deliveries of events from this time on: RFC 3339, or a date.",
                 examples=["2026-01-31T14:26:42.109Z"],
                 json_schema_extra={"pattern": DATE["pattern"]},
+            ),
+            Shown(
+                "Since",
+                "A date in UTC, such as 2026-01-31, or a time, such as 2026-01-31T14:26:42Z. Empty: all of them.",
+                noun="time",
+                optional=True,
+                metavar="TIME",
+                help="Only those created from then on: RFC 3339, or a date.",
             ),
         ]
         | None

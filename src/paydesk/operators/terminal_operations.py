@@ -17,7 +17,7 @@ from paydesk.operators import (
     terminals,
 )
 from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.rows import Resource, creating, listing
+from paydesk.operators.noun import Noun, creating, listing
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.terminals.errors import (
@@ -29,13 +29,13 @@ from paydesk.terminals.errors import (
 from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
-_STORE = Resource("stores/{store_id}", "store", NUMBER_PATTERN, stores.StoreDocument, errors.STORE_NOT_FOUND)
-_POS = Resource("pos/{pos_id}", "pos", NUMBER_PATTERN, stores.PosDocument, errors.POS_NOT_FOUND)
-_TERMINAL = Resource(
+_STORE = Noun("stores/{store_id}", "store", NUMBER_PATTERN, stores.StoreDocument, errors.STORE_NOT_FOUND)
+_POS = Noun("pos/{pos_id}", "pos", NUMBER_PATTERN, stores.PosDocument, errors.POS_NOT_FOUND)
+_TERMINAL = Noun(
     "terminals/{terminal_id}", "terminal", TERMINAL_ID_PATTERN, terminals.TerminalDocument, TERMINAL_NOT_FOUND
 )
-_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", noun="queue", answer=slot.QueueDocument)
-_PAIRING = Resource("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
+_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", name="queue", document=slot.QueueDocument)
+_PAIRING = Noun("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
 _WRONG_CODES = "An operator may send five wrong codes a minute."
 
 OPERATIONS = (
@@ -70,11 +70,15 @@ OPERATIONS = (
         errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
     ),
     _STORE.changing(
-        store_changes.change_store, terminal_schemas.StoreChange, "Rename a store", PROPERTY_VALUE, query=(OF_SELLER,)
+        store_changes.change_store,
+        terminal_schemas.StoreChange,
+        summary="Rename a store",
+        errors=(PROPERTY_VALUE,),
+        query=(OF_SELLER,),
     ),
     _STORE.deleting(
         store_changes.delete_store,
-        "Delete a store without points of sale",
+        summary="Delete a store without points of sale",
         status=204,
         answer=None,
         query=(OF_SELLER,),
@@ -83,33 +87,29 @@ OPERATIONS = (
     _POS.changing(
         store_changes.change_pos,
         terminal_schemas.PosChange,
-        "Change a point of sale",
-        PROPERTY_VALUE,
-        errors.EXTERNAL_POS_ID_TAKEN,
+        summary="Change a point of sale",
+        errors=(PROPERTY_VALUE, errors.EXTERNAL_POS_ID_TAKEN),
         query=(OF_SELLER,),
     ),
     _POS.deleting(
         store_changes.delete_pos,
-        "Delete a point of sale without terminals",
+        summary="Delete a point of sale without terminals",
         status=204,
         answer=None,
         query=(OF_SELLER,),
         errors=(PROPERTY_VALUE, IN_USE),
     ),
-    _TERMINAL.reading(terminals.get, "Get a terminal", name="operator_get_terminal"),
+    _TERMINAL.reading(terminals.get, summary="Get a terminal", name="operator_get_terminal"),
     _TERMINAL.changing(
         terminal_changes.change,
         terminal_schemas.TerminalChange,
-        "Change a terminal's mode, place, tips or script",
-        errors.STORE_NOT_FOUND,
-        errors.POS_NOT_FOUND,
-        TERMINAL_BUSY,
-        errors.POS_TAKEN,
+        summary="Change a terminal's mode, place, tips or script",
+        errors=(errors.STORE_NOT_FOUND, errors.POS_NOT_FOUND, TERMINAL_BUSY, errors.POS_TAKEN),
         transaction="none",
     ),
     _TERMINAL.deleting(
         terminal_changes.delete,
-        "Delete a terminal without a live order",
+        summary="Delete a terminal without a live order",
         status=204,
         answer=None,
         transaction="none",
@@ -123,7 +123,7 @@ OPERATIONS = (
     _TERMINAL.acting(
         "revoke",
         terminal_changes.revoke,
-        "Revoke a terminal's device token",
+        summary="Revoke a terminal's device token",
         description=(
             "The terminal may still report results of earlier orders for 7 days; pair it anew for another token."
             " Revoking a revoked token has no effect."
@@ -131,7 +131,7 @@ OPERATIONS = (
     ),
     _QUEUE.reading(
         slot.queue,
-        "Show what holds a terminal",
+        summary="Show what holds a terminal",
         description=(
             "The terminal's live order or print action, what that waits for (`waits_for`) and until when."
             " Empty if the terminal is free."
@@ -140,7 +140,7 @@ OPERATIONS = (
     _TERMINAL.acting(
         "release",
         slot.release,
-        "Release a terminal from its order",
+        summary="Release a terminal from its order",
         answer=slot.ReleaseDocument,
         body=terminal_schemas.ReleaseRequest,
         description=(
@@ -152,7 +152,7 @@ OPERATIONS = (
     ),
     _PAIRING.reading(
         pairings.get,
-        "Get the terminal that shows a code",
+        summary="Get the terminal that shows a code",
         name="operator_get_pairing",
         answer=pairings.PairingDocument,
         transaction="none",
@@ -183,7 +183,7 @@ OPERATIONS = (
     ),
     _PAIRING.deleting(
         pairings.deny,
-        "Deny the pairing of the terminal that shows a code",
+        summary="Deny the pairing of the terminal that shows a code",
         name="operator_deny_pairing",
         status=204,
         transaction="none",

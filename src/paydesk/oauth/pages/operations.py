@@ -49,7 +49,7 @@ AUTHORIZATION = (
 
 
 def _page(method: str, path: str, name: str, summary: str, handler: Handler, **more: Any) -> Operation:
-    return Operation(method, path, name, summary, "page", handler, transaction="none", media_type=html.HTML, **more)
+    return Operation(method, path, name, "page", handler, summary, transaction="none", media_type=html.HTML, **more)
 
 
 def _form(

@@ -54,7 +54,6 @@ async def create_by_api(call: Call) -> Handled:
 
     With an access token its application creates it, for an operator the one that the seller authorized first.
     """
-    audit.require_change(call)
     body: NewOrderRequest = call.body
     terminal = await handlers.find(call)
     place = await call.database.read(lambda tx: page_store.find_place(tx, terminal.terminal_id))

@@ -14,10 +14,11 @@ from paydesk.core.ids import NUMBER_PATTERN, UUID
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists, subscription_lists
+from paydesk.operators import lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
-from paydesk.operators.subscription_lists import Listed
-from paydesk.operators.subscription_schemas import SubscriptionChange, SubscriptionRequest
+from paydesk.operators.subscriptions import store
+from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
+from paydesk.operators.subscriptions.store import Listed
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import backlog, faults, pausing, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
@@ -81,7 +82,6 @@ class NewSubscription(SubscriptionDocument, frozen=True, kw_only=True):
 
 async def create(call: Call) -> Answer:
     """Subscribe an application. The host name is resolved before the transaction begins."""
-    audit.require_change(call)
     body: SubscriptionRequest = call.body
     actions = body.actions or []
     await _refuse_invalid(call, body.client_id, topic=body.topic, url=body.url, actions=actions)
@@ -108,7 +108,7 @@ async def create(call: Call) -> Answer:
 
 
 async def get(call: Call) -> Answer:
-    """Return a subscription."""
+    """Get a subscription with the ids of its secrets."""
     subscription = await subscriptions.get(call.tx, call.path.lower())
     if subscription is None:
         raise unknown()
@@ -118,8 +118,7 @@ async def get(call: Call) -> Answer:
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent. A host name is resolved before the transaction begins."""
-    audit.require_change(call)
+    """Change a subscription's URL or actions. A host name is resolved before the transaction begins."""
     body: SubscriptionChange = call.body
     if not body.model_fields_set:
         raise MINIMUM_PROPERTIES.with_reason(
@@ -141,7 +140,6 @@ async def change(call: Call) -> Answer:
 
 async def pause(call: Call) -> Answer:
     """Pause a subscription: its deliveries stay pending."""
-    audit.require_change(call)
     before = await lock(call.tx, call.path)
     await pausing.pause(call.tx, before.subscription_id, "operator", call.now_ms)
     return await _refetched(call, "subscriptions.pause", before)
@@ -149,7 +147,6 @@ async def pause(call: Call) -> Answer:
 
 async def resume(call: Call) -> Answer:
     """Resume a paused subscription: its pending deliveries are sent, in order per order."""
-    audit.require_change(call)
     before = await lock(call.tx, call.path)
     await pausing.resume(call.tx, before.subscription_id)
     return await _refetched(call, "subscriptions.resume", before)
@@ -157,7 +154,6 @@ async def resume(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """Delete a subscription. Its pending deliveries are withdrawn; the history of the others stays."""
-    audit.require_change(call)
     before = await lock(call.tx, call.path)
     await audit.record(
         call, call.tx, "subscriptions.delete", before.subscription_id, before=await present(call.tx, before)
@@ -230,9 +226,9 @@ async def _list(call: Call) -> Answer:
         if application_id < 0:
             raise PROPERTY_VALUE.with_reason("client_id is not a number", "'client_id' - must be a whole number")
     if lists.choice(call.query, _SORT) == "urgency":
-        answer = await lists.page(call, subscription_lists.BY_URGENCY, _BY_URGENCY, Listed.of, application_id)
+        answer = await lists.page(call, store.BY_URGENCY, _BY_URGENCY, Listed.of, application_id)
     else:
-        answer = await lists.page(call, subscription_lists.BY_ID, ("",), Listed.of, application_id)
+        answer = await lists.page(call, store.BY_ID, ("",), Listed.of, application_id)
     found: list[Listed] = answer.body.data
     secrets = defaultdict[str, list[SubscriptionSecret]](list)
     if found:

@@ -16,7 +16,7 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
 from paydesk.operators.errors import EMAIL_TAKEN
-from paydesk.operators.schemas import PasswordRequest, SellerChange, SellerRequest
+from paydesk.operators.sellers.fields import PasswordRequest, SellerChange, SellerRequest
 from paydesk.storage.database import Transaction
 
 LIST = """
@@ -59,7 +59,6 @@ class NewPassword(SellerDocument, frozen=True, kw_only=True):
 
 async def create(call: Call) -> Answer:
     """Register a seller; a generated password is in the response."""
-    audit.require_change(call)
     body: SellerRequest = call.body
     if body.password:
         refuse_password_with_email(body.password, body.email)
@@ -85,7 +84,7 @@ async def create(call: Call) -> Answer:
 
 
 async def get(call: Call) -> Answer:
-    """Return a seller."""
+    """Get a seller."""
     seller = await sellers.get(call.tx, lists.id_in_path(call.path))
     if seller is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")
@@ -93,7 +92,7 @@ async def get(call: Call) -> Answer:
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent, so that concurrent changes of different fields both take effect."""
+    """Change a seller: only the fields that were sent, so that concurrent changes of different ones take effect."""
     before, body = await _locked(call, call.tx), call.body
     assert isinstance(body, SellerChange)
     if not body.model_fields_set:
@@ -105,11 +104,12 @@ async def change(call: Call) -> Answer:
 
 
 async def set_password(call: Call) -> Answer:
-    """Replace the password and end the seller's sessions; with `withdraw_all` withdraw all authorizations too.
+    """Replace a seller's password.
+
+    The sessions of the seller end; with `withdraw_all` all authorizations are withdrawn too.
 
     A generated password is in the response.
     """
-    audit.require_change(call)
     body: PasswordRequest = call.body
     password, password_hash = await _hashed(body.password)
 
@@ -133,7 +133,7 @@ async def set_password(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete a seller without stores, terminals, orders and valid authorizations. Raises `IN_USE`."""
+    """Delete a seller that nothing uses. Raises `IN_USE` with what does: stores, terminals, orders, authorizations."""
     seller, tx = await _locked(call, call.tx), call.tx
     seller_id = seller.seller_id
     await uses.end_sessions(tx, seller_id)
@@ -163,7 +163,7 @@ async def suspend(call: Call) -> Answer:
 
 
 async def resume(call: Call) -> Answer:
-    """Resume a suspended seller; the tokens that applications had are accepted again."""
+    """Resume a suspended seller: the tokens that applications had are accepted again."""
     before = await _locked(call, call.tx)
     await sellers.resume(call.tx, before.seller_id)
     return await _changed(call, "sellers.resume", before)
@@ -185,7 +185,6 @@ async def _hashed(given: str | None) -> tuple[str, str]:
 
 async def _locked(call: Call, tx: Transaction) -> Seller:
     """Lock and return the seller of the path. Raises `FORBIDDEN`, `SELLER_NOT_FOUND`."""
-    audit.require_change(call)
     seller = await sellers.lock(tx, lists.id_in_path(call.path))
     if seller is None:
         raise SELLER_NOT_FOUND.with_reason("unknown seller")

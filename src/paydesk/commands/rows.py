@@ -1,0 +1,131 @@
+"""The commands that follow from rows of the operator endpoints, as `rows/<group>.json` describes them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib import resources
+from inspect import Parameter
+from types import GenericAlias
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.command import command
+from paydesk.commands.failure import WrongUsage
+from paydesk.core.sentences import First, Line, When, holding
+
+Row = Mapping[str, Any]
+_KINDS: Mapping[str, type] = {"string": str, "integer": int}
+_PASSWORD = "password"  # noqa: S105 - a type of option
+
+
+def add_rows(app: typer.Typer, group: str) -> typer.Typer:
+    """Add the commands of a group, such as `apps secrets`, that rows describe; return the group."""
+    for row in _rows(group.partition(" ")[0]):
+        prefix, _, name = row["command"].rpartition(" ")
+        if prefix == group:
+            command(app, name, *row["examples"])(_command(row))
+    return app
+
+
+def _rows(group: str) -> list[Row]:
+    found: list[Row] = json.loads(resources.files(__package__).joinpath("rows", f"{group}.json").read_bytes())
+    return found
+
+
+def _command(row: Row) -> Callable[..., tuple[Answer, str]]:
+    """Return the function of a command, with a signature and a docstring as `command` reads them."""
+    arguments, options = row.get("arguments", ()), row.get("options", ())
+
+    def work(service: Service, **typed: Any) -> tuple[Answer, str]:
+        ids = {one["name"]: _checked(one, typed[one["name"]]) for one in arguments}
+        sent = {one["name"]: value for one in options if (value := _value(one, typed, service)) is not None}
+        query = {one["name"]: sent.pop(one["name"]) for one in options if one.get("query") and one["name"] in sent}
+        if row["method"] == "PATCH" and not sent:
+            raise WrongUsage("Nothing to change. Give at least one option; see --help.")
+        path = row["path"].format_map({name: segment(text) for name, text in ids.items()})
+        target = f"{path}?{urlencode(query)}" if query else path
+        answer = service.request(row["method"], target, sent if row["method"] in ("POST", "PATCH", "PUT") else None)
+        names = {**row.get("generic", {}), **ids, **answer, "answer": answer}
+        if "deleted" in row:
+            answer = {row["deleted"]: next(reversed(ids.values())), "deleted": True}
+        notes = holding(tuple(map(_line, row.get("notes", ()))), names)
+        return answer, "\n".join(f"{note[:1].upper()}{note[1:]}" for note in notes)
+
+    parameters = [Parameter("service", Parameter.POSITIONAL_OR_KEYWORD, annotation=Service), *map(_argument, arguments)]
+    for one in options:
+        parameters += _option(one)
+    # `command` gives typer the parameters that the function seems to have.
+    work.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    work.__doc__ = row["help"]
+    return work
+
+
+def _argument(one: Row) -> Parameter:
+    kind = Annotated[str, typer.Argument(metavar=one["name"].upper(), help=one["help"])]
+    return Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=kind)
+
+
+def _option(one: Row) -> list[Parameter]:
+    """Return the parameter of an option, and that of its opposite, which sends an empty list."""
+    single = _KINDS.get(one["type"], bool)
+    kind: Any = GenericAlias(list, (single,)) if one.get("many") else single
+    default = one.get("default", Parameter.empty if one.get("required") else None)
+    if one["type"] == _PASSWORD:
+        default = False
+    option = typer.Option(one["flags"], metavar=one.get("metavar"), help=one["help"], show_default="default" in one)
+    declared: Any = Annotated[kind if one.get("required") or one["type"] == _PASSWORD else kind | None, option]
+    found = [Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=declared, default=default)]
+    if "none" in one:
+        words = one["none"].strip("-").replace("-", " ")
+        none = Annotated[bool, typer.Option(one["none"], help=f"{words.capitalize()}.")]
+        found.append(Parameter(f"no_{one['name']}", Parameter.KEYWORD_ONLY, annotation=none, default=False))
+    return found
+
+
+def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
+    """Return what an option sends; None if it was not given. Raises `WrongUsage`."""
+    value = typed[one["name"]]
+    if one["type"] == _PASSWORD:
+        return _read_password() if value else None
+    if typed.get(f"no_{one['name']}"):
+        if value:
+            raise WrongUsage(f"Give either {one['flags']} or {one['none']}.")
+        return []
+    if one.get("many"):
+        return (" ".join(value) if one.get("joined") else value) if value else None
+    if value is None and "credential" in one:
+        value = service.credentials.document.get(one["credential"])
+        if value is None:
+            raise WrongUsage(f"The credentials have no {one['credential']}. Add {one['flags']}.")
+    return value
+
+
+def _checked(one: Row, text: str) -> str:
+    """Return an id. Raises `WrongUsage` if it cannot be one."""
+    pattern = one.get("pattern", "")
+    if not text or (pattern and not re.fullmatch(pattern, text) and not re.fullmatch(pattern, text.upper())):
+        raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
+    return text
+
+
+def _line(note: Any) -> Line:
+    if isinstance(note, str):
+        return note
+    if "first" in note:
+        return First(*map(_line, note["first"]))  # type: ignore[arg-type]  # alternatives are not nested
+    return When(note["path"], note.get("text", ""), tuple(note.get("values", ())), note.get("otherwise", ""))
+
+
+def _read_password() -> str:
+    """Return the password from standard input; an argument would be visible in the process list."""
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise WrongUsage("There is no password on standard input. Send it as one line.")
+    return password

@@ -1,0 +1,260 @@
+"""The forms of the rows of `/operator/v1` that have words: what is written about an action becomes its pages.
+
+A form sends the row's request, as a command would; there is no other path to the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from paydesk.console.actions import KEY, ActionForm, Done, Field, act, differing
+from paydesk.console.api import BASE, ApiRefused
+from paydesk.console.request import PATH, ConsoleRequest
+from paydesk.console.screen import form, screen
+from paydesk.core.sentences import holding, text_of, value_at
+from paydesk.operation import Answer, Operation
+from paydesk.operators.properties import (
+    CHECKBOX,
+    LINES,
+    NUMBERS,
+    OF_CHECKBOXES,
+    SELECT,
+    WORDS,
+    Property,
+    properties,
+    typed_body,
+)  # fmt: skip
+from paydesk.operators.words import Choices, Document, Words
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_LINE = re.compile(r"'\$\.(\w+)\[([0-9]+)\]' - (.+)", re.DOTALL)
+_KINDS = {LINES: "textarea", NUMBERS: "text", "decimal": "text"}
+_TO_CHOOSE = ("", "Choose one")
+
+
+def forms(rows: Iterable[Operation]) -> tuple[Operation, ...]:
+    """Return the pages with the forms of these rows."""
+    found = (_Form(row, words) for row in rows if row.action for words in (row.action.words, *row.action.words.forms))
+    return tuple(page for one in found if one.words.form is not None for page in one.pages())
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The form of a row with these words: those of its action, or of a further form."""
+
+    row: Operation
+    words: Words
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it creates what its noun is."""
+        return bool(self.row.action.verb == "create")
+
+    @property
+    def address(self) -> str:
+        """Its address below `/console`, with parameters."""
+        noun, words = self.row.action.noun, self.words
+        if words.form and words.form.startswith("/"):
+            return words.form
+        if self.is_new:
+            return f"{noun.pages}/{words.form or 'add'}"
+        return f"{noun.forms}/{words.form or self.row.action.verb}"
+
+    def pages(self) -> tuple[Operation, Operation]:
+        """Return its `GET` and its `POST`."""
+        end = self.address.rpartition("/")[2].replace("-", "_")
+        return form(
+            self.address,
+            f"{self.row.action.noun.name}_{end}",
+            self.row.summary,
+            screen(self.answer),
+            path_pattern="" if self.is_new else self.row.path_pattern,
+            development=self.row.development,
+        )
+
+    async def answer(self, request: ConsoleRequest) -> Answer:
+        """Show the form, or do what it asks for."""
+        row, words, noun = self.row, self.words, self.row.action.noun
+        names = await self._names(request)
+        asked = [one for one in self._asked if self._is_open(one, names)]
+        back = words.back or (noun.pages if self.is_new else noun.page)
+        action = ActionForm(
+            title=words.title.format_map(names),
+            says=holding(words.says, names),
+            back=_filled(back, names),
+            section=noun.section,
+            submit=words.submit.format_map(names),
+            fields=[field for one in asked for field in await _fields(request, one, names, is_change=self._is_change)],
+            danger=words.danger,
+            permitted=request.permits(row.role or "change"),
+            impossible=text_of(words.impossible, names),
+            repeatable=words.repeatable,
+            is_change=self._is_change,
+        )
+
+        async def work(sent: Mapping[str, str]) -> Done:
+            return await self._send(request, action, asked, sent, names)
+
+        return await act(request, action, work)
+
+    async def _names(self, request: ConsoleRequest) -> Document:
+        """Return what sentences and fields can name: parameters, the properties of the object, and facts."""
+        noun, words = self.row.action.noun, self.words
+        names: Document = dict(zip(_PARAMETER.findall(self.address), request.call.paths, strict=True))
+        about = words.reads or ("" if self.is_new else noun.read or noun.path)
+        if noun.find is not None and about == noun.path:
+            found = await noun.find(request.api, names)
+            if found is None:
+                raise ApiRefused(404, noun.unknown.code, noun.unknown.message, (), request.call.request_id)
+            names |= found
+        elif about:
+            names |= await request.api.get(*_target(about, names))
+        return self._with_facts(names)
+
+    def _with_facts(self, names: Document) -> Document:
+        for facts in (self.row.action.noun.facts, self.words.facts):
+            names = {**names, **facts(names)} if facts is not None else names
+        return names
+
+    @property
+    def _is_change(self) -> bool:
+        return self.row.method == "PATCH"
+
+    @property
+    def _asked(self) -> Sequence[Property]:
+        model = self.words.asks or self.row.body
+        return properties(model, self.words.fields) if model is not None else ()
+
+    def _is_open(self, one: Property, names: Document) -> bool:
+        """Return whether the form asks for a property: what depends on another field is asked, and perhaps not sent."""
+        depends_on = one.shown.only[0] if one.shown.only is not None else ""
+        return depends_on in {other.name for other in self._asked} or one.is_asked(names)
+
+    async def _send(
+        self,
+        request: ConsoleRequest,
+        action: ActionForm,
+        asked: Sequence[Property],
+        sent: Mapping[str, str],
+        names: Document,
+    ) -> Done:
+        """Send the request, and return what happened. Raises `ApiRefused`."""
+        row, words = self.row, self.words
+        body = typed_body(asked, sent, names)
+        details = [f"'{one.name}' - needs at least one" for one in asked if one.widget == WORDS and not body[one.name]]
+        if self._is_change:
+            body = differing(action, sent, lambda fields: typed_body(asked, fields, names))
+            if not body:
+                return Done("Nothing has changed.")
+        body = words.sends(body, names) if words.sends is not None else body
+        if words.checks is not None and not details:
+            details = [detail] if (detail := await words.checks(request.api, body, names)) else []
+        if details:
+            message = "A field is not filled in correctly."
+            raise ApiRefused(400, "property_value", message, details, request.call.request_id)
+        more: dict[str, Any] = {"body": body} if row.method != "DELETE" else {}
+        more |= {name: text.format_map(names) for name, text in row.action.noun.selects.items() if not self.is_new}
+        if row.idempotent:
+            more["key"] = sent[KEY]
+        for name, lines in words.headers.items():
+            if value := text_of(lines, names):
+                more[name.replace("-", "_")] = value
+        call = getattr(request.api, row.method.lower())
+        try:
+            answer = await call(*_target(row.path.removeprefix(BASE), names), **more)
+        except ApiRefused as refused:
+            raise _by_line(refused, sent) from None
+        return self._done(answer or {}, names)
+
+    def _done(self, answer: Document, names: Document) -> Done:
+        row, words, noun = self.row, self.words, self.row.action.noun
+        if row.answer is not None and row.answer is noun.document and not self.is_new:
+            names = self._with_facts({name: names[name] for name in _PARAMETER.findall(self.address)} | answer)
+        names = {**names, "answer": answer}
+        path = ""
+        if not words.back and self.is_new:
+            path = _filled(noun.page, {**names, **answer, noun.parameter: answer[noun.key]})
+        elif not words.back and row.method == "DELETE":
+            path = _filled(noun.pages, names)
+        text, once = text_of(words.done, names), words.once
+        if once is None or not answer.get(once.name):
+            return Done(text, path)
+        return Done(
+            text,
+            path,
+            str(answer[once.name]),
+            once.label.format_map(names),
+            text_of(once.warning, names),
+            [(label, str(value_at(names, place))) for label, place in once.beside.items()],
+        )
+
+
+async def _fields(request: ConsoleRequest, one: Property, names: Document, *, is_change: bool) -> Sequence[Field]:
+    """Return the fields of a form for a property: one, or a checkbox for each value."""
+    shown = one.shown
+    now = one.shown_at_first(names)
+    is_required = one.is_required or (is_change and not shown.optional)
+    if one.widget in OF_CHECKBOXES:
+        chosen = re.split(r",?\s", now)
+        boxes = [
+            Field(f"{one.name}.{value}", words, CHECKBOX, "yes" if value in chosen else "", (), "", required=False,
+                  group=shown.group)
+            for value, words in await _choices(request, one, names)
+        ]  # fmt: skip
+        # A fault of the whole list is shown at its first value.
+        return [replace(boxes[0], noun=shown.noun, sets=(one.name,), hint=shown.hint), *boxes[1:]] if boxes else []
+    options = await _choices(request, one, names) if one.widget == SELECT else ()
+    if one.widget == SELECT and not now and len(options) != 1:
+        options = [_TO_CHOOSE, *options]
+    return [
+        Field(
+            one.name,
+            shown.label.format_map(names),
+            _KINDS.get(one.widget, one.widget),
+            now,
+            options,
+            shown.hint.format_map(names),
+            required=one.widget != CHECKBOX and is_required,
+            maxlength=one.characters_max,
+            inputmode="decimal" if one.widget == "decimal" else "",
+            noun=shown.noun,
+            group=shown.group,
+            rows=3,
+        )
+    ]
+
+
+async def _choices(request: ConsoleRequest, one: Property, names: Document) -> Choices:
+    labels = one.shown.labels
+    if callable(labels):
+        return await labels(request.api, names)
+    return [(value, (labels or {}).get(value, value)) for value in one.values]
+
+
+def _target(path: str, names: Document) -> tuple[str, ...]:
+    """Return a path with `{}` for each parameter, and the parameters: what the client of `/operator/v1` takes."""
+    return (_PARAMETER.sub("{}", path), *(str(names[name]) for name in _PARAMETER.findall(path)))
+
+
+def _filled(address: str, names: Document) -> str:
+    path, *ids = _target(address, names)
+    return PATH + path.format(*(quote(one, safe="") for one in ids))
+
+
+def _by_line(refused: ApiRefused, sent: Mapping[str, str]) -> ApiRefused:
+    """Return the refusal with the lines of a text in place of positions in the list that was sent."""
+
+    def by_line(detail: str) -> str:
+        found = _LINE.fullmatch(detail)
+        lines = sent.get(found[1], "").splitlines() if found is not None else []
+        numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
+        if found is None or int(found[2]) >= len(numbers):
+            return detail
+        return f"'{found[1]}' - has a fault in line {numbers[int(found[2])]}: it {found[3]}"
+
+    details = [by_line(detail) for detail in refused.details]
+    return ApiRefused(refused.status, refused.code, refused.message, details, refused.request_id)

@@ -1,0 +1,166 @@
+"""The nouns of the operator endpoints, and builders of their rows: list, create, read, change, delete, and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
+from paydesk.core.response import Response
+from paydesk.operation import Handler, Operation, ThreePhase
+from paydesk.operators.lists import Pages
+from paydesk.operators.words import Action, Document, Reader, Words
+
+Kinds = tuple[ErrorKind, ...]
+BASE = "/operator/v1"
+
+
+def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
+    """Return `GET …/{noun}`, a paged list."""
+    return Operation(
+        method="GET",
+        path=f"{BASE}/{noun}",
+        name=f"operator_list_{noun}",
+        summary=f"List {'points of sale' if noun == 'pos' else noun}",
+        description=pages.description,
+        surface="operator",
+        handler=pages.handler,
+        answer=pages.answer,
+        transaction="heavy",
+        query=pages.query,
+        errors=(PROPERTY_VALUE, *errors),
+    )
+
+
+def creating(
+    path: str, handler: Handler, body: type[BaseModel], answer: type[Response] | None, *, name: str = "", **more: Any
+) -> Operation:
+    """Return `POST …/{path}`, which creates something."""
+    return Operation(
+        method="POST",
+        path=f"{BASE}/{path}",
+        name=name or f"operator_create_{path}",
+        surface="operator",
+        handler=handler,
+        answer=answer,
+        body=body,
+        **{"status": 201, **more},
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """What actions are about, and the endpoints of one of them.
+
+    `path` ends with the parameter that names it; `unknown` is its 404 error.
+    """
+
+    path: str
+    name: str
+    pattern: str
+    document: Any
+    unknown: ErrorKind
+    title: str = ""
+    """In sentences, if it is not the name: "point of sale"."""
+    key: str = ""
+    """The property of the document that has its id, if it is not named like the parameter."""
+    section: str = ""
+    """The section of the console that has its pages."""
+    page: str = ""
+    """The address of its page below `/console`, with the parameters of the path; by default its path."""
+    pages: str = ""
+    """The address of the page with the list; by default that of the page without the last id."""
+    forms: str = ""
+    """What the addresses of its forms begin with, if it is not the page."""
+    read: str = ""
+    """The path of the document that its forms are about, if not its own: a secret is shown with its subscription."""
+    find: Callable[[Reader, Mapping[str, str]], Awaitable[Document | None]] | None = None
+    """Reads the document, by the parameters of the address, of what has no `GET` of its own; None if it is gone."""
+    selects: Mapping[str, str] = field(default_factory=dict)
+    """Parameters of all its requests, filled in with its properties: stores are named with their seller."""
+    group: str = ""
+    """The group of its commands; by default the first part of the path."""
+    example: str = ""
+    """Its ids in the examples of commands."""
+    argument: Mapping[str, str] = field(default_factory=dict)
+    """The help of the arguments of commands, by the parameters of the path."""
+    generic: Mapping[str, str] = field(default_factory=dict)
+    """Words for a sentence without an object, as in the help of a command: `{"name": "the seller"}`."""
+    facts: Callable[[Document], Document] | None = None
+    """Values that sentences and fields of its actions name besides its properties."""
+
+    def __post_init__(self) -> None:
+        """Set what follows from the path."""
+        collection, _, _ = self.path.partition("/")
+        object.__setattr__(self, "key", self.key or self.parameter)
+        object.__setattr__(self, "title", self.title or self.name)
+        object.__setattr__(self, "page", self.page or f"/{self.path}")
+        object.__setattr__(self, "pages", self.pages or self.page.rpartition("/")[0])
+        object.__setattr__(self, "forms", self.forms or self.page)
+        object.__setattr__(self, "group", self.group or collection)
+
+    @property
+    def parameter(self) -> str:
+        """The last parameter of the path, which names it."""
+        return self.path.rpartition("{")[2].partition("}")[0]
+
+    @property
+    def collection(self) -> str:
+        """The first part of the path: the path of the list, and of what is recorded in the audit trail."""
+        return self.path.partition("/")[0]
+
+    def creating(
+        self, handler: Handler, body: type[BaseModel], answer: Any, *, words: Words | None = None, **more: Any
+    ) -> Operation:
+        """Return `POST` of the list, which creates one."""
+        action = Action(self, "create", words) if words else None
+        return creating(self.path.rpartition("/")[0], handler, body, answer, action=action, **more)
+
+    def reading(self, handler: Handler, **more: Any) -> Operation:
+        """Return `GET` of one."""
+        return self._row("GET", "get", handler, **{"transaction": "heavy", **more})
+
+    def changing(self, handler: Handler, body: type[BaseModel], *, errors: Kinds = (), **more: Any) -> Operation:
+        """Return `PATCH` of one."""
+        given = {"description": "Only the fields that are sent change.", **more}
+        return self._row("PATCH", "change", handler, body=body, errors=(MINIMUM_PROPERTIES, *errors), **given)
+
+    def setting(self, handler: Handler, body: type[BaseModel], **more: Any) -> Operation:
+        """Return `PUT` of one, which creates or replaces it."""
+        return self._row("PUT", "set", handler, body=body, **more)
+
+    def acting(self, verb: str, handler: Handler | ThreePhase, **more: Any) -> Operation:
+        """Return `POST …/{verb}`, an action on one."""
+        return self._row("POST", verb, handler, tail=f"/{verb}", **more)
+
+    def deleting(self, handler: Handler, **more: Any) -> Operation:
+        """Return `DELETE` of one. It is answered without a body unless `answer` is given."""
+        given = more if "answer" in more else {"status": 204, "answer": None, **more}
+        return self._row("DELETE", "delete", handler, **given)
+
+    def _row(
+        self,
+        method: str,
+        verb: str,
+        handler: Handler | ThreePhase,
+        *,
+        tail: str = "",
+        errors: Kinds = (),
+        words: Words | None = None,
+        verb_of_action: str = "",
+        **more: Any,
+    ) -> Operation:
+        fields: dict[str, Any] = {"name": f"operator_{verb}_{self.name}", "answer": self.document, **more}
+        return Operation(
+            method=method,
+            path=f"{BASE}/{self.path}{tail}",
+            surface="operator",
+            handler=handler,
+            path_pattern=self.pattern,
+            errors=(self.unknown, *errors),
+            action=Action(self, verb_of_action or verb, words) if words else None,
+            **fields,
+        )

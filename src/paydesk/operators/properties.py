@@ -1,0 +1,166 @@
+"""The properties of a request body as people fill them in: in a form of the console, or with options of a command."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import MaxLen
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from paydesk.core.sentences import value_at
+from paydesk.operators.words import Choices, Document, Reader, Shown
+
+LINES, CHOICES, WORDS, NUMBERS, CHECKBOX, SELECT, NUMBER, TEXT = (
+    "lines", "choices", "words", "numbers", "checkbox", "select", "number", "text"
+)  # fmt: skip
+"""The widgets: a text of several lines, one checkbox a value of a list, the same of a text of words, a list of numbers
+as a text, …"""
+OF_CHECKBOXES = (CHOICES, WORDS)
+_BOOLEAN = ("true", "false")
+CHARACTERS_MAX = 200
+"""Of a text whose type has no limit."""
+_NUMBER_SEPARATORS = re.compile(r"[\s,;%]+")
+_NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of a body with what people see of it."""
+
+    name: str
+    shown: Shown
+    widget: str
+    is_required: bool
+    """Whether a body needs it."""
+    default: Any
+    values: tuple[str, ...]
+    """Those that its type permits; empty for any."""
+    characters_max: int
+
+    def is_asked(self, names: Document) -> bool:
+        """Return whether it is asked or sent, by the property or fact that it depends on."""
+        only = self.shown.only
+        return only is None or value_at(names, only[0]) in only[1]
+
+    def shown_at_first(self, names: Document) -> str:
+        """Return the text of the form's field: of the object, or the default of something new."""
+        if self.shown.value is not None:
+            return self.shown.value(names)
+        return self.text_of(names.get(self.name, self.default))
+
+    def text_of(self, value: Any) -> str:
+        """Return a value of the property as the text in a form."""
+        if isinstance(value, bool):
+            return _BOOLEAN[not value] if self.widget == SELECT else "yes" if value else ""
+        if isinstance(value, list):
+            return ("\n" if self.widget == LINES else ", ").join(map(str, value))
+        return "" if value is None else str(value)
+
+    def typed(self, sent: Mapping[str, str]) -> Any:
+        """Return the value that was typed in a form; None if it was left empty.
+
+        What is no number stays a text, so that the refusal names it.
+        """
+        text = sent.get(self.name, "")
+        match self.widget:
+            case "choices" | "words":
+                prefix = f"{self.name}."
+                chosen = [name.removeprefix(prefix) for name, text in sent.items() if name.startswith(prefix) and text]
+                value: Any = chosen if self.widget == CHOICES else " ".join(sorted(chosen))
+            case "checkbox":
+                value = bool(text)
+            case "lines":
+                value = [line.strip() for line in text.splitlines() if line.strip()]
+            case "numbers":
+                value = [_number(part) for part in _NUMBER_SEPARATORS.split(text) if part]
+            case "number":
+                value = _number(text) if text else None
+            case _:
+                value = text == _BOOLEAN[0] if self.values == _BOOLEAN else text or None
+        return value
+
+
+@cache
+def properties(model: type[BaseModel], names: tuple[str, ...] | None = None) -> Sequence[Property]:
+    """Return the properties of a model that are `Shown`, or those with these names in this order."""
+    found = {name: one for name in model.model_fields if (one := _property(model, name)) is not None}
+    return list(found.values()) if names is None else [found[name] for name in names]
+
+
+def typed_body(asked: Sequence[Property], sent: Mapping[str, str], names: Document) -> Document:
+    """Return the body of what was typed in a form about an object, without what was left empty."""
+    body: Document = {}
+    for one in asked:
+        value = one.typed(sent)
+        if value is not None and one.is_asked({**names, **body}):
+            body[one.name] = value
+    return body
+
+
+def listed(path: str, value: str, label: str) -> Callable[[Reader, Document], Awaitable[Choices]]:
+    """Return a function that reads all rows of a list: as the choices of a select, each with a value and a label.
+
+    `value` is the name of the property, `label` a text with the names of properties in braces.
+    """
+
+    async def read(api: Reader, _: Document) -> Choices:
+        choices: list[tuple[str, str]] = []
+        found: Document = {"next": None}
+        while "next" in found:
+            found = await api.get(path, after=found["next"])
+            choices += [(str(one[value]), label.format_map(one)) for one in found["data"]]
+        return choices
+
+    return read
+
+
+def _property(model: type[BaseModel], name: str) -> Property | None:
+    field = model.model_fields[name]
+    kind, metadata = _unwrapped(field.annotation)
+    metadata += field.metadata
+    shown = next((one for one in reversed(metadata) if isinstance(one, Shown)), None)
+    if shown is None:
+        return None
+    default = None if field.default is PydanticUndefined else field.default
+    longest = next((one.max_length for one in metadata if isinstance(one, MaxLen)), CHARACTERS_MAX)
+    values = _values(kind) or (tuple(shown.labels) if isinstance(shown.labels, Mapping) else ())
+    return Property(name, shown, shown.widget or _widget(kind, shown), field.is_required(), default, values, longest)
+
+
+def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
+    """Return a type without `Annotated` and `| None`, and the metadata in both, the outermost last."""
+    if get_origin(annotation) is Annotated:
+        inner, *metadata = get_args(annotation)
+        kind, found = _unwrapped(inner)
+        return kind, [*found, *(part for one in metadata for part in getattr(one, "metadata", (one,)))]
+    if get_origin(annotation) in (Union, types.UnionType):
+        (inner,) = (one for one in get_args(annotation) if one is not type(None))
+        return _unwrapped(inner)
+    return annotation, []
+
+
+def _values(kind: Any) -> tuple[str, ...]:
+    if get_origin(kind) is list:
+        kind, _ = _unwrapped(get_args(kind)[0])
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _widget(kind: Any, shown: Shown) -> str:
+    if get_origin(kind) is list:
+        of, _ = _unwrapped(get_args(kind)[0])
+        return NUMBERS if of is int else CHOICES if shown.labels is not None or _values(kind) else LINES
+    if kind is bool and shown.labels is None:
+        return CHECKBOX
+    if shown.labels is not None or _values(kind):
+        return SELECT
+    return NUMBER if kind is int else TEXT
+
+
+def _number(text: str) -> int | str:
+    return int(text) if _NUMBER.fullmatch(text) else text

@@ -1,0 +1,147 @@
+"""What people read about an action of operators: one declaration for its form, its command and the audit trail.
+
+Sentences are literals, never made by code, so that they can be listed, checked and translated. In braces they name
+properties of the object, facts of the noun, parameters of the path and, under `answer`, the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from paydesk.core.sentences import Lines
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from paydesk.operators.noun import Noun
+
+Document = dict[str, Any]
+Choices = Sequence[tuple[str, str]]
+"""Values, each with its words."""
+
+
+class Reader(Protocol):
+    """What reads `/operator/v1` as the operator of a request; paths have `{}` for each id."""
+
+    async def get(self, path: str, *ids: object, **query: object) -> Any:
+        """Return the document at a path. Parameters that are None or empty are not sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A property of the answer that is shown once, on a page of its own. An answer without it is an ordinary notice."""
+
+    name: str
+    label: str
+    warning: Lines = "This is shown once. Store it now."
+    beside: Mapping[str, str] = field(default_factory=dict)
+    """What is needed with it, and no secret: by its label the path of the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one action. Hooks are lambdas or short functions that return values, never sentences."""
+
+    title: str
+    """Of the form: "Suspend {name}"."""
+    says: Lines = ()
+    """What will happen. The sentences without a condition are the help of the command."""
+    done: Lines = ()
+    """What happened: the notice of the form, and the note of the command."""
+    next: Lines = ()
+    """What the command advises then."""
+    did: str = ""
+    """In the audit trail, before the noun: "Suspended"."""
+    audit: str = ""
+    """The name in the audit trail, if it is not that of the noun and the verb."""
+    submit: str = ""
+    """The button; by default the title."""
+    impossible: Lines = ()
+    """Why it cannot be done now. The form is then that sentence."""
+    once: Once | None = None
+    danger: bool = False
+    repeatable: bool = False
+    """Whether sending it twice has one effect."""
+    form: str | None = ""
+    """The end of the form's address, by default the verb. None: it has no form, or one that is written by hand."""
+    command: str | None = ""
+    """The command, such as `webhooks replay`; by default the noun's group and the verb. None: written by hand."""
+    examples: tuple[str, ...] = ()
+    """Of the command: what follows its name."""
+    fields: tuple[str, ...] | None = None
+    """The properties of the form in their order; by default all of the body that are `Shown`."""
+    asks: type[BaseModel] | None = None
+    """The fields of the form, where people type something else than what is sent."""
+    headers: Mapping[str, Lines] = field(default_factory=dict)
+    """Of the request: by the name the value, not sent if empty."""
+    reads: str = ""
+    """The document that the form is about, if it is not the noun's: `terminals/{terminal_id}/queue`."""
+    back: str = ""
+    """The page that the form belongs to, if it is not the noun's."""
+    forms: tuple[Words, ...] = ()
+    """Further forms of the same operation: the mode, the tips and the place of a terminal are one `PATCH`."""
+    facts: Callable[[Document], Document] | None = None
+    """Values that sentences and fields name besides the properties."""
+    sends: Callable[[Document, Document], Document] | None = None
+    """The body, of what was typed and of the object with its facts."""
+    checks: Callable[[Reader, Document, Document], Awaitable[str]] | None = None
+    """The detail of a refusal for what the interface would accept, such as "'name' - is taken"; empty for none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """How a property of a body is shown to people: in its `Annotated` type, where pydantic and OpenAPI ignore it.
+
+    Without equality, so that it can stand inside `X | None`, which compares its parts by hash.
+    """
+
+    label: str
+    hint: str = ""
+    noun: str = ""
+    """What a sentence calls it, by default the label."""
+    group: str = ""
+    """The heading above it and the fields after it with the same one."""
+    optional: bool = False
+    """Whether the form of a change may leave it empty."""
+    widget: str = ""
+    """By default by type: text, number, checkbox, select, one checkbox a value, text with commas. Otherwise `email`,
+    `password`, `lines` for a text of several lines, `hidden`."""
+    labels: Mapping[str, str] | Callable[[Reader, Document], Awaitable[Choices]] | None = None
+    """The words of the values, or a function that reads them."""
+    value: Callable[[Document], str] | None = None
+    """What the form shows at first, if it is not the property."""
+    only: tuple[str, tuple[object, ...]] | None = None
+    """It is asked, or sent, only if this property or fact has one of these values."""
+    option: str = ""
+    """Of the command: `--live/--test`, by default the name of the property."""
+    metavar: str | None = None
+    help: str = ""
+    """Of the option, if it is not the hint or the label."""
+    none: str = ""
+    """The option that sends an empty list, such as `--no-tips`."""
+    default: str = ""
+    """What the command sends without the option."""
+    credential: str = ""
+    """The name in the credentials file whose value the command sends without the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a row is about: a noun and a verb, with their words."""
+
+    noun: Noun
+    verb: str
+    words: Words
+
+    @property
+    def audit(self) -> str:
+        """The name in the audit trail, such as `sellers.suspend`."""
+        return self.words.audit or f"{self.noun.collection}.{self.verb.replace('-', '_')}"
+
+    @property
+    def command(self) -> str | None:
+        """The command, such as `sellers suspend`; None if there is none, or one that is written by hand."""
+        command = self.words.command
+        return f"{self.noun.group} {self.verb}" if command == "" else command
