@@ -64,6 +64,8 @@ def test_processes_are_replaced(postgres_url: str, tmp_path: Path) -> None:
             killed_with = list(knocking.failures)  # What it had let in and not answered is lost, as in any crash.
             old = _pids(serve)
             parent.send_signal(signal.SIGHUP)
+            for count in (5, 6):  # One after the other.
+                serve.wait_for("process_ready", count)
             serve.wait_for("deploy_finished", 1)
             for pid in old.values():
                 _wait_until_gone(pid)

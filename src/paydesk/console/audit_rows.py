@@ -12,71 +12,62 @@ from paydesk.console import view
 from paydesk.console.api import Document
 from paydesk.console.request import PATH
 from paydesk.console.terminal_looks import serial_of
+from paydesk.operators.operations import OPERATIONS as ROWS
 
 VALUE_CHARACTERS_MAX = 200
 SHOWN_MAX, FIRST = 6, 4
 """So many values are shown at once; of more the first ones, and the others on request."""
 
-_NOUNS: Mapping[str, tuple[str, str]] = {
-    "applications": ("application", f"{PATH}/applications/"),
-    "codes": ("authorization code", ""),
-    "deliveries": ("notification", f"{PATH}/webhooks/deliveries/"),
-    "dev": ("database", ""),
-    "grants": ("authorization", ""),
-    "operators": ("operator", f"{PATH}/operators/"),
-    "orders": ("order", f"{PATH}/orders/"),
-    "pairings": ("terminal", f"{PATH}/terminals/"),
-    "pos": ("point of sale", ""),
-    "requests": ("request", f"{PATH}/requests/"),
-    "reversals": ("reversal", ""),
-    "sellers": ("seller", f"{PATH}/sellers/"),
-    "sessions": ("session", ""),
-    "stores": ("store", ""),
-    "subscriptions": ("subscription", f"{PATH}/webhooks/subscriptions/"),
-    "terminals": ("terminal", f"{PATH}/terminals/"),
+_ROWS = {row.action.audit: row.action for row in ROWS if row.action is not None}
+"""The actions by their names in the audit trail."""
+OTHERS: Mapping[str, tuple[str, str, str]] = {
+    "applications.change": ("Changed", "application", "/applications"),
+    "applications.create": ("Added", "application", "/applications"),
+    "applications.delete": ("Deleted", "application", ""),
+    "applications.resume": ("Resumed", "application", "/applications"),
+    "applications.secrets.add": ("Added a secret to", "application", "/applications"),
+    "applications.secrets.remove": ("Removed a secret of", "application", "/applications"),
+    "applications.suspend": ("Suspended", "application", "/applications"),
+    "codes.create": ("Added", "authorization code", ""),
+    "deliveries.resend": ("Sent again", "notification", "/webhooks/deliveries"),
+    "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
+    "dev.reset": ("Reset", "database", ""),
+    "grants.withdraw": ("Withdrew", "authorization", ""),
+    "operators.change": ("Changed", "operator", "/operators"),
+    "operators.create": ("Added", "operator", "/operators"),
+    "operators.delete": ("Deleted", "operator", ""),
+    "operators.password": ("Set the password of", "operator", "/operators"),
+    "operators.password_link": ("Made a link for", "operator", "/operators"),
+    "operators.revoke": ("Revoked", "operator", "/operators"),
+    "orders.cancel": ("Canceled", "order", "/orders"),
+    "orders.create": ("Added", "order", "/orders"),
+    "orders.export": ("Exported", "order", "/orders"),
+    "orders.refund": ("Refunded", "order", "/orders"),
+    "orders.resolve": ("Set the outcome of", "order", "/orders"),
+    "pairings.approve": ("Paired", "terminal", "/terminals"),
+    "pairings.deny": ("Denied the pairing of", "terminal", ""),
+    "pos.change": ("Changed", "point of sale", ""),
+    "pos.create": ("Added", "point of sale", ""),
+    "pos.delete": ("Deleted", "point of sale", ""),
+    "requests.send": ("Sent again", "request", "/requests"),
+    "reversals.resolve": ("Set the outcome of", "reversal", ""),
+    "sessions.end": ("Ended", "session", ""),
+    "stores.change": ("Changed", "store", ""),
+    "stores.create": ("Added", "store", ""),
+    "stores.delete": ("Deleted", "store", ""),
+    "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
+    "terminals.change": ("Changed", "terminal", "/terminals"),
+    "terminals.create": ("Added", "terminal", "/terminals"),
+    "terminals.delete": ("Deleted", "terminal", ""),
+    "terminals.release": ("Released", "terminal", "/terminals"),
+    "terminals.revoke": ("Revoked", "terminal", "/terminals"),
 }
-"""By the first word of an action: what it was done to, and the path of its page."""
-_VERBS: Mapping[str, str] = {
-    "approve": "Paired",
-    "cancel": "Canceled",
-    "change": "Changed",
-    "clear_fault": "Cleared the fault of",
-    "create": "Added",
-    "delete": "Deleted",
-    "deny": "Denied the pairing of",
-    "end": "Ended",
-    "export": "Exported",
-    "password": "Set the password of",
-    "password_link": "Made a link for",
-    "pause": "Paused",
-    "refund": "Refunded",
-    "release": "Released",
-    "replay": "Sent notifications again of",
-    "resend": "Sent again",
-    "reset": "Reset",
-    "resolve": "Set the outcome of",
-    "resume": "Resumed",
-    "revoke": "Revoked",
-    "secrets.add": "Added a secret to",
-    "secrets.drop": "Dropped a secret of",
-    "secrets.promote": "Made another secret primary of",
-    "secrets.remove": "Removed a secret of",
-    "send": "Sent again",
-    "send_to": "Sent to another URL:",
-    "set_fault": "Set a fault of",
-    "suspend": "Suspended",
-    "withdraw": "Withdrew",
-}
-"""By what follows the first word of an action."""
+"""What no row records, or none any more, because old entries are read for ever: what was done, to what, and where the
+pages of such things are, below the console."""
 _NAMED = ("operators", "applications", "sellers", "stores", "pos")
 """What is shown by its name."""
 _OF_SELLER: Mapping[str, str] = {"stores": "store", "pos": "pos"}
 """What is on the page of its seller: the parameter that selects it."""
-_WITHOUT_PAGE = (
-    "terminals.delete", "subscriptions.delete", "operators.delete", "applications.delete", "sellers.delete",
-    "stores.delete", "pos.delete", "pairings.deny",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -109,8 +100,8 @@ class AuditRow:
 
 def row_of(entry: Document, names: Mapping[str, str]) -> AuditRow:
     """Return the row of an entry. `names` are those of operators by their ids."""
-    kind, _, verb = entry["action"].partition(".")
-    noun, page = _noun_of(kind, entry["subject"])
+    kind = entry["action"].partition(".")[0]
+    did, noun, pages = _words_of(entry["action"], kind, entry["subject"])
     before, after = entry.get("before"), entry.get("after")
     changed = [one for one in changes(before, after) if _is_news(one, entry)]
     shown = SHOWN_MAX if len(changed) <= SHOWN_MAX else FIRST
@@ -120,10 +111,10 @@ def row_of(entry: Document, names: Mapping[str, str]) -> AuditRow:
         author=entry.get("name", ""),
         author_id=entry["operator_id"],
         author_href=f"{PATH}/operators/{entry['operator_id']}",
-        did=f"{_VERBS.get(verb, verb.replace('_', ' ').capitalize())} {noun}".strip(),
+        did=f"{did} {noun}".strip(),
         subject=entry["subject"],
         subject_name=_shown(kind, entry["subject"], after, before) or names.get(entry["subject"], ""),
-        href="" if entry["action"] in _WITHOUT_PAGE else _href(kind, page, entry["subject"], after, before),
+        href="" if entry["action"].endswith(".delete") else _href(kind, pages, entry["subject"], after, before),
         address="this machine" if entry["address"] == "local" else entry["address"],
         first=changed[:shown],
         rest=changed[shown:],
@@ -147,19 +138,23 @@ def _is_news(change: Change, entry: Document) -> bool:
     return entry["subject"] not in (change.before, change.after)
 
 
-def _noun_of(kind: str, subject: str) -> tuple[str, str]:
-    """Return what an action was done to, and the path of its page: notifications are also sent again by their order."""
+def _words_of(name: str, kind: str, subject: str) -> tuple[str, str, str]:
+    """Return what was done, to what, and where the pages of such things are; empty if there are none."""
+    action = _ROWS.get(name)
+    if action is None:
+        did, noun, pages = OTHERS.get(name, (name.partition(".")[2].replace("_", " ").capitalize(), kind, ""))
+    else:
+        did, noun, pages = action.words.did, action.noun.title, action.noun.page.rpartition("/{")[0]
     if kind == subject:
         # All of a kind, such as an export of orders.
-        return "", ""
+        return did, "", ""
     if kind == "deliveries" and subject.startswith("ORD"):
-        return _NOUNS["orders"]
-    if kind == "deliveries" and "." not in subject:
-        return _NOUNS["subscriptions"]
-    return _NOUNS.get(kind, (kind, ""))
+        # Notifications are also sent again by their order.
+        return did, "order", "/orders"
+    return did, noun, pages
 
 
-def _href(kind: str, page: str, subject: str, *sides: Any) -> str:
+def _href(kind: str, pages: str, subject: str, *sides: Any) -> str:
     """Return the path of the page about a subject; empty if there is none."""
     if kind in _OF_SELLER:
         sellers = (side.get("seller_id") for side in sides if isinstance(side, dict))
@@ -167,7 +162,7 @@ def _href(kind: str, page: str, subject: str, *sides: Any) -> str:
         # The parameter selects the page of the seller's stores, the fragment the place on it.
         name = _OF_SELLER[kind]
         return f"{PATH}/sellers/{seller_id}?{name}={subject}#{kind}-{subject}" if seller_id else ""
-    return f"{page}{subject}" if page else ""
+    return f"{PATH}{pages}/{subject}" if pages else ""
 
 
 def _shown(kind: str, subject: str, *sides: Any) -> str:
