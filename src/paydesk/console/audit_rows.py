@@ -69,6 +69,7 @@ _NAMED = ("operators", "applications", "sellers", "stores", "pos")
 _OF_SELLER: Mapping[str, str] = {"stores": "store", "pos": "pos"}
 """What is on the page of its seller: the parameter that selects it."""
 
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A value that changed. `before` is None for one that is new, `after` for one that is gone."""

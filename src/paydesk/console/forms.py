@@ -42,6 +42,14 @@ def forms(rows: Iterable[Operation]) -> tuple[Operation, ...]:
     return tuple(page for one in found if one.words.form is not None for page in one.pages())
 
 
+def address_of(row: Operation, words: Words) -> str:
+    """Return the address of a form of a row below `/console`, with parameters."""
+    noun, verb = row.action.noun, row.action.verb
+    if words.form and words.form.startswith("/"):
+        return words.form
+    return f"{noun.pages}/{words.form or 'add'}" if verb == "create" else f"{noun.forms}/{words.form or verb}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     """The form of a row with these words: those of its action, or of a further form."""
@@ -57,12 +65,7 @@ class _Form:
     @property
     def address(self) -> str:
         """Its address below `/console`, with parameters."""
-        noun, words = self.row.action.noun, self.words
-        if words.form and words.form.startswith("/"):
-            return words.form
-        if self.is_new:
-            return f"{noun.pages}/{words.form or 'add'}"
-        return f"{noun.forms}/{words.form or self.row.action.verb}"
+        return address_of(self.row, self.words)
 
     def pages(self) -> tuple[Operation, Operation]:
         """Return its `GET` and its `POST`."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paydesk.api import DOCUMENTED
 from paydesk.docs import (
+    actions,
     command_rows,
     differences,
     error_codes,
@@ -34,6 +35,7 @@ def openapi_json() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "openapi.json": openapi_json,
+    "actions.md": actions.page_of_actions,
     "differences.md": differences.page_of_differences,
     "errors.md": error_codes.page_of_errors,
     "limits.md": settings.page_of_limits,
