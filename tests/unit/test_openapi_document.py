@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import jsonschema_rs
@@ -10,7 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from described import resolved
-from paydesk.api import OPERATIONS
+from paydesk.api import DOCUMENTED, OPERATIONS
 from paydesk.core import text
 from paydesk.core.errors import BODY_FAULTS, ErrorKind
 from paydesk.core.response import Response
@@ -95,6 +96,12 @@ def test_it_is_openapi_3_1(document: Any) -> None:
     assert document["openapi"] == "3.1.0"
     for schema in document["components"]["schemas"].values():
         assert jsonschema_rs.meta.is_valid({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def test_no_schema_is_named_after_a_module() -> None:
+    """Two models of one name would be, and clients are generated with these names."""
+    schemas = openapi.document(DOCUMENTED)["components"]["schemas"]
+    assert [name for name in schemas if not re.fullmatch("[A-Z][A-Za-z]*", name)] == []
 
 
 def test_every_reference_resolves(document: Any) -> None:

@@ -24,9 +24,9 @@ from paydesk.sandbox.terminals.screen import Display, Screen, ScreenName
 from paydesk.sandbox.virtual import page_keys, removal, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (
-    ActionRequest,
     NewTerminalRequest,
     ScreenDocument,
+    VirtualActionRequest,
     VirtualTerminal,
     VirtualTerminals,
 )
@@ -115,7 +115,7 @@ async def show_screen(call: Call) -> Answer:
 async def act(call: Call) -> Answer:
     """Do at the terminal what a person would do; return the screen after it."""
     fleet, body = _fleet(call), call.body
-    assert isinstance(body, ActionRequest)
+    assert isinstance(body, VirtualActionRequest)
     terminal = await find(call)
     if body.script is not None:
         await call.database.write(partial(_set_script, call=call, before=terminal, script=body.script))

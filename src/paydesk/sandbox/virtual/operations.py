@@ -11,10 +11,10 @@ from paydesk.orders.presentation import OrderDocument
 from paydesk.sandbox.virtual import handlers, new_order
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import (
-    ActionRequest,
     NewOrderRequest,
     NewTerminalRequest,
     ScreenDocument,
+    VirtualActionRequest,
     VirtualTerminal,
     VirtualTerminals,
 )
@@ -112,7 +112,7 @@ OPERATIONS: tuple[Operation, ...] = (
         handler=handlers.act,
         answer=ScreenDocument,
         example=_APPROVED,
-        body=ActionRequest,
+        body=VirtualActionRequest,
         errors=(TERMINAL_NOT_FOUND, ACTION_NOT_POSSIBLE),
     ),
     _of_terminal(

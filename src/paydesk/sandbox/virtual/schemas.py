@@ -114,7 +114,7 @@ def _field(description: str, *, repr: bool = True) -> Any:  # noqa: A002 - as py
     return Field(None, validate_default=True, description=description, repr=repr)
 
 
-class ActionRequest(Model):
+class VirtualActionRequest(Model):
     """`POST /virtual/v1/terminals/{terminal_id}/actions`: the action, and the one field that it takes, if any."""
 
     action: ActionName = Field(examples=["tap"])
