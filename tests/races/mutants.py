@@ -603,7 +603,7 @@ MUTANTS = (
         "Who is suspended is signed out",
         "suspending a seller leaves the sessions",
         "operators/sellers/handlers.py",
-        "    await sessions.end_all(call.tx, before.seller_id, call.now_ms)\n",
+        "        await sessions.end_all(call.tx, seller.seller_id, call.now_ms)\n",
         "",
         SELLERS,
         "signed_in and sqlite",

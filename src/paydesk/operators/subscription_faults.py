@@ -81,7 +81,7 @@ class FaultRequest(Model):
 async def set_fault(call: Call) -> Answer:
     """Set the fault of a subscription. It replaces an earlier one, and notifications are counted from 1 again."""
     body: FaultRequest = call.body
-    before = await subscriptions.lock(call.tx, call.path)
+    before = await subscriptions.SUBSCRIPTION.locked(call)
     if body.kind == "before_answer" and before.topic != TOPIC:
         raise PROPERTY_VALUE.with_reason(
             "not about orders", f"'$.kind' - must not be before_answer: the subscription's topic is not {TOPIC}"
@@ -93,7 +93,7 @@ async def set_fault(call: Call) -> Answer:
 
 async def clear_fault(call: Call) -> Answer:
     """Clear the fault of a subscription: without one nothing changes."""
-    before = await subscriptions.lock(call.tx, call.path)
+    before = await subscriptions.SUBSCRIPTION.locked(call)
     if before.fault is not None:
         await _change(call, "subscriptions.clear_fault", before, None)
     return Answer(204)

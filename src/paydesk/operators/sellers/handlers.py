@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from paydesk import audit
-from paydesk.core.errors import MINIMUM_PROPERTIES, SELLER_NOT_FOUND, Refusal
+from paydesk.core.errors import SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth import authorizations
 from paydesk.oauth.consent import passwords, sellers, sessions
@@ -17,6 +17,7 @@ from paydesk.operators import in_use, lists, uses
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.sellers.fields import PasswordRequest, SellerChange, SellerRequest
+from paydesk.operators.subject import Subject
 from paydesk.storage.database import Transaction
 
 LIST = """
@@ -87,34 +88,32 @@ async def get(call: Call) -> Answer:
     """Get a seller."""
     seller = await sellers.get(call.tx, lists.id_in_path(call.path))
     if seller is None:
-        raise SELLER_NOT_FOUND.with_reason("unknown seller")
+        raise _unknown()
     return Answer(200, _present(seller))
 
 
 async def change(call: Call) -> Answer:
     """Change a seller: only the fields that were sent, so that concurrent changes of different ones take effect."""
-    before, body = await _locked(call, call.tx), call.body
-    assert isinstance(body, SellerChange)
-    if not body.model_fields_set:
-        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of email, name")
-    email, name = body.email or before.email, body.name or before.name
-    if not await sellers.change(call.tx, before.seller_id, email=email, name=name):
-        raise _email_taken()
-    return await _changed(call, "sellers.change", before)
+    body: SellerChange = call.body
+
+    async def work(seller: Seller) -> None:
+        email, name = body.email or seller.email, body.name or seller.name
+        if not await sellers.change(call.tx, seller.seller_id, email=email, name=name):
+            raise _email_taken()
+
+    return await _SELLER.change(call, "sellers.change", work)
 
 
 async def set_password(call: Call) -> Answer:
-    """Replace a seller's password.
+    """Replace a seller's password; a generated one is in the response.
 
     The sessions of the seller end; with `withdraw_all` all authorizations are withdrawn too.
-
-    A generated password is in the response.
     """
     body: PasswordRequest = call.body
     password, password_hash = await _hashed(body.password)
 
     async def work(tx: Transaction) -> NewPassword:
-        seller = await _locked(call, tx)
+        seller = await _SELLER.locked(call, tx)
         if body.password:
             refuse_password_with_email(body.password, seller.email)
         await sellers.change_password(tx, seller.seller_id, password_hash)
@@ -134,39 +133,41 @@ async def set_password(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """Delete a seller that nothing uses. Raises `IN_USE` with what does: stores, terminals, orders, authorizations."""
-    seller, tx = await _locked(call, call.tx), call.tx
-    seller_id = seller.seller_id
-    await uses.end_sessions(tx, seller_id)
-    in_use.refuse(
-        ("terminals", await uses.ids(tx, uses.SELLER_TERMINALS, seller_id), "delete these first"),
-        ("stores", await uses.ids(tx, uses.SELLER_STORES, seller_id), "delete these first"),
-        ("grants", await uses.ids(tx, uses.SELLER_AUTHORIZATIONS, seller_id), "withdraw these first"),
-        (
-            "pending notifications",
-            await uses.ids(tx, uses.SELLER_DELIVERIES, seller_id),
-            "wait until these are delivered, or suspend the seller instead",
-        ),
-        ("orders", await uses.ids(tx, uses.SELLER_ORDERS, seller_id), "these stay, so suspend the seller instead"),
-    )
-    await uses.delete_belongings(tx, seller_id)
-    await sellers.delete(tx, seller_id)
-    await audit.record(call, tx, "sellers.delete", str(seller_id), before=_present(seller))
-    return Answer(204)
+    tx = call.tx
+
+    async def work(seller: Seller) -> None:
+        seller_id = seller.seller_id
+        await uses.end_sessions(tx, seller_id)
+        in_use.refuse(
+            ("terminals", await uses.ids(tx, uses.SELLER_TERMINALS, seller_id), "delete these first"),
+            ("stores", await uses.ids(tx, uses.SELLER_STORES, seller_id), "delete these first"),
+            ("grants", await uses.ids(tx, uses.SELLER_AUTHORIZATIONS, seller_id), "withdraw these first"),
+            (
+                "pending notifications",
+                await uses.ids(tx, uses.SELLER_DELIVERIES, seller_id),
+                "wait until these are delivered, or suspend the seller instead",
+            ),
+            ("orders", await uses.ids(tx, uses.SELLER_ORDERS, seller_id), "these stay, so suspend the seller instead"),
+        )
+        await uses.delete_belongings(tx, seller_id)
+        await sellers.delete(tx, seller_id)
+
+    return await _SELLER.delete(call, "sellers.delete", work)
 
 
 async def suspend(call: Call) -> Answer:
     """Suspend a seller: applications get no tokens, existing tokens are refused, and all sessions end."""
-    before = await _locked(call, call.tx)
-    await sellers.suspend(call.tx, before.seller_id, call.now_ms)
-    await sessions.end_all(call.tx, before.seller_id, call.now_ms)
-    return await _changed(call, "sellers.suspend", before)
+
+    async def work(seller: Seller) -> None:
+        await sellers.suspend(call.tx, seller.seller_id, call.now_ms)
+        await sessions.end_all(call.tx, seller.seller_id, call.now_ms)
+
+    return await _SELLER.change(call, "sellers.suspend", work)
 
 
 async def resume(call: Call) -> Answer:
     """Resume a suspended seller: the tokens that applications had are accepted again."""
-    before = await _locked(call, call.tx)
-    await sellers.resume(call.tx, before.seller_id)
-    return await _changed(call, "sellers.resume", before)
+    return await _SELLER.change(call, "sellers.resume", lambda seller: sellers.resume(call.tx, seller.seller_id))
 
 
 async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> list[str]:
@@ -183,25 +184,16 @@ async def _hashed(given: str | None) -> tuple[str, str]:
     return password, await passwords.hash_password(password)
 
 
-async def _locked(call: Call, tx: Transaction) -> Seller:
-    """Lock and return the seller of the path. Raises `FORBIDDEN`, `SELLER_NOT_FOUND`."""
-    seller = await sellers.lock(tx, lists.id_in_path(call.path))
-    if seller is None:
-        raise SELLER_NOT_FOUND.with_reason("unknown seller")
-    return seller
-
-
-async def _changed(call: Call, action: str, before: Seller) -> Answer:
-    """Return the seller; record the change in the audit trail unless nothing changed."""
-    after = await sellers.get(call.tx, before.seller_id)
-    assert after is not None, "the row is locked until the commit"
-    if after != before:
-        await audit.record(call, call.tx, action, str(after.seller_id), before=_present(before), after=_present(after))
-    return Answer(200, _present(after))
-
-
 def _present(seller: Seller) -> SellerDocument:
     return SellerDocument.of(seller, user_id=seller.seller_id)
+
+
+async def _shown(_: Transaction, seller: Seller) -> SellerDocument:
+    return _present(seller)
+
+
+def _unknown() -> Refusal:
+    return SELLER_NOT_FOUND.with_reason("unknown seller")
 
 
 def _email_taken() -> Refusal:
@@ -209,3 +201,10 @@ def _email_taken() -> Refusal:
 
 
 PAGES = lists.pages(SellerDocument, LIST, lambda row: _present(Seller(*row)), (0,))
+_SELLER: Subject[Seller] = Subject(
+    lock=lambda tx, call: sellers.lock(tx, lists.id_in_path(call.path)),
+    read=lambda tx, seller: sellers.get(tx, seller.seller_id),
+    show=_shown,
+    id_of=lambda seller: seller.seller_id,
+    unknown=_unknown,
+)

@@ -9,13 +9,14 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from paydesk import audit
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.core.ids import NUMBER_PATTERN, UUID
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
+from paydesk.operators.subject import Subject
 from paydesk.operators.subscriptions import store
 from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
 from paydesk.operators.subscriptions.store import Listed
@@ -120,65 +121,42 @@ async def get(call: Call) -> Answer:
 async def change(call: Call) -> Answer:
     """Change a subscription's URL or actions. A host name is resolved before the transaction begins."""
     body: SubscriptionChange = call.body
-    if not body.model_fields_set:
-        raise MINIMUM_PROPERTIES.with_reason(
-            "nothing to change", f"'$' - must have one of {', '.join(SubscriptionChange.model_fields)}"
-        )
     found = await call.database.read(lambda tx: subscriptions.get(tx, call.path.lower()))
     if found is None:
         raise unknown()
     await _refuse_invalid(call, found.application_id, topic=found.topic, url=body.url, actions=body.actions or [])
     now_ms = call.clock.now_ms()
 
-    async def work(tx: Transaction) -> SubscriptionDocument:
-        before = await lock(tx, call.path)
-        after = await subscriptions.change(tx, before, url=body.url, actions=body.actions, now_ms=now_ms)
-        return await changed(call, tx, "subscriptions.change", before, after)
+    async def work(tx: Transaction) -> Answer:
+        return await SUBSCRIPTION.change(
+            call,
+            "subscriptions.change",
+            lambda one: subscriptions.change(tx, one, url=body.url, actions=body.actions, now_ms=now_ms),
+            tx,
+        )
 
-    return Answer(200, await call.database.write(work))
+    return await call.database.write(work)
 
 
 async def pause(call: Call) -> Answer:
     """Pause a subscription: its deliveries stay pending."""
-    before = await lock(call.tx, call.path)
-    await pausing.pause(call.tx, before.subscription_id, "operator", call.now_ms)
-    return await _refetched(call, "subscriptions.pause", before)
+    return await SUBSCRIPTION.change(
+        call, "subscriptions.pause", lambda one: pausing.pause(call.tx, one.subscription_id, "operator", call.now_ms)
+    )
 
 
 async def resume(call: Call) -> Answer:
     """Resume a paused subscription: its pending deliveries are sent, in order per order."""
-    before = await lock(call.tx, call.path)
-    await pausing.resume(call.tx, before.subscription_id)
-    return await _refetched(call, "subscriptions.resume", before)
+    return await SUBSCRIPTION.change(
+        call, "subscriptions.resume", lambda one: pausing.resume(call.tx, one.subscription_id)
+    )
 
 
 async def delete(call: Call) -> Answer:
     """Delete a subscription. Its pending deliveries are withdrawn; the history of the others stays."""
-    before = await lock(call.tx, call.path)
-    await audit.record(
-        call, call.tx, "subscriptions.delete", before.subscription_id, before=await present(call.tx, before)
+    return await SUBSCRIPTION.delete(
+        call, "subscriptions.delete", lambda one: subscriptions.delete(call.tx, one.subscription_id, call.now_ms)
     )
-    await subscriptions.delete(call.tx, before.subscription_id, call.now_ms)
-    return Answer(204)
-
-
-async def lock(tx: Transaction, sent_id: str) -> Subscription:
-    """Lock and return the subscription of an id in a path. Raises `SUBSCRIPTION_NOT_FOUND`."""
-    found = await subscriptions.lock(tx, sent_id.lower()) if UUID.fullmatch(sent_id) else None
-    if found is None:
-        raise unknown()
-    return found
-
-
-async def changed(
-    call: Call, tx: Transaction, action: str, before: Subscription, after: Subscription
-) -> SubscriptionDocument:
-    """Return the document after a change; record the change in the audit trail unless nothing changed."""
-    document = await present(tx, after)
-    if after != before:
-        earlier = _document(before, await subscriptions.secrets(tx, before.subscription_id))
-        await audit.record(call, tx, action, after.subscription_id, before=earlier, after=document)
-    return document
 
 
 async def present(tx: Transaction, subscription: Subscription) -> SubscriptionDocument:
@@ -189,12 +167,6 @@ async def present(tx: Transaction, subscription: Subscription) -> SubscriptionDo
 def unknown() -> Refusal:
     """Return the refusal of an unknown or deleted subscription."""
     return SUBSCRIPTION_NOT_FOUND.with_reason("unknown or deleted subscription")
-
-
-async def _refetched(call: Call, action: str, before: Subscription) -> Answer:
-    after = await subscriptions.get(call.tx, before.subscription_id)
-    assert after is not None, "the row is locked until the commit"
-    return Answer(200, await changed(call, call.tx, action, before, after))
 
 
 async def _refuse_invalid(
@@ -265,3 +237,17 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
 
 
 PAGES = lists.Pages(lists.Page[CountedSubscription], _list, (OF_APPLICATION, _SORT, *lists.paging(("",))), "By id.")
+
+
+async def _lock(tx: Transaction, call: Call) -> Subscription | None:
+    sent_id = call.paths[0]
+    return await subscriptions.lock(tx, sent_id.lower()) if UUID.fullmatch(sent_id) else None
+
+
+SUBSCRIPTION: Subject[Subscription] = Subject(
+    lock=_lock,
+    read=lambda tx, one: subscriptions.get(tx, one.subscription_id),
+    show=present,
+    id_of=lambda one: one.subscription_id,
+    unknown=unknown,
+)

@@ -10,7 +10,7 @@ from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
 from paydesk.operators import lists
 from paydesk.operators.errors import SECRET_NOT_FOUND, TOO_MANY_SECRETS
-from paydesk.operators.subscriptions.handlers import SubscriptionDocument, lock, present
+from paydesk.operators.subscriptions.handlers import SUBSCRIPTION, SubscriptionDocument, present
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import rotation
 from paydesk.webhooks.subscriptions import Subscription
@@ -25,7 +25,7 @@ class NewSubscriptionSecret(Closed, frozen=True):
 
 async def add(call: Call) -> Answer:
     """Add a second secret to a subscription."""
-    subscription = await lock(call.tx, call.path)
+    subscription = await SUBSCRIPTION.locked(call)
     before = await present(call.tx, subscription)
     added = await rotation.add(call.tx, call.keys, subscription.subscription_id, call.now_ms)
     if added is None:
@@ -68,8 +68,7 @@ async def drop(call: Call) -> Answer:
 
 async def _locked(call: Call) -> tuple[Subscription, int]:
     """Lock the subscription of the path; return it, and the generation of the path's secret."""
-    sent_id, secret_id = call.paths
-    return await lock(call.tx, sent_id), lists.id_in_path(secret_id)
+    return await SUBSCRIPTION.locked(call), lists.id_in_path(call.paths[1])
 
 
 async def _record(

@@ -1,0 +1,69 @@
+"""What an operator changes: locked, changed, read again, recorded in the audit trail and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from paydesk import audit
+from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
+from paydesk.operation import Answer, Call
+from paydesk.operators.schemas import Change
+from paydesk.storage.database import Transaction
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject(Generic[Row]):
+    """How the rows of a noun are locked, read and shown."""
+
+    lock: Callable[[Transaction, Call], Awaitable[Row | None]]
+    """Returns the row of the path, locked until the commit."""
+    read: Callable[[Transaction, Row], Awaitable[Row | None]]
+    """Returns a locked row as it is now."""
+    show: Callable[[Transaction, Row], Awaitable[Any]]
+    """Returns the document of a row, for the answer and the audit trail."""
+    id_of: Callable[[Row], object]
+    unknown: Callable[[], Refusal]
+
+    async def locked(self, call: Call, tx: Transaction | None = None) -> Row:
+        """Lock and return the row of the path. Raises `unknown`."""
+        row = await self.lock(tx or call.tx, call)
+        if row is None:
+            raise self.unknown()
+        return row
+
+    async def change(
+        self, call: Call, name: str, work: Callable[[Row], Awaitable[Any]], tx: Transaction | None = None
+    ) -> Answer:
+        """Do the work on the row of the path, and return its document.
+
+        The change is recorded under the name unless nothing has changed. Raises `unknown`, and `MINIMUM_PROPERTIES` if
+        the body is a change without any property.
+        """
+        tx = tx or call.tx
+        before = await self.locked(call, tx)
+        if isinstance(call.body, Change) and not call.body.model_fields_set:
+            names = ", ".join(type(call.body).model_fields)
+            raise MINIMUM_PROPERTIES.with_reason("nothing to change", f"'$' - must have one of {names}")
+        earlier = await self.show(tx, before)
+        await work(before)
+        after = await self.read(tx, before)
+        assert after is not None, "the row is locked until the commit"
+        document = await self.show(tx, after)
+        if after != before:
+            await audit.record(call, tx, name, str(self.id_of(after)), before=earlier, after=document)
+        return Answer(200, document)
+
+    async def delete(
+        self, call: Call, name: str, work: Callable[[Row], Awaitable[Any]], tx: Transaction | None = None
+    ) -> Answer:
+        """Do the work that deletes the row of the path, and record it under the name. Raises `unknown`."""
+        tx = tx or call.tx
+        row = await self.locked(call, tx)
+        document = await self.show(tx, row)
+        await work(row)
+        await audit.record(call, tx, name, str(self.id_of(row)), before=document)
+        return Answer(204)
