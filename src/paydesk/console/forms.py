@@ -89,7 +89,7 @@ class _Form:
             title=words.title.format_map(names),
             says=holding(words.says, names),
             back=_filled(back, names),
-            section=noun.section,
+            section=noun.section or self.address.split("/")[1],
             submit=words.submit.format_map(names),
             fields=[field for one in asked for field in await _fields(request, one, names, is_change=self._is_change)],
             danger=words.danger,

@@ -68,7 +68,7 @@ class Noun:
     key: str = ""
     """The property of the document that has its id, if it is not named like the parameter."""
     section: str = ""
-    """The section of the console that has its pages."""
+    """The section of the console that has its forms; by default the first part of their addresses."""
     page: str = ""
     """The address of its page below `/console`, with the parameters of the path; by default its path."""
     pages: str = ""
