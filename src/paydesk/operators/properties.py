@@ -25,6 +25,8 @@ OF_CHECKBOXES = (CHOICES, WORDS)
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200
 """Of a text whose type has no limit."""
+PAGE_ROWS = 200
+"""Of a list, in each request: as many as there may be."""
 _NUMBER_SEPARATORS = re.compile(r"[\s,;%]+")
 _NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
@@ -110,14 +112,19 @@ def listed(path: str, value: str, label: str) -> Callable[[Reader, Document], Aw
     """
 
     async def read(api: Reader, _: Document) -> Choices:
-        choices: list[tuple[str, str]] = []
-        found: Document = {"next": None}
-        while "next" in found:
-            found = await api.get(path, after=found["next"])
-            choices += [(str(one[value]), label.format_map(one)) for one in found["data"]]
-        return choices
+        return [(str(one[value]), label.format_map(one)) for one in await every(api, path)]
 
     return read
+
+
+async def every(api: Reader, path: str, **query: object) -> list[Document]:
+    """Return all rows of a list."""
+    rows: list[Document] = []
+    found: Document = {"next": None}
+    while "next" in found:
+        found = await api.get(path, **query, after=found["next"], limit=PAGE_ROWS)
+        rows += found["data"]
+    return rows
 
 
 def _property(model: type[BaseModel], name: str) -> Property | None:
@@ -128,9 +135,9 @@ def _property(model: type[BaseModel], name: str) -> Property | None:
     if shown is None:
         return None
     default = None if field.default is PydanticUndefined else field.default
-    longest = next((one.max_length for one in metadata if isinstance(one, MaxLen)), CHARACTERS_MAX)
     values = _values(kind) or (tuple(shown.labels) if isinstance(shown.labels, Mapping) else ())
-    return Property(name, shown, shown.widget or _widget(kind, shown), field.is_required(), default, values, longest)
+    widget = shown.widget or _widget(kind, shown)
+    return Property(name, shown, widget, field.is_required(), default, values, _longest(kind, metadata))
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
@@ -149,6 +156,14 @@ def _values(kind: Any) -> tuple[str, ...]:
     if get_origin(kind) is list:
         kind, _ = _unwrapped(get_args(kind)[0])
     return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _longest(kind: Any, metadata: Sequence[Any]) -> int:
+    """Return how many characters a value has at most as a text: all items of a list, each with a separator."""
+    limit = next((one.max_length for one in metadata if isinstance(one, MaxLen)), None)
+    if get_origin(kind) is list:
+        return (limit or 1) * (_longest(*_unwrapped(get_args(kind)[0])) + 1)
+    return limit or CHARACTERS_MAX
 
 
 def _widget(kind: Any, shown: Shown) -> str:
