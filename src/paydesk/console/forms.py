@@ -17,6 +17,7 @@ from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.core.sentences import holding, text_of, value_at
 from paydesk.operation import Answer, Operation
+from paydesk.operators.noun import Noun
 from paydesk.operators.properties import (
     CHECKBOX,
     LINES,
@@ -91,12 +92,12 @@ class _Form:
             back=_filled(back, names),
             section=noun.section or self.address.split("/")[1],
             submit=words.submit.format_map(names),
-            fields=[field for one in asked for field in await _fields(request, one, names, is_change=self._is_change)],
+            fields=[field for one in asked for field in await _fields(request, self, one, names)],
             danger=words.danger,
             permitted=request.permits(row.role or "change"),
             impossible=text_of(words.impossible, names),
             repeatable=words.repeatable,
-            is_change=self._is_change,
+            is_change=self.is_change,
         )
 
         async def work(sent: Mapping[str, str]) -> Done:
@@ -108,14 +109,7 @@ class _Form:
         """Return what sentences and fields can name: parameters, the properties of the object, and facts."""
         noun, words = self.row.action.noun, self.words
         names: Document = dict(zip(_PARAMETER.findall(self.address), request.call.paths, strict=True))
-        about = words.reads or ("" if self.is_new else noun.read or noun.path)
-        if noun.find is not None and about == noun.path:
-            found = await noun.find(request.api, names)
-            if found is None:
-                raise ApiRefused(404, noun.unknown.code, noun.unknown.message, (), request.call.request_id)
-            names |= found
-        elif about:
-            names |= await request.api.get(*_target(about, names))
+        names |= await _document(request, words.reads or ("" if self.is_new else noun), names)
         return self._with_facts(names)
 
     def _with_facts(self, names: Document) -> Document:
@@ -124,7 +118,8 @@ class _Form:
         return names
 
     @property
-    def _is_change(self) -> bool:
+    def is_change(self) -> bool:
+        """Whether it changes what its fields show."""
         return self.row.method == "PATCH"
 
     @property
@@ -149,7 +144,7 @@ class _Form:
         row, words = self.row, self.words
         body = typed_body(asked, sent, names)
         details = [f"'{one.name}' - needs at least one" for one in asked if one.widget == WORDS and not body[one.name]]
-        if self._is_change:
+        if self.is_change:
             body = differing(action, sent, lambda fields: typed_body(asked, fields, names))
             if not body:
                 return Done("Nothing has changed.")
@@ -196,11 +191,22 @@ class _Form:
         )
 
 
-async def _fields(request: ConsoleRequest, one: Property, names: Document, *, is_change: bool) -> Sequence[Field]:
+async def _document(request: ConsoleRequest, about: Noun | str, names: Document) -> Document:
+    """Return the document of a noun, or that at a path; nothing without a path. Raises `ApiRefused`."""
+    if isinstance(about, str) or about.find is None:
+        path = about if isinstance(about, str) else about.read or about.path
+        return await request.api.get(*_target(path, names)) if path else {}
+    found = await about.find(request.api, names)
+    if found is None:
+        raise ApiRefused(404, about.unknown.code, about.unknown.message, (), request.call.request_id)
+    return found
+
+
+async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Document) -> Sequence[Field]:
     """Return the fields of a form for a property: one, or a checkbox for each value."""
     shown = one.shown
-    now = one.shown_at_first(names)
-    is_required = one.is_required or (is_change and not shown.optional)
+    now = one.shown_at_first(names, is_new=of.is_new)
+    is_required = one.is_required or (of.is_change and not shown.optional)
     if one.widget in OF_CHECKBOXES:
         chosen = re.split(r",?\s", now)
         boxes = [

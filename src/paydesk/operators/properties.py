@@ -50,11 +50,11 @@ class Property:
         only = self.shown.only
         return only is None or value_at(names, only[0]) in only[1]
 
-    def shown_at_first(self, names: Document) -> str:
+    def shown_at_first(self, names: Document, *, is_new: bool) -> str:
         """Return the text of the form's field: of the object, or the default of something new."""
         if self.shown.value is not None:
             return self.shown.value(names)
-        return self.text_of(names.get(self.name, self.default))
+        return self.text_of(self.default if is_new else names.get(self.name, self.default))
 
     def text_of(self, value: Any) -> str:
         """Return a value of the property as the text in a form."""

@@ -76,8 +76,8 @@ class Words:
     """The fields of the form, where people type something else than what is sent."""
     headers: Mapping[str, Lines] = field(default_factory=dict)
     """Of the request: by the name the value, not sent if empty."""
-    reads: str = ""
-    """The document that the form is about, if it is not the noun's: `terminals/{terminal_id}/queue`."""
+    reads: Noun | str = ""
+    """The noun whose document the form is about, or its path, if it is not its own: `terminals/{terminal_id}/queue`."""
     back: str = ""
     """The page that the form belongs to, if it is not the noun's."""
     forms: tuple[Words, ...] = ()
