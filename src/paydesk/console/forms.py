@@ -70,10 +70,10 @@ class _Form:
 
     def pages(self) -> tuple[Operation, Operation]:
         """Return its `GET` and its `POST`."""
-        end = self.address.rpartition("/")[2].replace("-", "_")
+        parts = (part for part in self.address.replace("-", "_").split("/") if part and not part.startswith("{"))
         return form(
             self.address,
-            f"{self.row.action.noun.name}_{end}",
+            "_".join(parts),
             self.row.summary,
             screen(self.answer),
             path_pattern="" if self.is_new else self.row.path_pattern,
