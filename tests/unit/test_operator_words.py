@@ -16,7 +16,7 @@ import paydesk
 from paydesk.console.audit_rows import OTHERS
 from paydesk.core.sentences import First, Lines, When, holding, names_in, text_of, texts
 from paydesk.operation import Operation
-from paydesk.operators.noun import BASE
+from paydesk.operators.noun import BASE, Noun
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import properties
 from paydesk.operators.words import Document, Words
@@ -60,8 +60,9 @@ def known_names(row: Operation, words: Words) -> set[str]:
     """Return what the sentences of a row can name, but for the answer."""
     noun = row.action.noun
     about = words.reads or noun.read or noun.path
-    readable = [one.answer for one in OPERATIONS if one.method == "GET" and one.path == f"{BASE}/{about}"]
-    document = readable[0] if readable else noun.document
+    path = about.path if isinstance(about, Noun) else about
+    readable = [one.answer for one in OPERATIONS if one.method == "GET" and one.path == f"{BASE}/{path}"]
+    document = readable[0] if readable else about.document if isinstance(about, Noun) else noun.document
     is_new = row.action.verb == "create" and not words.reads
     parameters = re.findall(r"\{(\w+)\}", f"{row.path}{noun.page}{noun.forms}{words.form or ''}")
     return {
