@@ -234,11 +234,18 @@ class PostgresServer:
             finally:
                 self._run(*control, "-m", "immediate", "stop")
 
-    def _run(self, program: str, *arguments: str) -> None:
-        """Run one of the server's programs, as the user that its data belongs to."""
+    def dump(self, database: str) -> str:
+        """Return a database as SQL that any client can run."""
+        options = "--inserts", "--rows-per-insert=500", "--no-owner", "--no-privileges"
+        lines = self._run("pg_dump", *options, "-d", self.url(database)).splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith("\\"))  # commands of psql
+
+    def _run(self, program: str, *arguments: str) -> str:
+        """Run one of the server's programs, as the user that its data belongs to; return its output."""
         command = [self._server.bin_path / program, *arguments]
         ended = subprocess.run(command, check=False, capture_output=True, text=True, user=self._server.system_user)
         assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     def suspend(self) -> None:
         """SIGSTOP to all its processes: nothing of it answers until `wake_up`."""

@@ -1,0 +1,212 @@
+"""`paydesk serve` of two versions, the kept one and this checkout's, and the requests that both must answer."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import threading
+import urllib.parse
+import urllib.request
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from forks import Fork, Forks
+from paydesk_process import environment, request
+from serve_process import ServeProcess
+from service import approved, order_body
+from upgrade import kept, planted
+from upgrade.kept import Facts
+from waiting import HANGS_SECONDS, wait_until
+
+LISTS = (
+    *("applications", "sellers", "operators", "sessions?operator=all", "requests", "grants", "stores", "pos"),
+    *("terminals", "subscriptions", "orders", "deliveries", "reversals", "refunds", "events", "audit"),
+)
+"""Lists of operators; each has rows in what is kept."""
+CHANGING = frozenset({"created", "at_terminal", "processed"})
+"""Statuses of kept orders that may be others after a while, or after a test's requests."""
+PAUSE_SECONDS = 0.02
+"""Between the orders of a client."""
+
+
+class Version(ServeProcess):
+    """`paydesk serve` of one version, whose processes `forks` starts; a failure names it."""
+
+    def __init__(self, name: str, forks: Forks, database_url: str, folder: Path, migration: str = "") -> None:
+        self.name, self._forks = name, forks
+        (own := folder / name).mkdir()
+        kept.write_keys(own)
+        super().__init__(database_url, own)
+        self.variables[planted.PLANTED] = migration
+        self.log.touch()
+
+    def start(self, *options: str) -> Fork:
+        """Start `paydesk serve` without waiting."""
+        self.process = self._run(("serve", *options), self.log)
+        return self.process
+
+    def serves(self) -> None:
+        """Start `paydesk serve`, and wait until it listens."""
+        self.start()
+        self.wait_for("listening", 1)
+
+    def is_ready(self) -> None:
+        """Wait until both listeners report that the database is theirs: for the first time, so it is looked at now."""
+        for url in (self.clients, self.operators):
+            wait_until(lambda url=url: request("GET", f"{url}/readyz")[0] == 200, lambda: f"{self.name} is not ready")  # type: ignore[misc]
+
+    def ends(self) -> None:
+        """Send SIGTERM to `paydesk serve`; it has logged no error: neither a request's nor a worker's."""
+        assert self.process is not None, "it was started"
+        self.end(self.process)
+        errors = [line for line in self.lines() if line["level"] == "error"]
+        assert not errors, f"{self.name}: it logs {errors[0]}"
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command until it ends."""
+        output = self.folder / f"{uuid.uuid4().hex}.out"
+        code = self._run(arguments, output).wait(HANGS_SECONDS)
+        return subprocess.CompletedProcess(arguments, code, output.read_text(), "")
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        token: str = "",
+        body: Any = None,
+        *,
+        expected: int = 200,
+        is_operator: bool = False,
+    ) -> Any:
+        """Return the body of the response to a request; it has the expected status."""
+        url = (self.operators if is_operator else self.clients) + path
+        headers = {"X-Idempotency-Key": str(uuid.uuid4())} if path.startswith("/v1/") else {}
+        status, answer = request(method, url, token, body, headers)
+        assert status == expected, f"{self.name}: {method} {path} is answered with {status}: {answer}"
+        return answer
+
+    def _run(self, arguments: tuple[str, ...], output: Path) -> Fork:
+        return self._forks.start(arguments, environment(**self.variables), output, folder=self.folder)
+
+
+@dataclass
+class Client:
+    """The application, operator and terminals of the kept database, whose tokens go from version to version."""
+
+    facts: Facts
+    orders: dict[str, str] = field(default_factory=dict)
+    """The status of each order that a response showed last: nothing else changes these orders."""
+
+    def tries(self, version: Version) -> None:
+        """Try one of everything at a version. Raises `AssertionError` if it does not answer as it should."""
+        self._refreshes(version)
+        self._reads(version)
+        till, *_, last = self.facts.tills
+        order_id = self.creates(version, till[0])
+        self.cancels(version, order_id)
+        self._pays(version, last)
+        paid = self.facts.orders["processed/partially_refunded/partially_refunded"]
+        part = {"transactions": [{"id": f"PAY{paid[3:]}", "amount": "0.50"}]}
+        version.ask("POST", f"/v1/orders/{paid}/refund", self.facts.access_token, part, expected=201)
+        self._operates(version)
+
+    def finds(self, version: Version) -> None:
+        """Check that a version has every order as a response showed it last."""
+        for order_id, status in self.orders.items():
+            found = version.ask("GET", f"/v1/orders/{order_id}", self.facts.access_token)["status"]
+            assert found == status, f"{version.name}: {order_id} is {found}, and a response was {status}"
+
+    def _refreshes(self, version: Version) -> None:
+        """Replace the tokens, which another version issued, by new ones."""
+        client = {"client_id": self.facts.client_id, "client_secret": self.facts.client_secret}
+        refresh = {"grant_type": "refresh_token", "refresh_token": self.facts.refresh_token}
+        tokens = version.ask("POST", "/oauth/token", body={**client, **refresh})
+        self.facts.access_token, self.facts.refresh_token = tokens["access_token"], tokens["refresh_token"]
+
+    def _reads(self, version: Version) -> None:
+        """Read every kept order."""
+        for state, order_id in self.facts.orders.items():
+            order = version.ask("GET", f"/v1/orders/{order_id}", self.facts.access_token)
+            status, detail, payment_detail = state.split("/")
+            found = order["status"], order["status_detail"], order["transactions"]["payments"][0]["status_detail"]
+            assert status in CHANGING or found == (status, detail, payment_detail), f"{version.name}: {order}"
+
+    def creates(self, version: Version, terminal_id: str) -> str:
+        """Create an order, find it in the list, and return its id."""
+        order = version.ask("POST", "/v1/orders", self.facts.access_token, order_body(terminal_id), expected=201)
+        order_id: str = order["id"]
+        self.orders[order_id] = order["status"]
+        listed = version.ask("GET", f"/v1/orders?terminal_id={terminal_id}", self.facts.access_token)
+        assert order_id in [one["id"] for one in listed["data"]], f"{version.name} does not list {order_id}"
+        return order_id
+
+    def cancels(self, version: Version, order_id: str) -> None:
+        """Cancel an order that is open."""
+        canceled = version.ask("POST", f"/v1/orders/{order_id}/cancel", self.facts.access_token)
+        self.orders[order_id] = canceled["status"]
+
+    def _pays(self, version: Version, till: list[str]) -> None:
+        """Make a payment at a kept terminal, and refund it."""
+        terminal_id, token = till
+        order_id, boot_id = self.creates(version, terminal_id), str(uuid.uuid4())
+        lease, boot = f"/device/v1/leases/{order_id[3:]}", {"boot_id": boot_id}
+        version.ask("POST", "/device/v1/hello", token, {**boot, "app_version": "1", "journal": []})
+        assert version.ask("GET", f"/device/v1/next?boot_id={boot_id}&wait=1", token)["order"]["id"] == order_id
+        version.ask("POST", f"{lease}/ack", token, boot)
+        version.ask("POST", f"{lease}/progress", token, {**boot, "seq": 1, "step": "authorizing"})
+        version.ask("PUT", f"{lease}/results/{uuid.uuid4()}", token, {**boot, **approved()})
+        version.ask("POST", f"/v1/orders/{order_id}/refund", self.facts.access_token, expected=201)
+        self.orders[order_id] = "refunded"
+
+    def _operates(self, version: Version) -> None:
+        """Read every list as an operator, and open the console's sign-in and first page."""
+        for name in LISTS:
+            rows = version.ask("GET", f"/operator/v1/{name}", self.facts.operator_token, is_operator=True)["data"]
+            assert rows, f"{version.name} lists no {name}"
+        port = urllib.parse.urlsplit(version.operators).port
+        cookie = {"Cookie": f"paydesk_operator_{port}={self.facts.session}", "Accept": "text/html"}
+        for path, headers in (("/console/sign-in", {"Accept": "text/html"}), ("/console", cookie)):
+            page = urllib.request.Request(version.operators + path, headers=headers)  # noqa: S310 - our own address
+            with urllib.request.urlopen(page, timeout=HANGS_SECONDS) as answer:  # noqa: S310 - the same
+                assert answer.url == version.operators + path, f"{version.name}: {path} leads to {answer.url}"
+                assert b"</html>" in answer.read()
+
+
+class Load:
+    """Two clients that create and cancel orders until the end of the block, at each of the versions in turn.
+
+    Another version may be added meanwhile. A response that a client does not expect ends its requests.
+    """
+
+    def __init__(self, client: Client, version: Version) -> None:
+        self.versions, self._client = [version], client
+        self._count, self._stop, self._failures = 0, threading.Event(), list[Exception]()
+        self._threads = [threading.Thread(target=self._loop, args=(till[0],)) for till in client.facts.tills[1:3]]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def goes_on(self, count: int = 10) -> None:
+        """Wait until `count` more orders were canceled. Raises what failed."""
+        last = self._count + count
+        wait_until(lambda: bool(self._failures) or self._count >= last, lambda: self._count)
+        if self._failures:
+            raise self._failures[0]
+
+    def _loop(self, terminal_id: str) -> None:
+        try:
+            for number in itertools.takewhile(lambda _: not self._stop.wait(PAUSE_SECONDS), itertools.count()):
+                creating, canceling = (self.versions[(number + more) % len(self.versions)] for more in (0, 1))
+                self._client.cancels(canceling, self._client.creates(creating, terminal_id))
+                self._count += 1
+        except (AssertionError, OSError) as error:
+            self._failures.append(error)
