@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.secrets import Secret
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.request import Message, Request, request
+from paydesk.webhooks.send import Message, Request, request
 
 ADD = """
 INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error,
@@ -41,7 +41,13 @@ async def add_attempt(
         assert row is not None
         body, order_id = row
         message = Message(
-            url, "orders", delivery_id, delivery_id.partition(".")[0], order_id.lower(), number, str(body)
+            delivery_id=delivery_id,
+            url=url,
+            topic="orders",
+            seller_id=seller_id,
+            source_id=order_id,
+            attempt=number,
+            body=str(body),
         )
         sent = request(message, [secret], SECONDS + number)
         code, text = answer or (None, "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from command_line import command
 from paydesk.core.secrets import Secret
 from paydesk.orders import samples
-from paydesk.webhooks import forwarding
+from paydesk.webhooks import send
 from paydesk.webhooks.forwarding import Notice
 from tables import each
 
@@ -31,7 +31,7 @@ def delivery(seconds_ago: int = 0) -> tuple[str, dict[str, str], str]:
     now = int(time.time()) - seconds_ago
     made = samples.sample("order.processed", now_ms=now * 1000)
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body)
-    request = forwarding.request(notice, "http://localhost:3000/hook?shop=7", Secret(SECRET), 1, now)
+    request = send.request(notice.message("http://localhost:3000/hook?shop=7", 1), [Secret(SECRET)], now)
     return str(request.url), request.headers, made.body
 
 

@@ -16,7 +16,7 @@ from operator_calls import audited, operator
 from paydesk.console.webhooks import DELIVERIES_MAX, SUBSCRIPTIONS_MAX, host
 from paydesk.core.secrets import Secret
 from paydesk.storage.database import Database
-from paydesk.webhooks.request import Request
+from paydesk.webhooks.send import Request
 from service import Service, running
 from webhooks_scene import subscribe
 

@@ -14,7 +14,7 @@ from attempt_rows import add_attempt
 from operator_calls import Operator, audited, operator
 from paydesk.core.secrets import Secret
 from paydesk.storage.database import Database
-from paydesk.webhooks.request import Request
+from paydesk.webhooks.send import Request
 from service import Service, running
 from webhooks_scene import subscribe
 

@@ -13,7 +13,7 @@ import pytest
 
 from paydesk.core.secrets import Secret
 from paydesk.orders import samples
-from paydesk.webhooks import forwarding, signature
+from paydesk.webhooks import send, signature
 from paydesk.webhooks.diagnosis import Verdict, verify
 from paydesk.webhooks.forwarding import Notice
 from paydesk.webhooks.mistakes import NamedSecret, Recorded
@@ -30,7 +30,7 @@ def recorded(secret: str = SECRET, **headers: str) -> Recorded:
     """Return a notification as the service sends it, with other headers."""
     made = samples.sample("order.processed", now_ms=NOW * 1000)
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body)
-    sent = forwarding.request(notice, "http://a/hook", Secret(secret), 1, NOW).headers
+    sent = send.request(notice.message("http://a/hook", 1), [Secret(secret)], NOW).headers
     lower = {name.lower(): value for name, value in sent.items()} | headers
     return Recorded(lower, made.body.encode(), ORDER.lower())
 

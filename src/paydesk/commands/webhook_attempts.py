@@ -62,12 +62,11 @@ class Attempt:
 
 async def send(sender: Sender, notice: Notice, url: str, secret: Secret, number: int = 1) -> Attempt:
     """Send the notification once; `number` is the attempt's, from 1."""
-    from paydesk.webhooks import forwarding
+    from paydesk.webhooks import send as sending
 
-    started, started_ms = time.monotonic(), time.time_ns() // 1_000_000
-    request = forwarding.request(notice, url, secret, number, started_ms // 1000)
-    outcome = await sender.send(request.url, request.headers, notice.body.encode())
-    return Attempt(notice, number, outcome, round((time.monotonic() - started) * 1000), started_ms)
+    started_ms = time.time_ns() // 1_000_000
+    sent = await sending.send(sender, notice.message(url, number), [secret], started_ms // 1000)
+    return Attempt(notice, number, sent.outcome, sent.milliseconds, started_ms)
 
 
 def show_attempt(attempt: Attempt, *, as_json: bool) -> None:

@@ -25,7 +25,6 @@ EPILOG = examples(
     "paydesk webhooks listen --forward-to http://localhost:3000/hook --action order.failed --action order.processed",
     "paydesk webhooks listen --from-beginning --json",
 )
-TIMEOUT_SECONDS = 22.0
 CONCURRENT_MAX = 16
 PAUSE_SECONDS_MAX = 30.0
 
@@ -115,8 +114,7 @@ async def _listen(listening: Listening) -> None:
     import aiohttp
 
     from paydesk.commands.webhook_feed import EventFeed
-    from paydesk.webhooks.forwarding import AnyAddress
-    from paydesk.webhooks.sending import Sender
+    from paydesk.webhooks import forwarding
 
     target = listening.target
     async with AsyncExitStack() as opened:
@@ -126,7 +124,7 @@ async def _listen(listening: Listening) -> None:
             await feed.skip_to_end()
         printing = Printing(as_json=listening.as_json)
         if target is not None:
-            sender = await opened.enter_async_context(Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS, ports=()))
+            sender = await opened.enter_async_context(forwarding.sender())
             if target.is_secret_shown:
                 note(f"Signed with the secret {target.secret.reveal()}")
             printing = Forwarding(as_json=listening.as_json, sender=sender, target=target)

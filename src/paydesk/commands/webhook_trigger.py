@@ -30,8 +30,6 @@ EPILOG = examples(
     "paydesk webhooks trigger --list",
 )
 UNAUTHORIZED = 401
-TIMEOUT_SECONDS = 22.0
-"""The service waits this long for an answer by default."""
 
 
 def trigger(  # noqa: PLR0913 - one parameter for each option
@@ -113,10 +111,9 @@ def _accounts(credentials: Path | None) -> dict[str, int]:
 
 async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_json: bool) -> Attempt:
     """Send the notification and print each attempt; return the last one."""
-    from paydesk.webhooks.forwarding import AnyAddress
-    from paydesk.webhooks.sending import Sender
+    from paydesk.webhooks import forwarding
 
-    async with Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS, ports=()) as sender:
+    async with forwarding.sender() as sender:
         for number in range(1, attempts + 1):
             attempt = await send(sender, notice, url, secret, number)
             show_attempt(attempt, as_json=as_json)

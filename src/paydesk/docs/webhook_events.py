@@ -9,8 +9,9 @@ from paydesk.core.secrets import Secret
 from paydesk.docs.markdown import page, table
 from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
 from paydesk.orders import samples
-from paydesk.webhooks.forwarding import Notice, request
+from paydesk.webhooks.forwarding import Notice
 from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.send import request
 
 _HEAD = """\
 # Webhook events
@@ -61,7 +62,7 @@ def request_text() -> str:
     paid = samples.sample("order.processed", now_ms=SENT_MS)
     notice = Notice(paid.event_id, paid.action, paid.seller_id, paid.source_id, paid.body)
     secret = Secret("whsec_" + "QSBzZWNyZXQgb2YgdGhlIGV4YW1wbGVzIG9ubHkhISE=")
-    sent = request(notice, "https://shop.example/webhooks?store=7", secret, 1, SENT_MS // 1000)
+    sent = request(notice.message("https://shop.example/webhooks?store=7", 1), [secret], SENT_MS // 1000)
     headers = {name: value for name, value in sent.headers.items() if name not in {"User-Agent", "Accept-Encoding"}}
     lines = (f"POST {sent.url.raw_path_qs} HTTP/1.1", f"Host: {sent.url.host}", *map(": ".join, headers.items()))
     return "\n".join(lines)

@@ -23,6 +23,7 @@ from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import resend_store, schedule, store
 from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.store import Target
 
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
 _SINCE_MS_MIN = -(2**62)
@@ -176,26 +177,23 @@ async def of_order(
 
 async def get(call: Call) -> Answer:
     """Return a delivery with the notification's body and its attempts."""
-    delivery = await of_path(call)
+    delivery = await of_path(call.tx, call.path)
     key = delivery.seller_id, delivery.id
-    row = await call.tx.one(NOTIFICATION[delivery.topic], *key)
-    assert row is not None, "events are not deleted"
+    body = await notification(call.tx, delivery)
     history = [_attempt(row) for row in await call.tx.all(ATTEMPTS, *key)]
-    return Answer(200, InspectedDelivery.of(delivery, notification=msgspec.Raw(row[0].encode()), history=history))
+    return Answer(200, InspectedDelivery.of(delivery, notification=msgspec.Raw(body.encode()), history=history))
 
 
 async def resend(call: Call) -> Answer:
     """Request one attempt at once, outside the order and the schedule. The role `support` may, `viewer` may not."""
     _count_resend(call)
-    before = await of_path(call)
-    target = await store.target(call.tx, before.seller_id, before.subscription_id)
-    if target is None or target.ended:
-        raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
+    before = await of_path(call.tx, call.path)
+    target = await target_of(call.tx, before)
     if target.paused_ms is not None:
         resume = f"Resume it first: paydesk subscriptions resume {before.subscription_id}"
         raise SUBSCRIPTION_PAUSED.with_reason("the subscription is paused", resume)
     await resend_store.request(call.tx, before.seller_id, before.id, call.now_ms)
-    after = await of_path(call)
+    after = await of_path(call.tx, call.path)
     await audit.record(call, call.tx, "deliveries.resend", after.id, before=before, after=after)
     return Answer(202, after)
 
@@ -221,9 +219,24 @@ async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:
     return None if row is None else _present(row)
 
 
-async def of_path(call: Call) -> DeliveryDocument:
+async def notification(tx: Transaction, delivery: DeliveryDocument) -> str:
+    """Return the body of the delivery's notification."""
+    row = await tx.one(NOTIFICATION[delivery.topic], delivery.seller_id, delivery.id)
+    assert row is not None, "events are not deleted"
+    return str(row[0])
+
+
+async def target_of(tx: Transaction, delivery: DeliveryDocument) -> Target:
+    """Return the target of the delivery. Raises `SUBSCRIPTION_ENDED`."""
+    target = await store.target(tx, delivery.seller_id, delivery.subscription_id)
+    if target is None or target.ended:
+        raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
+    return target
+
+
+async def of_path(tx: Transaction, path: str) -> DeliveryDocument:
     """Return the delivery of the path. Raises `DELIVERY_NOT_FOUND`."""
-    found = await find(call.tx, call.path.lower())
+    found = await find(tx, path.lower())
     if found is None:
         raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
     return found

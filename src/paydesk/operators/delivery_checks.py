@@ -24,7 +24,7 @@ from paydesk.core.model import Model
 from paydesk.core.redaction import redacted
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
-from paydesk.operators.deliveries import ATTEMPTS, NOTIFICATION, of_path
+from paydesk.operators.deliveries import ATTEMPTS, notification, of_path
 from paydesk.storage.database import Row
 from paydesk.webhooks import comparison, diagnosis, subscriptions
 from paydesk.webhooks.diagnosis import Verdict
@@ -101,11 +101,9 @@ class CheckedDelivery(Closed, frozen=True):
 async def verify(call: Call) -> Answer:
     """Verify what a receiver got, or what was sent. Changes nothing, so operators of every role may."""
     body: DeliveryCheck = call.body
-    delivery = await of_path(call)
-    key = delivery.seller_id, delivery.id
-    row = await call.tx.one(NOTIFICATION[delivery.topic], *key)
-    assert row is not None, "events are not deleted"
-    number, sent = _sent(await call.tx.all(ATTEMPTS, *key), str(row[0]).encode(), body)
+    delivery = await of_path(call.tx, call.path)
+    content = (await notification(call.tx, delivery)).encode()
+    number, sent = _sent(await call.tx.all(ATTEMPTS, delivery.seller_id, delivery.id), content, body)
     found = await subscriptions.last_secrets(call.tx, delivery.subscription_id, SECRETS_MAX)
     received = _received(body, sent)
     if received is None:

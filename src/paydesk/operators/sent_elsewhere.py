@@ -11,7 +11,6 @@ from msgspec import Meta
 from pydantic import Field
 
 from paydesk import audit
-from paydesk.core import runtime
 from paydesk.core.errors import Refusal
 from paydesk.core.model import Model
 from paydesk.core.redaction import redacted_url
@@ -19,13 +18,12 @@ from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
 from paydesk.operators import deliveries
 from paydesk.operators.deliveries import AttemptAnswer, DeliveryDocument
-from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED
 from paydesk.operators.subscriptions.fields import Url
 from paydesk.storage.database import Transaction
-from paydesk.webhooks import signature, store, subscriptions
+from paydesk.webhooks import signature, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
-from paydesk.webhooks.request import Message, request
-from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.webhooks.send import Message, send
+from paydesk.webhooks.sending import Sender
 from paydesk.webhooks.store import Target
 
 
@@ -53,7 +51,7 @@ async def send_to(call: Call) -> Answer:
     The role `support` may, `viewer` may not. Raises `DELIVERY_NOT_FOUND`, `SUBSCRIPTION_ENDED`, `PROPERTY_VALUE`.
     """
     body: SendElsewhere = call.body
-    delivery, target, notification = await call.database.read(lambda tx: _find(tx, call.path.lower()))
+    delivery, target, notification = await call.database.read(lambda tx: _find(tx, call.path))
     try:
         await subscriptions.refuse_invalid_url(
             body.url,
@@ -66,8 +64,8 @@ async def send_to(call: Call) -> Answer:
             _alert(call, refusal.__cause__, delivery, target)
         raise
     secrets = signature.secrets_of(call.keys, delivery.subscription_id, target.secrets)
-    message = Message.of(
-        delivery.id,
+    message = Message(
+        delivery_id=delivery.id,
         url=body.url,
         topic=delivery.topic,
         seller_id=delivery.seller_id,
@@ -80,26 +78,19 @@ async def send_to(call: Call) -> Answer:
         lambda tx: audit.record(call, tx, "deliveries.send_to", delivery.id, after={"url": shown})
     )
     async with Sender.of(call.settings, loopback_allowed=call.shared.development) as sender:
-        sent, began = request(message, secrets, call.shared.wall.now_ms() // 1000), runtime.monotonic()
-        outcome = await sender.send(sent.url, sent.headers, notification.encode())
-    milliseconds = round((runtime.monotonic() - began) * 1000)
+        sent = await send(sender, message, secrets, call.shared.wall.now_ms() // 1000)
+    outcome = sent.outcome
     if outcome.refused is not None:
         # The host's address has changed since it was checked.
         _alert(call, outcome.refused, delivery, target)
-    return Answer(200, _present(shown, outcome, milliseconds))
+    answer = None if outcome.status is None else AttemptAnswer(outcome.status, outcome.body)
+    return Answer(200, SentElsewhere(url=shown, duration_ms=sent.milliseconds, answer=answer, error=outcome.error))
 
 
-async def _find(tx: Transaction, delivery_id: str) -> tuple[DeliveryDocument, Target, str]:
+async def _find(tx: Transaction, path: str) -> tuple[DeliveryDocument, Target, str]:
     """Return the delivery, its target and the notification's body."""
-    delivery = await deliveries.find(tx, delivery_id)
-    if delivery is None:
-        raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
-    target = await store.target(tx, delivery.seller_id, delivery.subscription_id)
-    if target is None or target.ended:
-        raise SUBSCRIPTION_ENDED.with_reason("the subscription has ended for the seller")
-    row = await tx.one(deliveries.NOTIFICATION[delivery.topic], delivery.seller_id, delivery.id)
-    assert row is not None, "events are not deleted"
-    return delivery, target, str(row[0])
+    delivery = await deliveries.of_path(tx, path)
+    return delivery, await deliveries.target_of(tx, delivery), await deliveries.notification(tx, delivery)
 
 
 def _alert(call: Call, refused: AddressRefused, delivery: DeliveryDocument, target: Target) -> None:
@@ -109,8 +100,3 @@ def _alert(call: Call, refused: AddressRefused, delivery: DeliveryDocument, targ
         operator_id=call.caller.operator_id,
         address=call.address,
     )
-
-
-def _present(url: str, outcome: Outcome, milliseconds: int) -> SentElsewhere:
-    answer = None if outcome.status is None else AttemptAnswer(outcome.status, outcome.body)
-    return SentElsewhere(url=url, duration_ms=milliseconds, answer=answer, error=outcome.error)

@@ -17,10 +17,10 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.jobs import Claim, Job, JobWorker, run_together
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
-from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Attempted, Recorder
-from paydesk.webhooks.request import request
+from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Recorder
 from paydesk.webhooks.resending import ResendJob
-from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.webhooks.send import Sent, send
+from paydesk.webhooks.sending import Sender
 from paydesk.webhooks.slots import AHEAD_SECONDS_MAX, Slot, Slots
 from paydesk.webhooks.store import Claimed, Target
 
@@ -130,18 +130,17 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         if not await self.slots.wait(claimed.subscription_id, slot):
             return await self.release(self._database, claimed)
         self._unsent.discard(claimed)
-        return await self._recorder.record(await self.send(claimed))
+        return await self._recorder.record(claimed, await self.send(claimed))
 
-    async def send(self, claimed: Claimed) -> Attempted:
+    async def send(self, claimed: Claimed) -> Sent:
         """Send a notification with fresh signatures, and release its slot."""
-        began = runtime.monotonic()
-        outcome = Outcome(None, error="interrupted")
+        began, sent = runtime.monotonic(), None
         try:
             secrets = signature.secrets_of(self._keys, claimed.subscription_id, claimed.target.secrets)
             signing = faults.signing(claimed.fault, secrets, self._wall.now_ms() // 1000)
-            sent = request(claimed.message, *signing)
-            outcome = await self._sender.send(sent.url, sent.headers, claimed.body.encode())
+            sent = await send(self._sender, claimed.message, *signing)
+            return sent
         finally:
+            is_delivered = sent is not None and sent.outcome.delivered
             seconds = runtime.monotonic() - began
-            self.slots.release(claimed.subscription_id, delivered=outcome.delivered, seconds=seconds)
-        return Attempted(claimed, sent, outcome, round(seconds * 1000))
+            self.slots.release(claimed.subscription_id, delivered=is_delivered, seconds=seconds)

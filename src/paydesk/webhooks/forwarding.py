@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paydesk.core.secrets import Secret
-from paydesk.webhooks import request as requests
 from paydesk.webhooks.addresses import Address, CheckedResolver
-from paydesk.webhooks.request import Message, Request, data_id
 from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.send import Message
+from paydesk.webhooks.sending import Sender
+
+TIMEOUT_SECONDS = 22.0
+"""The service waits this long for an answer by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,18 @@ class Notice:
     body: str
     topic: str = TOPIC
 
+    def message(self, url: str, attempt: int) -> Message:
+        """Return the notification as one attempt sends it to `url`; `attempt` counts from 1."""
+        return Message(
+            delivery_id=f"{self.event_id}.forwarded",
+            url=url,
+            topic=self.topic,
+            seller_id=self.seller_id,
+            source_id=self.source_id,
+            attempt=attempt,
+            body=self.body,
+        )
+
 
 class AnyAddress(CheckedResolver):
     """A resolver that refuses no address."""
@@ -38,15 +52,6 @@ class AnyAddress(CheckedResolver):
         """Accept them all."""
 
 
-def request(notice: Notice, url: str, secret: Secret, attempt: int, seconds: int) -> Request:
-    """Return the request of one attempt, signed at `seconds`; `attempt` counts from 1."""
-    message = Message(
-        url=url,
-        topic=notice.topic,
-        delivery_id=f"{notice.event_id}.forwarded",
-        event_id=notice.event_id,
-        data_id=data_id(notice.topic, notice.seller_id, notice.source_id),
-        attempt=attempt,
-        body=notice.body,
-    )
-    return requests.request(message, [secret], seconds)
+def sender() -> Sender:
+    """Return a sender to any address."""
+    return Sender(AnyAddress(), timeout_seconds=TIMEOUT_SECONDS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,8 +17,8 @@ from paydesk.core.conflict_keys import ConflictKey
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, fault_store, outcome_store, schedule
-from paydesk.webhooks.request import Request
 from paydesk.webhooks.schemas import TOPIC
+from paydesk.webhooks.send import Sent
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.slots import RECEIVERS_MAX
 from paydesk.webhooks.store import Claimed
@@ -34,16 +33,6 @@ RECORD_RETRY_SECONDS = 1.0
 log = structlog.get_logger("webhooks")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempted:
-    """An attempt that was made, and what came of it."""
-
-    claimed: Claimed
-    request: Request
-    outcome: Outcome
-    milliseconds: int
-
-
 class Recorder:
     """Records attempts, each in a unit of work that can share a transaction. `wall` is the machine's clock."""
 
@@ -53,23 +42,22 @@ class Recorder:
         self._last_success_ms: dict[str, int] = {}
         """Of each subscription, on this node."""
 
-    async def record(self, attempted: Attempted) -> None:
+    async def record(self, claimed: Claimed, sent: Sent) -> None:
         """Log and record an attempt."""
         is_logged = False
 
         async def write() -> None:
             nonlocal is_logged
             now_ms = self._clock.now_ms()
-            next_ms = self._next_ms(attempted, now_ms)
+            next_ms = self._next_ms(claimed, sent.outcome, now_ms)
             if not is_logged:
-                log_attempt(attempted, next_ms, described=self._development)
+                log_attempt(claimed, sent, next_ms, described=self._development)
                 is_logged = True
-            await self._write(attempted, now_ms, next_ms)
+            await self._write(claimed, sent, now_ms, next_ms)
 
-        await record_with_retry(attempted, write)
+        await record_with_retry(claimed, write)
 
-    def _next_ms(self, attempted: Attempted, now_ms: int) -> int | None:
-        claimed, outcome = attempted.claimed, attempted.outcome
+    def _next_ms(self, claimed: Claimed, outcome: Outcome, now_ms: int) -> int | None:
         if outcome.delivered:
             return None
         wall_seconds = self._wall.now_ms() / 1000
@@ -81,8 +69,8 @@ class Recorder:
             retry_after_seconds=schedule.retry_after_seconds(outcome.retry_after, now_seconds=wall_seconds),
         )
 
-    async def _write(self, attempted: Attempted, now_ms: int, next_ms: int | None) -> None:
-        claimed, outcome = attempted.claimed, attempted.outcome
+    async def _write(self, claimed: Claimed, sent: Sent, now_ms: int, next_ms: int | None) -> None:
+        outcome = sent.outcome
         refused = (
             None
             if outcome.refused is None
@@ -92,7 +80,7 @@ class Recorder:
         since_ms = self._last_success_ms.get(claimed.subscription_id, failing.FIRST_MS)
 
         async def work(tx: Transaction) -> list[OperatorEvent]:
-            await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, attempted.request.stored())
+            await outcome_store.add_attempt(tx, claimed, outcome, sent.milliseconds, sent.request.stored())
             if outcome.delivered:
                 await (outcome_store if claimed.fault is None else fault_store).delivered(tx, claimed, now_ms)
                 if failing.is_failing(claimed.target):
@@ -108,23 +96,23 @@ class Recorder:
             paused = await failing.failed(tx, claimed.subscription_id, claimed.target, now_ms)
             return events if paused is None else [*events, paused]
 
-        keys = _conflict_keys(attempted, refused, now_ms)
+        keys = _conflict_keys(claimed, outcome, refused, now_ms)
         for event in await self._database.write(work, conflict_keys=keys):
             operator_events.warn(event)
-        hint(self._database, attempted)
+        hint(self._database, claimed)
         if outcome.delivered:
             if len(self._last_success_ms) >= RECEIVERS_MAX:
                 self._last_success_ms.clear()
             self._last_success_ms[claimed.subscription_id] = now_ms
 
 
-def hint(database: Database, attempted: Attempted) -> None:
+def hint(database: Database, claimed: Claimed) -> None:
     """Hint to open pages that an attempt was recorded."""
-    database.signals.hint("order", attempted.claimed.order_id)
-    database.signals.hint("delivery", attempted.claimed.delivery_id)
+    database.signals.hint("order", claimed.order_id)
+    database.signals.hint("delivery", claimed.delivery_id)
 
 
-async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[None]]) -> None:
+async def record_with_retry(claimed: Claimed, write: Callable[[], Awaitable[None]]) -> None:
     """Record with `write`. If the database or the clock is unavailable, try again while the claim is valid."""
     until = runtime.monotonic() + CLAIM_MARGIN_SECONDS
     while True:
@@ -134,14 +122,13 @@ async def record_with_retry(attempted: Attempted, write: Callable[[], Awaitable[
             # The write may have been applied: recording an attempt twice has no effect.
             if runtime.monotonic() > until:
                 # It is sent again when its claim expires.
-                log.warning("delivery_not_recorded", delivery=attempted.claimed.delivery_id)
+                log.warning("delivery_not_recorded", delivery=claimed.delivery_id)
                 return None
             await asyncio.sleep(RECORD_RETRY_SECONDS)
 
 
-def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: int) -> list[ConflictKey]:
+def _conflict_keys(claimed: Claimed, outcome: Outcome, refused: OperatorEvent | None, now_ms: int) -> list[ConflictKey]:
     """Return the names of what the recording changes: in the usual case only the order's deliveries."""
-    claimed, outcome = attempted.claimed, attempted.outcome
     keys = [conflict_keys.deliveries(claimed.subscription_id, claimed.order_id)]
     if not outcome.delivered or failing.is_failing(claimed.target):
         keys.append(conflict_keys.subscription(claimed.subscription_id))
@@ -150,30 +137,30 @@ def _conflict_keys(attempted: Attempted, refused: OperatorEvent | None, now_ms: 
     return keys
 
 
-def log_attempt(attempted: Attempted, next_ms: int | None, *, described: bool = False) -> None:
+def log_attempt(claimed: Claimed, sent: Sent, next_ms: int | None, *, described: bool = False) -> None:
     """Log what came of an attempt, and when the next one is. `described`: with what was sent, for developers."""
-    claimed, outcome = attempted.claimed, attempted.outcome
-    more = _description(attempted) if described else {}
+    outcome = sent.outcome
+    more = _description(claimed) if described else {}
     if outcome.delivered:
         log.info(
             "webhook_sent",
             delivery=claimed.delivery_id,
             attempt=claimed.attempt,
             status=outcome.status,
-            milliseconds=attempted.milliseconds,
-            **({"address": attempted.request.address, **more} if described else {}),
+            milliseconds=sent.milliseconds,
+            **({"address": sent.request.address, **more} if described else {}),
         )
         return
     log.warning(
         "delivery_failed",
         delivery=claimed.delivery_id,
         subscription=claimed.subscription_id,
-        address=attempted.request.address,
+        address=sent.request.address,
         attempt=claimed.attempt,
         status=outcome.status,
         error=outcome.error,
         next_attempt=None if next_ms is None else rfc3339(next_ms),
-        milliseconds=attempted.milliseconds,
+        milliseconds=sent.milliseconds,
         **more,
     )
 
@@ -182,8 +169,7 @@ class _Notified(msgspec.Struct):
     action: str
 
 
-def _description(attempted: Attempted) -> dict[str, str]:
+def _description(claimed: Claimed) -> dict[str, str]:
     """Return the action of the notification, and the order if it is about one."""
-    claimed = attempted.claimed
     action = msgspec.json.decode(claimed.body, type=_Notified).action
     return {"action": action, "order": claimed.order_id} if claimed.target.topic == TOPIC else {"action": action}

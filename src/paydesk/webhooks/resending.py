@@ -16,8 +16,9 @@ from paydesk.jobs import Claim, Job
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, outcome_store, resend_store, store
-from paydesk.webhooks.recording import Attempted, hint, log_attempt, record_with_retry
+from paydesk.webhooks.recording import hint, log_attempt, record_with_retry
 from paydesk.webhooks.resend_store import IS_RESEND, Resend
+from paydesk.webhooks.send import Sent
 from paydesk.webhooks.slots import Slot
 
 if TYPE_CHECKING:
@@ -89,16 +90,16 @@ class ResendJob(Job[tuple[str, int], Resend]):
         if not await self._deliveries.slots.wait(resend.claimed.subscription_id, slot):
             # It is claimed again at once.
             return await self._release(resend, resend_store.release_unsent)
-        attempted = await self._deliveries.send(resend.claimed)
-        log_attempt(attempted, None, described=self._development)
-        return await record_with_retry(attempted, lambda: self._write(resend, attempted, self._clock.now_ms()))
+        sent = await self._deliveries.send(resend.claimed)
+        log_attempt(resend.claimed, sent, None, described=self._development)
+        return await record_with_retry(resend.claimed, lambda: self._write(resend, sent, self._clock.now_ms()))
 
-    async def _write(self, resend: Resend, attempted: Attempted, now_ms: int) -> None:
-        claimed, outcome = attempted.claimed, attempted.outcome
+    async def _write(self, resend: Resend, sent: Sent, now_ms: int) -> None:
+        claimed, outcome = resend.claimed, sent.outcome
 
         async def work(tx: Transaction) -> OperatorEvent | None:
-            sent = attempted.request.stored(**{IS_RESEND: True})
-            await outcome_store.add_attempt(tx, claimed, outcome, attempted.milliseconds, sent)
+            request = sent.request.stored(**{IS_RESEND: True})
+            await outcome_store.add_attempt(tx, claimed, outcome, sent.milliseconds, request)
             if outcome.delivered:
                 await outcome_store.delivered(tx, claimed, now_ms)
                 await resend_store.delivered(tx, claimed, now_ms)
@@ -111,6 +112,6 @@ class ResendJob(Job[tuple[str, int], Resend]):
             return event if await operator_events.record_repeatable(tx, event, now_ms) else None
 
         event = await self._database.write(work)
-        hint(self._database, attempted)
+        hint(self._database, claimed)
         if event is not None:
             operator_events.warn(event)

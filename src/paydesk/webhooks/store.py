@@ -8,9 +8,9 @@ from paydesk.jobs import Claim
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import schedule
 from paydesk.webhooks.faults import FaultKind
-from paydesk.webhooks.request import Message
 from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.webhooks.send import Message
 
 DUE_MAX = 500
 """Of this many due deliveries of a subscription the sellers are found in one turn."""
@@ -200,8 +200,8 @@ class Claimed:
     @property
     def message(self) -> Message:
         """The notification of this attempt."""
-        return Message.of(
-            self.delivery_id,
+        return Message(
+            delivery_id=self.delivery_id,
             url=self.target.url,
             topic=self.target.topic,
             seller_id=self.seller_id,

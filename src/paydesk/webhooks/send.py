@@ -1,4 +1,7 @@
-"""The request of one attempt: its URL and signed headers, how they are stored, and what the log shows of the URL."""
+"""Sends a notification once: the request is built from what was recorded, signed, sent within limits, and measured.
+
+The worker, operators and the command line send by this; each decides what a sending means for its delivery.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from paydesk import __version__
+from paydesk.core import runtime
 from paydesk.core.secrets import Secret
 from paydesk.webhooks import signature, urls
 from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
+from paydesk.webhooks.sending import Outcome, Sender
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -35,37 +40,42 @@ class Request:
         return str(self.url.with_user(None).with_query(None).with_fragment(None))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A notification as one attempt sends it. `data_id` is that of the query; `attempt` counts from 1."""
+    """A notification as one attempt sends it: `attempt` counts from 1.
 
+    `source_id` is the order's id, or the application's if it is about a consent.
+    """
+
+    delivery_id: str
     url: str
     topic: str
-    delivery_id: str
-    event_id: str
-    data_id: str
+    seller_id: int
+    source_id: str
     attempt: int
     body: str
 
-    @classmethod
-    def of(
-        cls, delivery_id: str, *, url: str, topic: str, seller_id: int, source_id: str, attempt: int, body: str
-    ) -> Message:
-        """Return the notification of a delivery; `source_id` is the order's id, or the application's."""
-        return cls(
-            url=url,
-            topic=topic,
-            delivery_id=delivery_id,
-            event_id=delivery_id.partition(".")[0],
-            data_id=data_id(topic, seller_id, source_id),
-            attempt=attempt,
-            body=body,
-        )
+    @property
+    def data_id(self) -> str:
+        """`data.id` of the query: the order's id in lower case, or of a consent the seller's."""
+        return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.source_id.lower()
 
 
-def data_id(topic: str, seller_id: int, source_id: str) -> str:
-    """Return `data.id` of the query: the order's id in lower case, or of a consent the seller's."""
-    return str(seller_id) if topic == CONNECT_TOPIC else source_id.lower()
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request that was sent, and what came of it."""
+
+    request: Request
+    outcome: Outcome
+    milliseconds: int
+
+
+async def send(sender: Sender, message: Message, secrets: Sequence[Secret], seconds: int) -> Sent:
+    """Send the notification once, signed at `seconds` of the machine's clock."""
+    began = runtime.monotonic()
+    signed = request(message, secrets, seconds)
+    outcome = await sender.send(signed.url, signed.headers, message.body.encode())
+    return Sent(signed, outcome, round((runtime.monotonic() - began) * 1000))
 
 
 def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Request:
@@ -83,6 +93,8 @@ def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Reques
         "X-Signature": signature.x_signature(
             secrets[0], data_id=message.data_id, request_id=request_id, seconds=seconds
         ),
-        **signature.standard_headers(secrets, message_id=message.event_id, seconds=seconds, body=message.body),
+        **signature.standard_headers(
+            secrets, message_id=message.delivery_id.partition(".")[0], seconds=seconds, body=message.body
+        ),
     }
     return Request(urls.with_parameters(message.url, message.data_id, TYPES[message.topic]), headers)
