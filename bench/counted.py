@@ -66,6 +66,7 @@ HOUR = 3600.0
 TIMERS = {
     "paydesk.http.server": ("SWEEP_SECONDS", "TICK_SECONDS"),
     "paydesk.storage.postgres_notify": ("HEARTBEAT_SECONDS",),
+    "paydesk.web.event_streams": ("COMMENT_SECONDS",),
     "paydesk.web.hints": ("COMMENT_SECONDS", "ANNOUNCE_SECONDS", "INTEREST_SECONDS"),
 }
 RECORDED = {"paydesk.http.request_recorder": ("SUCCEEDED_PER_SECOND", "FAILED_PER_SECOND")}

@@ -17,7 +17,7 @@ from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.virtual import page_keys
 from paydesk.storage.database import Database
-from paydesk.web.live import Streams
+from paydesk.web.event_streams import EventStreams
 from service import KEYS, running
 from waiting import HANGS_SECONDS
 
@@ -51,7 +51,7 @@ class Answer:
 class PageCounter(Counter):
     """A counter whose terminal has a page."""
 
-    streams: Streams
+    streams: EventStreams
     """The open streams of the service."""
 
     @property
@@ -138,7 +138,7 @@ async def page_counter(
     **options: Any,
 ) -> AsyncIterator[PageCounter]:
     """Run a service with one virtual terminal, which has said hello, and its page."""
-    fleet, streams = LateFleet("", folder / "terminals", pace), Streams(database.signals)
+    fleet, streams = LateFleet("", folder / "terminals", pace), EventStreams(database.signals)
     async with running(database, development=True, fleet=fleet, streams=streams, is_public=True, **options) as service:
         fleet.move_to(service.base_url)
         terminal = await service.terminal(terminal_id=terminal_id)

@@ -19,7 +19,7 @@ from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.shared import Shared
 from paydesk.storage.database import Database
-from paydesk.web.live import Streams
+from paydesk.web.event_streams import EventStreams
 
 KEYS = Keys(1, {1: b"k" * 32})
 
@@ -36,7 +36,7 @@ class Chosen(TypedDict, total=False):
     readiness: Readiness
     fleet: Fleet
     credentials: CredentialsFile
-    streams: Streams
+    streams: EventStreams
     console_key: ConsoleKey
 
 

@@ -55,9 +55,9 @@ from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.web.event_streams import EventStreams
 from paydesk.web.hints import Hints
 from paydesk.web.html import AGAIN
-from paydesk.web.live import Streams
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -114,7 +114,7 @@ def create_shared(
         acquirers=acquirers_of(settings, database, clock, resets),
         readiness=Readiness(database, keys, clock),
         reporter=Reporter(bounded),
-        streams=Streams(database.signals),
+        streams=EventStreams(database.signals),
         hints=Hints(database.signals),
         in_process=InProcess(),
         recorder=RequestRecorder(development=development),

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from paydesk.storage.database import Database
     from paydesk.terminals.bearer import DeviceBearers
     from paydesk.terminals.pairing_rates import PairingRates
+    from paydesk.web.event_streams import EventStreams
     from paydesk.web.hints import Hints
-    from paydesk.web.live import Streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Shared:
     acquirers: Acquirers
     readiness: Readiness
     reporter: Reporter
-    streams: Streams
+    streams: EventStreams
     """The streams of the pages that are open."""
     hints: Hints
     """The open streams of the console."""

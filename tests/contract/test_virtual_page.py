@@ -23,7 +23,7 @@ from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.virtual import page_keys
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
-from paydesk.web import live
+from paydesk.web import event_streams, live
 from service import KEYS
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS
@@ -398,12 +398,12 @@ async def test_the_stream_sends_at_most_four_messages_a_second(
 
 async def test_a_quiet_stream_sends_comments(counter: PageCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that proxies keep it open."""
-    monkeypatch.setattr(live, "COMMENT_SECONDS", 0.05)
+    monkeypatch.setattr(event_streams, "COMMENT_SECONDS", 0.05)
     async with counter.stream() as stream:
         await stream.message()
         async with asyncio.timeout(HANGS_SECONDS):
             for _ in range(3):
-                assert await stream.answer.content.readuntil(b"\n\n") == live.COMMENT
+                assert await stream.answer.content.readuntil(b"\n\n") == event_streams.COMMENT
 
 
 async def test_streams_are_bounded_and_counted_down(counter: PageCounter) -> None:
@@ -425,7 +425,7 @@ async def test_streams_are_bounded_and_counted_down(counter: PageCounter) -> Non
 
 async def test_the_stream_ends_with_the_terminal(counter: PageCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     """By itself, not with the next comment; the page of a removed terminal is 404."""
-    monkeypatch.setattr(live, "COMMENT_SECONDS", 3_600.0)
+    monkeypatch.setattr(event_streams, "COMMENT_SECONDS", 3_600.0)
     async with counter.stream() as stream:
         await stream.message()
         await counter.fleet.remove(counter.terminal.id)
@@ -439,7 +439,7 @@ async def test_the_stream_ends_when_the_node_stops(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By itself, not with the next comment, so that it does not delay the end of the service."""
-    monkeypatch.setattr(live, "COMMENT_SECONDS", 3_600.0)
+    monkeypatch.setattr(event_streams, "COMMENT_SECONDS", 3_600.0)
     async with page_counter(database, tmp_path) as counter, counter.stream() as stream:
         await stream.message()
         database.signals.stop()

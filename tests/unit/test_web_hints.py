@@ -10,8 +10,8 @@ import pytest
 
 from moved_time import advance
 from paydesk.core.signals import EVERYTHING, Signals
+from paydesk.web.event_streams import COMMENT
 from paydesk.web.hints import EXPECTED_SECONDS, IDS_MAX, PER_READER_MAX, REMEMBERED_MAX, Hints
-from paydesk.web.live import COMMENT
 
 
 async def _permitted() -> bool:
@@ -103,7 +103,7 @@ async def test_an_id_of_another_node_gets_reset(last_event_id: str) -> None:
     signals.notify(("terminal:A",))
     seen, _ = _parsed(await _next(stream))
     epoch = seen.partition("-")[0]
-    message = await _next(_open(hints, last_event_id.replace("{epoch}", epoch)))
+    message = await _next_hints(_open(hints, last_event_id.replace("{epoch}", epoch)))
     assert message == f"event: reset\nid: {seen}\ndata: {{}}\n\n".encode()
 
 
@@ -120,7 +120,7 @@ async def test_more_than_a_thousand_hints_ago_gets_reset() -> None:
             signals.notify((f"terminal:{number}",))
         message = await _next(stream)
     assert _parsed(message)[1] == {"terminal": []}, "too many ids name only the noun"
-    assert (await _next(_open(hints, seen))).startswith(b"event: reset\n")
+    assert (await _next_hints(_open(hints, seen))).startswith(b"event: reset\n")
     assert REMEMBERED_MAX // 2 > IDS_MAX
 
 
@@ -260,4 +260,4 @@ async def test_what_happens_while_no_page_is_open_resets_a_page_that_comes_back(
     del stream
     now[0] = EXPECTED_SECONDS + 1
     signals.notify(("terminal:A",))
-    assert b"event: reset" in await _next(_open(hints, position))
+    assert b"event: reset" in await _next_hints(_open(hints, position))

@@ -6,7 +6,7 @@ from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
 from paydesk.operation import Answer
 from paydesk.operators import sessions
-from paydesk.web.live import LAST_EVENT_ID
+from paydesk.web.event_streams import LAST_EVENT_ID
 
 
 @screen

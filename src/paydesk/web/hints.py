@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from paydesk.core import runtime
+from paydesk.core.changes import Changes
 from paydesk.core.signals import EVERYTHING, Signals
 from paydesk.operation import Answer
-from paydesk.web.live import COMMENT, COMMENT_SECONDS, EVENT_STREAM, SPACING_SECONDS, STREAM_HEADERS
+from paydesk.web.event_streams import Check, EventStreams, event, streamed
+from paydesk.web.live import SPACING_SECONDS
 
 PER_READER_MAX, STREAMS_MAX = 8, 400
 SENT_PER_SECOND_MAX = 40
@@ -38,8 +39,6 @@ INTEREST_SECONDS = 60.0
 EXPECTED_SECONDS = 60.0
 """How long hints are collected for a page that was rendered and has no stream yet."""
 
-Check = Callable[[], Awaitable[bool]]
-
 
 class Batch(NamedTuple):
     """The hints of one message, with the numbers of the first and the last."""
@@ -49,11 +48,11 @@ class Batch(NamedTuple):
     message: bytes
 
 
-class Hints:
+class Hints(Changes):
     """The hints of a node, and the streams that carry them, bounded per reader and in all.
 
-    Orders and print actions notify `terminal:<id>` with every change; that is the hint of the noun `terminal`. Other
-    changes are hinted with `Signals.hint`.
+    `revision` is the number of the last hint in a message. Orders and print actions notify `terminal:<id>` with every
+    change; that is the hint of the noun `terminal`. Other changes are hinted with `Signals.hint`.
     """
 
     def __init__(
@@ -65,20 +64,18 @@ class Hints:
         spacing_seconds: float | None = None,
         monotonic: Callable[[], float] = runtime.monotonic,
     ) -> None:
+        super().__init__()
         self._signals, self._per_reader_max, self._streams_max = signals, per_reader_max, streams_max
         self._spacing_seconds, self._monotonic = spacing_seconds, monotonic
         self._epoch = secrets.token_hex(4)
-        self._number = 0
         self._batches: deque[Batch] = deque()
         self._waiting: dict[str, set[str]] = {}
         self._count = 0
         self._flush_at: asyncio.TimerHandle | None = None
-        self._flushed: asyncio.Future[None] | None = None
         self._announced = float("-inf")
         self._remote_until = float("-inf")
         self._expected_until = float("-inf")
-        # A stream counts until its generator is freed, even if it was never started.
-        self._open: WeakKeyDictionary[AsyncGenerator[bytes, None], str] = WeakKeyDictionary()
+        self._open = EventStreams(signals, monotonic)
         for topic, listener in (
             ("hint:", self._hinted),
             ("terminal:", self._collect),
@@ -97,22 +94,35 @@ class Hints:
         The stream ends when `is_permitted`, which is called every 15 s, returns False. One stream too many ends at
         once, with a message that says why: no answer is an error, which a page could not read.
         """
-        if Counter(self._open.values())[reader] >= self._per_reader_max:
-            return _stream(_crowded(f"{self._per_reader_max} other windows of yours are open"))
+        if self._open.count(reader) >= self._per_reader_max:
+            return streamed(_crowded(f"{self._per_reader_max} other windows of yours are open"))
         if len(self._open) >= self._streams_max:
-            return _stream(_crowded("too many windows of the console are open"))
+            return streamed(_crowded("too many windows of the console are open"))
         self._begin()
-        stream = self._messages(last_event_id, is_permitted)
-        self._open[stream] = reader
+        seen = self._seen(last_event_id)
+
+        def lacking() -> bytes:
+            nonlocal seen
+            after, seen = seen, self.revision
+            missed = [batch for batch in self._batches if batch.last > after]
+            if after == seen or (missed and missed[0].first <= after + 1):
+                return b"".join(batch.message for batch in missed)
+            return event("{}", name="reset", identity=f"{self._epoch}-{seen}")
+
+        async def is_still_permitted() -> bool:
+            self._announce()
+            return await is_permitted()
+
+        answer = self._open.answer(reader, self, lacking, is_permitted=is_still_permitted)
         self._announce()
-        return _stream(stream)
+        return answer
 
     def position(self) -> str:
         """Return the id after which a page needs the hints. Call it before the page's data is read."""
         self._begin()
         self._expected_until = self._monotonic() + EXPECTED_SECONDS
         self._announce()
-        return f"{self._epoch}-{self._number}"
+        return f"{self._epoch}-{self.revision}"
 
     @property
     def _is_collecting(self) -> bool:
@@ -123,43 +133,14 @@ class Hints:
         if not self._is_collecting:
             self._lost("")
 
-    async def _messages(self, last_event_id: str, is_permitted: Check) -> AsyncGenerator[bytes, None]:
-        seen, is_complete = self._resumed(last_event_id)
-        yield COMMENT if is_complete else self._reset(seen)
-        checked = self._monotonic()
-        while not self._signals.stopping:
-            if seen < self._number:
-                missed = [batch for batch in self._batches if batch.last > seen]
-                is_complete = bool(missed) and missed[0].first <= seen + 1
-                seen = self._number
-                yield b"".join(batch.message for batch in missed) if is_complete else self._reset(seen)
-                # A slow reader always has a next message: check between messages too.
-                if self._monotonic() < checked + COMMENT_SECONDS:
-                    continue
-            if self._flushed is None:
-                self._flushed = asyncio.get_running_loop().create_future()
-            remaining = max(checked + COMMENT_SECONDS - self._monotonic(), 0)
-            done, _ = await asyncio.wait((self._flushed,), timeout=remaining)
-            if not done:
-                checked = self._monotonic()
-                self._announce()
-                if not await is_permitted():
-                    return
-                yield COMMENT
-
-    def _resumed(self, last_event_id: str) -> tuple[int, bool]:
-        """Return the number of the last hint that the browser has seen, and whether the later ones are remembered."""
-        epoch, _, text = last_event_id.partition("-")
+    def _seen(self, last_event_id: str) -> int:
+        """Return the number of the last hint that the browser has seen; -1 if that is none of this node's."""
         if not last_event_id:
-            return self._number, True
+            return self.revision
+        epoch, _, text = last_event_id.partition("-")
         if epoch != self._epoch or not (text.isascii() and text.isdigit() and len(text) <= 15):
-            return self._number, False
-        seen = int(text)
-        first = self._batches[0].first if self._batches else self._number + 1
-        return (seen, True) if first - 1 <= seen <= self._number else (self._number, False)
-
-    def _reset(self, number: int) -> bytes:
-        return f"event: reset\nid: {self._epoch}-{number}\ndata: {{}}\n\n".encode()
+            return -1
+        return int(text) if int(text) <= self.revision else -1
 
     # Hints. -----------------------------------------------------------------------------------------------------------
 
@@ -195,29 +176,22 @@ class Hints:
         if not self._count:
             return
         hints = {noun: sorted(ids) if len(ids) <= IDS_MAX else [] for noun, ids in self._waiting.items()}
-        first, self._number = self._number + 1, self._number + self._count
+        first, self.revision = self.revision + 1, self.revision + self._count
         self._waiting, self._count = {}, 0
         data = msgspec.json.encode(hints).decode()
-        self._batches.append(Batch(first, self._number, f"id: {self._epoch}-{self._number}\ndata: {data}\n\n".encode()))
-        while self._number - self._batches[0].last >= REMEMBERED_MAX:
+        self._batches.append(Batch(first, self.revision, event(data, identity=f"{self._epoch}-{self.revision}")))
+        while self.revision - self._batches[0].last >= REMEMBERED_MAX:
             self._batches.popleft()
-        self._wake()
+        self.wake()
 
     def _lost(self, _: str) -> None:
         """Hints of other nodes may be lost: every page fetches what it shows."""
         self._batches.clear()
-        self._number += 1
-        self._wake()
-
-    def _wake(self) -> None:
-        flushed, self._flushed = self._flushed, None
-        if flushed is not None:
-            flushed.set_result(None)
+        self.notify()
 
     def _end(self, _: str) -> None:
         if self._flush_at is not None:
             self._flush_at.cancel()
-        self._wake()
 
     # Which nodes have streams. ----------------------------------------------------------------------------------------
 
@@ -233,9 +207,5 @@ class Hints:
         self._signals.watched = True
 
 
-def _stream(messages: AsyncGenerator[bytes, None]) -> Answer:
-    return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=messages)
-
-
 async def _crowded(reason: str) -> AsyncGenerator[bytes, None]:
-    yield f"event: crowded\ndata: Not live: {reason}. Updated every 10 s.\n\n".encode()
+    yield event(f"Not live: {reason}. Updated every 10 s.", name="crowded")

@@ -6,101 +6,44 @@ lacks, also after a restart of the service.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Protocol
-from weakref import WeakKeyDictionary
 
+from paydesk.core.changes import Changes
 from paydesk.core.errors import ErrorKind
-from paydesk.core.signals import Signals
 from paydesk.operation import Answer
+from paydesk.web.event_streams import EventStreams, event
 
-EVENT_STREAM = "text/event-stream"
-LAST_EVENT_ID = "last-event-id"
 TOO_MANY_STREAMS = ErrorKind(
     "too_many_streams", 503, "Too many windows show this page live. Close some of them, then reload."
 )
 PER_PAGE_MAX, STREAMS_MAX = 20, 200
 SPACING_SECONDS = 0.25
 """The least time between two messages."""
-COMMENT_SECONDS = 15.0
-"""A stream without messages sends a comment this often, so that proxies keep it open."""
-COMMENT = b":\n\n"
-
-STREAM_HEADERS = (
-    ("cache-control", "no-store"),
-    ("x-content-type-options", "nosniff"),
-    # Otherwise nginx collects an answer before it passes it on.
-    ("x-accel-buffering", "no"),
-)
 _FINGERPRINT_DIGITS = 8
 
 Parts = Mapping[str, str]
 """The live parts of a page in a fixed order: the id of each element, and the element as HTML."""
 
 
-class Source(Protocol):
-    """What a page shows. `revision` counts its changes."""
+def answer(streams: EventStreams, page: str, source: Changes, render: Callable[[], Parts | None], shown: str) -> Answer:
+    """Return the answer that streams a page to a browser which has the state `shown`, a `Last-Event-ID`.
 
-    revision: int
+    `render` returns the parts, or None to end the stream. Raises `too_many_streams`.
+    """
+    of_page = streams.count(page)
+    if of_page >= PER_PAGE_MAX or len(streams) >= STREAMS_MAX:
+        raise TOO_MANY_STREAMS.with_reason(f"{of_page} streams of the page, {len(streams)} in all")
 
-    async def changed(self, revision: int, seconds: float) -> bool:
-        """Wait until `revision` is past; return False if it is not after `seconds`."""
+    def lacking() -> bytes | None:
+        nonlocal shown
+        parts = render()
+        if parts is None:
+            return None
+        lacked, shown = changes(parts, shown), state_of(parts)
+        return event(partials(lacked), identity=shown) if lacked else b""
 
-    def notify(self) -> None:
-        """Wake all that wait."""
-
-
-class Streams:
-    """The open streams of a process, bounded per page and in all. They end when the node stops."""
-
-    def __init__(self, signals: Signals, *, per_page_max: int = PER_PAGE_MAX, streams_max: int = STREAMS_MAX) -> None:
-        self._signals, self._per_page_max, self._streams_max = signals, per_page_max, streams_max
-        # A stream counts until its generator is freed, even if it was never started.
-        self._open: WeakKeyDictionary[AsyncGenerator[bytes, None], tuple[str, Source]] = WeakKeyDictionary()
-        signals.listen("stop", self._end)
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def answer(self, page: str, source: Source, render: Callable[[], Parts | None], shown: str) -> Answer:
-        """Return the answer that streams a page to a browser which has the state `shown`, a `Last-Event-ID`.
-
-        `render` returns the parts, or None to end the stream. Raises `too_many_streams`.
-        """
-        of_page = sum(name == page for name, _ in self._open.values())
-        if of_page >= self._per_page_max or len(self._open) >= self._streams_max:
-            raise TOO_MANY_STREAMS.with_reason(f"{of_page} streams of the page, {len(self._open)} in all")
-        stream = self._messages(source, render, shown)
-        self._open[stream] = page, source
-        return Answer(200, headers=STREAM_HEADERS, media_type=EVENT_STREAM, stream=stream)
-
-    async def _messages(
-        self, source: Source, render: Callable[[], Parts | None], shown: str
-    ) -> AsyncGenerator[bytes, None]:
-        yield COMMENT
-        while not self._signals.stopping:
-            revision, parts = source.revision, render()
-            if parts is None:
-                return
-            lacking = changes(parts, shown)
-            if lacking:
-                shown = state_of(parts)
-                yield message(shown, partials(lacking))
-            await asyncio.sleep(SPACING_SECONDS)
-            while not await source.changed(revision, COMMENT_SECONDS):
-                yield COMMENT
-
-    def _end(self, _: str) -> None:
-        for _page, source in list(self._open.values()):
-            source.notify()
-
-
-def message(identity: str, data: str) -> bytes:
-    """Return a server-sent event."""
-    lines = "".join(f"data: {line}\n" for line in data.splitlines())
-    return f"id: {identity}\n{lines}\n".encode()
+    return streams.answer(page, source, lacking, spacing_seconds=SPACING_SECONDS)
 
 
 def partials(parts: Parts) -> str:

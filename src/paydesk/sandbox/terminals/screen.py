@@ -6,7 +6,6 @@ of the terminal, not of the process.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
@@ -14,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from paydesk.core import runtime
+from paydesk.core.changes import Changes
 
 ScreenName = Literal[
     "pairing",
@@ -95,11 +95,11 @@ class Exchanged(msgspec.Struct, frozen=True):
     at_ms: int
 
 
-class Display:
-    """What one virtual terminal shows. `revision` counts its changes, from 1; watchers wait for the next."""
+class Display(Changes):
+    """What one virtual terminal shows."""
 
     def __init__(self) -> None:
-        self.revision = 1
+        super().__init__()
         self.screen = Screen("off", ("Switched off",))
         self.paper: Paper | None = None
         self.is_paper_taken = False
@@ -117,8 +117,6 @@ class Display:
         self.on_show: Callable[[], None] | None = None
         """Called after each change of the screen."""
         self._exchanged = 0
-        self._changed: asyncio.Event | None = None
-        """Made by the first watcher: most displays have none."""
 
     @property
     def is_permitted(self) -> bool:
@@ -152,22 +150,3 @@ class Display:
         if is_online != self.is_online:
             self.is_online = is_online
             self.notify()
-
-    def notify(self) -> None:
-        """Count a change, and wake the watchers."""
-        self.revision += 1
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
-
-    async def changed(self, revision: int, seconds: float) -> bool:
-        """Wait until the display has changed since that revision; return False if it has not after `seconds`."""
-        if self.revision != revision:
-            return True
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        try:
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True

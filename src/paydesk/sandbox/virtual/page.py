@@ -22,6 +22,7 @@ from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, n
 from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
 from paydesk.terminals import print_images, registry
 from paydesk.web import html, live
+from paydesk.web.event_streams import LAST_EVENT_ID
 from paydesk.web.language import texts
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ async def events(call: Call) -> Answer:
     def render() -> Mapping[str, Markup] | None:
         return page_view.parts(access) if access.is_current else None
 
-    return call.shared.streams.answer(
-        access.terminal_id, access.display, render, call.headers.get(live.LAST_EVENT_ID, "")
-    )
+    shown = call.headers.get(LAST_EVENT_ID, "")
+    return live.answer(call.shared.streams, access.terminal_id, access.display, render, shown)
 
 
 async def act(call: Call) -> Answer:

@@ -10,6 +10,7 @@ from paydesk.sandbox.virtual import new_order, page
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
 from paydesk.web import assets, html, live
+from paydesk.web.event_streams import EVENT_STREAM
 
 PATH = "/virtual/{terminal_id}"
 _KEY = Query("key", {"type": "string"}, "The key of the page, from its address.", required=True)
@@ -34,7 +35,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="virtual_page_events",
         summary="Stream what changes on the page",
         handler=page.events,
-        media_type=live.EVENT_STREAM,
+        media_type=EVENT_STREAM,
         errors=(*_ACCESS, live.TOO_MANY_STREAMS),
         description=(
             "Server-sent events. Each has the parts of the page that changed, and an id: a browser that comes back with"
