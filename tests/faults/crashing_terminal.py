@@ -10,7 +10,7 @@ import aiohttp
 
 from faults.virtual_terminals import DoorClient
 from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals.client import Reply
+from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Journal
 
 TerminalStep = Literal[

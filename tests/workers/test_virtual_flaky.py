@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService, Lease
+from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import network as networks
-from paydesk.sandbox.terminals.client import Reply
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
 from paydesk.sandbox.terminals.pace import Pace

@@ -8,6 +8,8 @@ import pytest
 
 from moved_time import moved_seconds
 from operator_calls import operator
+from paydesk.core.secrets import Secret
+from paydesk.sandbox.http_client import Client
 from paydesk.sandbox.terminals import pairing, playlists
 from paydesk.sandbox.terminals.simulation import Plan, Simulation
 from paydesk.settings import Settings
@@ -44,7 +46,10 @@ async def test_what_is_ended_as_it_is_throttled_does_not_pause(database: Databas
     async with running(database, settings=Settings(pairings_per_minute_address=1), development=True) as service:
         owner = await operator(service)
         before = await owner.did("GET", "terminals")
-        paired_with = pairing.Service(service.session, service.base_url, service.base_url, owner.token)
+        paired_with = pairing.Service(
+            Client(service.session, service.base_url),
+            Client(service.session, service.base_url, Secret(owner.token)),
+        )
         plan = Plan(count=4, playlist=playlists.parse("approve"), seller_id=service.seller_id)
         skipped_before = moved_seconds()
         with skipped_waits(database):

@@ -15,6 +15,7 @@ from paydesk.commands.client import Service
 from paydesk.commands.credentials import Credentials
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note, show
+from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
     from paydesk.sandbox.terminals.playlists import Playlist
@@ -120,10 +121,11 @@ def _allow_open_files(count: int) -> None:
 
 
 async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:
-    import aiohttp
     import structlog
 
     from paydesk import node
+    from paydesk.sandbox import http_client
+    from paydesk.sandbox.http_client import Client
     from paydesk.sandbox.terminals import pairing
     from paydesk.sandbox.terminals.simulation import Simulation
 
@@ -134,18 +136,15 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
     )
     stop = asyncio.Event()
     node.stop_on_signals(stop)
-    connector = aiohttp.TCPConnector(ssl=credentials.tls_context() or True)
-    async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as http:
+    async with http_client.session(credentials.tls_context()) as http:
         watcher = Watcher()
         service = pairing.Service(
-            http,
-            (device_url or credentials.base_url).rstrip("/"),
-            credentials.base_url,
-            credentials.operator_token,
+            Client(http, (device_url or credentials.base_url).rstrip("/")),
+            Client(http, credentials.base_url, Secret(credentials.operator_token)),
         )
         try:
             return await Simulation(service, plan, watcher).run(stop)
-        except pairing.Refused as refused:
+        except http_client.Refused as refused:
             raise (Failure if refused.status else Unreachable)(str(refused)) from None
         finally:
             watcher.close()

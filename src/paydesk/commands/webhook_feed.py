@@ -7,10 +7,8 @@ may have another address and other tokens.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import urllib.parse
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,19 +18,19 @@ from paydesk.commands.credentials import credentials_path, find_credentials
 from paydesk.commands.credentials_file import HOW_TO_START, tokens_refused
 from paydesk.commands.failure import Failure, Unreachable
 from paydesk.commands.options import note
+from paydesk.core.secrets import Secret
+from paydesk.sandbox.http_client import Client, Refused, Reply
 from paydesk.webhooks.forwarding import Notice
 
 if TYPE_CHECKING:
-    import aiohttp
+    from aiohttp import ClientSession
 
 WAIT_SECONDS = 25
 ANSWER_SECONDS_MAX = WAIT_SECONDS + 15
-CONNECT_SECONDS_MAX = 10
 PAUSE_SECONDS = (0.2, 5.0)
 """The first and the longest pause between attempts to reach the service."""
 REMEMBERED = 10_000
 """So many events are remembered, so that none is repeated when the feed is read from its beginning again."""
-BYTES_MAX = 64 * 1024 * 1024
 
 
 class _About(msgspec.Struct, frozen=True):
@@ -51,15 +49,6 @@ class _Page(msgspec.Struct, frozen=True):
     next: str
 
 
-class _Error(msgspec.Struct, frozen=True):
-    code: str = ""
-    message: str = ""
-
-
-class _Refused(msgspec.Struct, frozen=True):
-    errors: list[_Error] = []
-
-
 class _Away(Exception):
     """The service did not answer as it should; it is asked again, after `seconds` if it says so."""
 
@@ -72,29 +61,11 @@ class _CursorRefused(Exception):
     """The service does not know the cursor any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Where the feed is, and the access token that reads it."""
-
-    base_url: str
-    token: str
-    tls: ssl.SSLContext | None = field(default=None, compare=False)
-    """None for the default one."""
-
-
-def find_access(credentials: Path | None, *, live: bool) -> Access:
-    """Return the address and the token of the credentials. Raises `WrongUsage` if they have no token."""
-    found = find_credentials(credentials)
-    return Access(found.base_url, found.access_token(live=live), found.tls_context())
-
-
 class EventFeed:
     """Reads each event of the application once, in order."""
 
-    def __init__(self, http: aiohttp.ClientSession, credentials: Path | None, *, live: bool) -> None:
-        self._http = http
-        self._file = credentials_path(credentials)
-        self._find: Callable[[], Access] = lambda: find_access(credentials, live=live)
+    def __init__(self, http: ClientSession, credentials: Path | None, *, live: bool) -> None:
+        self._http, self._credentials, self._live = http, credentials, live
         self.access = self._find()
         self._cursor: str | None = None
         self._seen: dict[str, None] = {}
@@ -147,13 +118,13 @@ class EventFeed:
 
     async def _page(self, wait: int) -> list[Notice]:
         """Return the events after the cursor, and move it. Raises `_Away`, `_CursorRefused`, `Failure`."""
-        status, raw, retry_after = await self._get(wait)
-        if status == 401 and self._find_again():
-            status, raw, retry_after = await self._get(wait)
-        if status != 200:
-            raise self._refusal(status, raw, retry_after)
+        reply = await self._get(wait)
+        if reply.status == 401 and self._find_again():
+            reply = await self._get(wait)
+        if reply.status != 200:
+            raise self._refusal(reply.refused())
         try:
-            page = msgspec.json.decode(raw, type=_Page)
+            page = msgspec.json.decode(reply.raw, type=_Page)
             events = [_notice(bytes(event)) for event in page.data]
         except (msgspec.DecodeError, ValueError):
             raise Failure(
@@ -162,47 +133,34 @@ class EventFeed:
         self._cursor = page.next
         return events
 
-    async def _get(self, wait: int) -> tuple[int, bytes, str]:
-        from aiohttp import ClientError, ClientTimeout
-
+    async def _get(self, wait: int) -> Reply:
         query = {"wait": str(wait), **({} if self._cursor is None else {"after": self._cursor})}
-        address = f"{self.access.base_url}/v1/events?{urllib.parse.urlencode(query)}"
-        headers = {"Authorization": f"Bearer {self.access.token}"}
-        timeout = ClientTimeout(total=ANSWER_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
-        tls = self.access.tls or True
         try:
-            async with self._http.get(
-                address, headers=headers, timeout=timeout, allow_redirects=False, ssl=tls
-            ) as answer:
-                raw = bytearray()
-                async for chunk in answer.content.iter_any():
-                    raw += chunk
-                    if len(raw) > BYTES_MAX:
-                        raise Failure(f"{self.access.base_url} answered with more than {BYTES_MAX} bytes.")
-                return answer.status, bytes(raw), answer.headers.get("Retry-After", "")
-        except TimeoutError:
-            raise _Away(f"no answer within {ANSWER_SECONDS_MAX} s") from None
-        except (ClientError, OSError, ValueError) as error:
-            raise _Away(str(error) or type(error).__name__) from None
+            return await self.access.send(
+                "GET", f"/v1/events?{urllib.parse.urlencode(query)}", seconds_max=ANSWER_SECONDS_MAX
+            )
+        except OSError as error:
+            raise _Away(str(error)) from None
 
-    def _refusal(self, status: int, raw: bytes, retry_after: str) -> Exception:
+    def _refusal(self, refused: Refused) -> Exception:
         """Return what to raise for an answer that is no page."""
+        status = refused.status
         if status == 429 or status >= 500:
-            seconds = int(retry_after) if retry_after.isdecimal() and len(retry_after) < 5 else 0
-            return _Away(f"it answered {status}", seconds)
-        try:
-            error = next(iter(msgspec.json.decode(raw, type=_Refused).errors), _Error())
-        except msgspec.DecodeError:
-            error = _Error()
+            return _Away(f"it answered {status}", refused.retry_seconds)
         if status == 410:
             return _CursorRefused("Events were removed before they were read: they are kept for 30 days.")
-        if status == 400 and self._cursor is not None and error.code == "property_value":
+        if status == 400 and self._cursor is not None and refused.code == "property_value":
             return _CursorRefused("The service has other events than before: its database was replaced.")
         if status == 401:
-            return tokens_refused(self._file, self.access.base_url)
-        if not error.message:
+            return tokens_refused(credentials_path(self._credentials), self.access.base_url)
+        if not refused.code:
             return Failure(f"{self.access.base_url} answered {status}. Check the address of the service.")
-        return Failure(f"{error.message} ({error.code})")
+        return Failure(f"{refused.message} ({refused.code})")
+
+    def _find(self) -> Client:
+        """Return the client that the credentials name. Raises `WrongUsage` if they have no token."""
+        found = find_credentials(self._credentials)
+        return Client(self._http, found.base_url, Secret(found.access_token(live=self._live)), found.tls_context())
 
     def _find_again(self) -> bool:
         """Read the credentials again; return whether they changed. A missing or unreadable file changes nothing."""

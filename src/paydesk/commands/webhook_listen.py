@@ -111,14 +111,13 @@ async def _run(listening: Listening) -> None:
 
 
 async def _listen(listening: Listening) -> None:
-    import aiohttp
-
     from paydesk.commands.webhook_feed import EventFeed
+    from paydesk.sandbox import http_client
     from paydesk.webhooks import forwarding
 
     target = listening.target
     async with AsyncExitStack() as opened:
-        http = await opened.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        http = await opened.enter_async_context(http_client.session())
         feed = EventFeed(http, listening.credentials, live=listening.live)
         if not listening.from_beginning:
             await feed.skip_to_end()

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,28 +17,10 @@ import msgspec
 from paydesk.conformance.exchanges import Exchange
 from paydesk.core.errors import ErrorKind
 from paydesk.http.error_body import listed
+from paydesk.sandbox.http_client import Reply
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer to the terminal."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The JSON object in the body, empty without one."""
-        with suppress(msgspec.DecodeError):
-            found = msgspec.json.decode(self.body)
-            if isinstance(found, dict):
-                return found
-        return {}
-
-
-Forward = Callable[[], Awaitable[Answer]]
-Action = Callable[[Exchange, Forward], Awaitable[Answer | None]]
+Forward = Callable[[], Awaitable[Reply]]
+Action = Callable[[Exchange, Forward], Awaitable[Reply | None]]
 
 
 async def lose(_exchange: Exchange, forward: Forward) -> None:
@@ -55,9 +36,9 @@ def refuse(*statuses: int, code: str = "refused_by_the_kit") -> Action:
     """Return an action that answers with these statuses one after the other, the last one from then on."""
     left = deque(statuses)
 
-    async def act(_exchange: Exchange, _forward: Forward) -> Answer | None:
+    async def act(_exchange: Exchange, _forward: Forward) -> Reply | None:
         status = left.popleft() if len(left) > 1 else left[0]
-        return Answer(status) if status == 204 else error(status, code)
+        return Reply(status) if status == 204 else error(status, code)
 
     return act
 
@@ -65,19 +46,19 @@ def refuse(*statuses: int, code: str = "refused_by_the_kit") -> Action:
 def rewrite(change: Callable[[dict[str, Any]], Mapping[str, Any]], status: int = 0) -> Action:
     """Return an action that changes the service's answer, and its status if one is given."""
 
-    async def act(_exchange: Exchange, forward: Forward) -> Answer:
+    async def act(_exchange: Exchange, forward: Forward) -> Reply:
         answer = await forward()
         if answer.status == 204:
             return answer
-        return replace(answer, status=status or answer.status, body=msgspec.json.encode(change(answer.document)))
+        return replace(answer, status=status or answer.status, raw=msgspec.json.encode(change(answer.body)))
 
     return act
 
 
-def error(status: int, code: str, message: str = "The conformance kit refuses this request on purpose.") -> Answer:
+def error(status: int, code: str, message: str = "The conformance kit refuses this request on purpose.") -> Reply:
     """Return an error in the shape of the contract."""
     refusal = ErrorKind(code, status, message).with_reason("on purpose")
-    return Answer(status, msgspec.json.encode(listed(refusal)))
+    return Reply(status, msgspec.json.encode(listed(refusal)))
 
 
 class Gate:
@@ -99,10 +80,10 @@ class Gate:
         self._drops = not self._ended.is_set()
         self._ended.set()
 
-    async def __call__(self, _exchange: Exchange, forward: Forward) -> Answer | None:
+    async def __call__(self, _exchange: Exchange, forward: Forward) -> Reply | None:
         """Hold the request."""
         answer = await forward() if self._served else None
-        if answer is not None and self._message and answer.document.get("type") != self._message:
+        if answer is not None and self._message and answer.body.get("type") != self._message:
             return answer
         await self._ended.wait()
         return None if self._drops else answer or await forward()

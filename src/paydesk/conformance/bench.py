@@ -16,6 +16,8 @@ from paydesk.conformance.pairing import approving
 from paydesk.conformance.shop import Shop
 from paydesk.conformance.wire import Wire
 from paydesk.core.secrets import Secret
+from paydesk.sandbox import http_client
+from paydesk.sandbox.http_client import Client
 from paydesk.terminals.schemas import Kind
 
 
@@ -35,21 +37,13 @@ async def opened(
     listener: socket.socket, patience: Patience, say: Say, kind: Kind = "terminal"
 ) -> AsyncIterator[Bench]:
     """Run a bench whose terminal connects to the listening socket."""
-    import aiohttp
-
     with tempfile.TemporaryDirectory(prefix="paydesk-conformance-") as name:
         folder, log = Path(name), Log()
-        async with service.running(folder, kind) as running, aiohttp.ClientSession(trust_env=False) as http:
-            wire = Wire(log, running.base_url)
-            shop = Shop(
-                http,
-                running.base_url,
-                running.access_token,
-                running.operator_token,
-                running.seller_id,
-                service.TERMINAL_ID,
-                kind,
-            )
+        async with service.running(folder, kind) as running, http_client.session() as http:
+            wire = Wire(log, Client(http, running.base_url))
+            application = Client(http, running.base_url, running.access_token)
+            operator = Client(http, running.base_url, running.operator_token)
+            shop = Shop(application, operator, running.seller_id, service.TERMINAL_ID, kind)
             async with wire.listening(listener):
                 host, port = listener.getsockname()[:2]
                 kit = Kit(log, wire, shop, patience, say)

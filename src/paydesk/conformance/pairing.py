@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paydesk.conformance.actions import Answer, Forward, refuse
+from paydesk.conformance.actions import Forward, refuse
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import Kit
+from paydesk.sandbox.http_client import Reply
 
 
 @contextmanager
@@ -15,7 +16,7 @@ def approving(kit: Kit) -> Iterator[None]:
     """Answer the first request for a token with `slow_down`; approve the pairing of each later one before it."""
     approved: set[str] = set()
 
-    async def approve(exchange: Exchange, forward: Forward) -> Answer:
+    async def approve(exchange: Exchange, forward: Forward) -> Reply:
         user_code = _user_code(kit, exchange)
         if user_code and user_code not in approved:
             approved.add(user_code)

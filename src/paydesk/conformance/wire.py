@@ -6,24 +6,26 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.conformance.actions import Action, Answer, Forward, Gate, error
+from paydesk.conformance.actions import Action, Forward, Gate, error
 from paydesk.conformance.exchanges import CHARGE, Exchange, Kind, Log
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
+from paydesk.sandbox.http_client import Client, Reply
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator
 
-    from aiohttp import ClientSession, web
+    from aiohttp import web
 
 BODY_BYTES_MAX = 64 * 1024
+ANSWER_SECONDS_MAX = 300.0
 PREFIXES = ("/device/v1/", CHARGE)
 ANSWERED_HEADERS = ("retry-after", "www-authenticate", "x-request-id")
 _DROPPED_HEADERS = frozenset({"host", "content-length", "connection", "transfer-encoding", "accept-encoding"})
@@ -45,14 +47,13 @@ class _Rule:
 
 
 class Wire:
-    """The proxy to the service at `upstream`."""
+    """The proxy to the service."""
 
-    def __init__(self, log: Log, upstream: str) -> None:
-        self._log, self._upstream = log, upstream
+    def __init__(self, log: Log, service: Client) -> None:
+        self._log, self._service = log, service
         self._rules: list[_Rule] = []
-        self._injected: deque[Answer] = deque()
+        self._injected: deque[Reply] = deque()
         self._injection = asyncio.Event()
-        self._http: ClientSession | None = None
         self.device_token = Secret("")
         """The token of the terminal's last hello."""
 
@@ -77,7 +78,7 @@ class Wire:
 
     def inject(self, message: Mapping[str, Any]) -> None:
         """Answer the terminal's open or next poll with this message; with an empty one by 204."""
-        self._injected.append(Answer(200, msgspec.json.encode(message)) if message else Answer(204))
+        self._injected.append(Reply(200, msgspec.json.encode(message)) if message else Reply(204))
         self._injection.set()
 
     def forget_injected(self) -> None:
@@ -88,24 +89,21 @@ class Wire:
     @asynccontextmanager
     async def listening(self, listener: socket.socket) -> AsyncIterator[None]:
         """Serve the terminal on this socket."""
-        import aiohttp
         from aiohttp import web
 
         app = web.Application(client_max_size=BODY_BYTES_MAX)
         app.router.add_route("*", "/{path:.*}", self._handle)
         # A request whose client has gone is not forwarded any more.
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
-        connector = aiohttp.TCPConnector(limit=0)
-        async with aiohttp.ClientSession(connector=connector, trust_env=False) as self._http:
-            await runner.setup()
-            try:
-                await web.SockSite(runner, listener).start()
-                yield
-            finally:
-                for rule in self._rules:
-                    if isinstance(rule.action, Gate):
-                        rule.action.drop()
-                await runner.cleanup()
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            yield
+        finally:
+            for rule in self._rules:
+                if isinstance(rule.action, Gate):
+                    rule.action.drop()
+            await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         from aiohttp import web
@@ -130,11 +128,11 @@ class Wire:
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=500)  # Not received: the connection is closed.
-        exchange.status, exchange.answer, exchange.answered = answer.status, answer.document, runtime.monotonic()
+        exchange.status, exchange.answer, exchange.answered = answer.status, answer.body, runtime.monotonic()
         self._log.notify()
         return _response(answer)
 
-    async def _answer(self, exchange: Exchange, forward: Forward) -> Answer | None:
+    async def _answer(self, exchange: Exchange, forward: Forward) -> Reply | None:
         reach = partial(self._poll, forward) if exchange.kind == "poll" else forward
         for rule in self._rules:
             if rule.matches(exchange):
@@ -142,7 +140,7 @@ class Wire:
                 return await rule.action(exchange, reach)
         return await reach()
 
-    async def _poll(self, forward: Forward) -> Answer:
+    async def _poll(self, forward: Forward) -> Reply:
         """Return the service's answer to a poll or an injected message, whichever is first."""
         forwarding = asyncio.ensure_future(forward())
         injection = asyncio.ensure_future(self._injection.wait())
@@ -159,27 +157,22 @@ class Wire:
                 task.cancel()
             await asyncio.gather(forwarding, injection, return_exceptions=True)
 
-    async def _forward(self, exchange: Exchange, request: web.Request, raw: bytes) -> Answer:
-        import aiohttp
-
-        assert self._http is not None, "requests arrive only while the wire is listening"
+    async def _forward(self, exchange: Exchange, request: web.Request, raw: bytes) -> Reply:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _DROPPED_HEADERS}
         try:
-            async with self._http.request(
-                request.method, self._upstream + request.path_qs, data=raw or None, headers=headers
-            ) as reply:
-                passed = {name: reply.headers[name] for name in ANSWERED_HEADERS if name in reply.headers}
-                answer = Answer(reply.status, await reply.read(), passed)
-        except (aiohttp.ClientError, OSError):
+            reply = await self._service.send(
+                request.method, request.path_qs, raw or None, headers, seconds_max=ANSWER_SECONDS_MAX
+            )
+        except OSError:
             return error(503, "service_unavailable", "The service behind the kit does not answer.")
-        exchange.served = answer.status
+        exchange.served = reply.status
         self._log.notify()
-        return answer
+        return replace(reply, headers={name: reply.headers[name] for name in ANSWERED_HEADERS if name in reply.headers})
 
 
-def _response(answer: Answer) -> web.Response:
+def _response(answer: Reply) -> web.Response:
     from aiohttp import web
 
-    if not answer.body:
+    if not answer.raw:
         return web.Response(status=answer.status, headers=answer.headers)
-    return web.Response(status=answer.status, body=answer.body, headers=answer.headers, content_type="application/json")
+    return web.Response(status=answer.status, body=answer.raw, headers=answer.headers, content_type="application/json")

@@ -55,11 +55,6 @@ class Message:
     attempt: int
     body: str
 
-    @property
-    def data_id(self) -> str:
-        """`data.id` of the query: the order's id in lower case, or of a consent the seller's."""
-        return str(self.seller_id) if self.topic == CONNECT_TOPIC else self.source_id.lower()
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -84,17 +79,16 @@ def request(message: Message, secrets: Sequence[Secret], seconds: int) -> Reques
     `X-Signature` has the signature of the first secret, the primary one; `webhook-signature` those of all.
     """
     request_id = str(uuid.uuid5(uuid.NAMESPACE_URL, message.delivery_id))
+    # In the query an order's id is in lower case; of a consent it is the seller's.
+    data_id = str(message.seller_id) if message.topic == CONNECT_TOPIC else message.source_id.lower()
+    event_id = message.delivery_id.partition(".")[0]
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Paydesk/{__version__}",
         "Accept-Encoding": "identity",
         "X-Request-Id": request_id,
         "X-Retry": str(message.attempt - 1),
-        "X-Signature": signature.x_signature(
-            secrets[0], data_id=message.data_id, request_id=request_id, seconds=seconds
-        ),
-        **signature.standard_headers(
-            secrets, message_id=message.delivery_id.partition(".")[0], seconds=seconds, body=message.body
-        ),
+        "X-Signature": signature.x_signature(secrets[0], data_id=data_id, request_id=request_id, seconds=seconds),
+        **signature.standard_headers(secrets, message_id=event_id, seconds=seconds, body=message.body),
     }
-    return Request(urls.with_parameters(message.url, message.data_id, TYPES[message.topic]), headers)
+    return Request(urls.with_parameters(message.url, data_id, TYPES[message.topic]), headers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +14,7 @@ from paydesk import __version__
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
+from paydesk.sandbox.http_client import Client, Reply
 from paydesk.sandbox.terminals.journal import Entry
 from paydesk.sandbox.terminals.link import Link
 from paydesk.sandbox.terminals.network import FlakyNetwork, MessageLost
@@ -57,20 +57,6 @@ class Welcome(msgspec.Struct, frozen=True):
     leases: list[Verdict] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP answer: its status, its body, and the JSON object in the body (empty where there is none)."""
-
-    status: int
-    raw: bytes
-    body: dict[str, Any]
-
-    @property
-    def code(self) -> str:
-        """The error code, or an empty string."""
-        return str(self.body.get("error", ""))
-
-
 class DeviceClient:
     """The client of one start of a terminal, with its own boot id.
 
@@ -78,7 +64,7 @@ class DeviceClient:
     """
 
     def __init__(self, http: aiohttp.ClientSession, base_url: str, device_token: Secret) -> None:
-        self._http, self._base_url, self._token = http, base_url.rstrip("/"), device_token
+        self._client = Client(http, base_url.rstrip("/"), device_token)
         self.boot_id = str(uuid4())
         self.link = Link()
         self.messages: MessageList | None = None
@@ -238,26 +224,11 @@ class DeviceClient:
         return reply
 
     async def _exchange(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
-        from aiohttp import ClientError, ClientTimeout
-
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {"Authorization": f"Bearer {self._token.reveal()}", "Content-Type": "application/json"}
         try:
-            async with (
-                self.link.carrying(),
-                self._http.request(
-                    method,
-                    self._base_url + path,
-                    data=content,
-                    headers=headers,
-                    timeout=ClientTimeout(total=seconds_max),
-                    allow_redirects=False,
-                ) as answer,
-            ):
-                raw = await answer.read()
-                return Reply(answer.status, raw, _object_of(raw))
-        except (TimeoutError, ClientError, OSError) as error:
-            raise ServiceUnavailable(f"{type(error).__name__}: {error}") from None
+            async with self.link.carrying():
+                return await self._client.send(method, path, body, seconds_max=seconds_max)
+        except OSError as error:
+            raise ServiceUnavailable(str(error) or type(error).__name__) from None
 
 
 def _successful(call: str, reply: Reply) -> Reply:
@@ -271,14 +242,6 @@ def _lease_state(entry: Entry) -> dict[str, Any]:
     if entry.result is not None:
         state["result"] = entry.result
     return state
-
-
-def _object_of(raw: bytes) -> dict[str, Any]:
-    try:
-        body = msgspec.json.decode(raw) if raw else {}
-    except msgspec.DecodeError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _instant(text: object) -> datetime | None:

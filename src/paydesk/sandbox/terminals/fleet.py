@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from paydesk.core.secrets import Secret
+from paydesk.sandbox import http_client
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action
@@ -76,12 +77,7 @@ class Fleet:
         """Start every terminal with a journal in the folder, but retired ones; the service need not be reachable."""
         # In a thread: importing this large library would block the event loop.
         await asyncio.to_thread(import_module, "aiohttp")
-        import aiohttp
-
-        # No limit on connections: every terminal keeps one open for its poll.
-        self._http = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
-        )
+        self._http = http_client.session()
         if self._folder is None:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

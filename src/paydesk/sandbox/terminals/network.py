@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paydesk.sandbox.terminals.client import Reply
+    from paydesk.sandbox.http_client import Reply
 
 REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
 ANSWER_FAULTS = ("lost", "late", "reordered")

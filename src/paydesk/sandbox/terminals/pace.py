@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from paydesk.sandbox.terminals.client import Reply, ServiceUnavailable
+from paydesk.sandbox.http_client import Reply
+from paydesk.sandbox.terminals.client import ServiceUnavailable
 
 
 @dataclass(frozen=True, slots=True)

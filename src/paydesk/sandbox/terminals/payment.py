@@ -18,8 +18,9 @@ import msgspec
 import structlog
 
 from paydesk.core import runtime
+from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import receipts
-from paydesk.sandbox.terminals.client import DeviceClient, Reply, ServiceUnavailable
+from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel

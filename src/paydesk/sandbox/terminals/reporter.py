@@ -10,7 +10,8 @@ from typing import Protocol
 
 import structlog
 
-from paydesk.sandbox.terminals.client import DeviceClient, Reply, ServiceUnavailable, SessionEnded
+from paydesk.sandbox.http_client import Reply
+from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable, SessionEnded
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.pace import Pace
 

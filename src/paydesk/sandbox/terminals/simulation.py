@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from paydesk.core import runtime
+from paydesk.sandbox.http_client import Refused
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import REQUEST_FAULTS
 from paydesk.sandbox.terminals.pace import Pace
-from paydesk.sandbox.terminals.pairing import Kind, Paired, Pairing, Refused, Service
+from paydesk.sandbox.terminals.pairing import Kind, Paired, Pairing, Service
 from paydesk.sandbox.terminals.playlists import Playlist
 
 AT_ONCE = 8
@@ -62,7 +63,7 @@ class Simulation:
         self._service = replace(service, wait=self._wait)
         self._plan, self._watcher = plan, watcher
         pace = Pace(poll_seconds=plan.poll_seconds)
-        self._fleet = Fleet(service.device_url, plan.journals, pace, plan.seed, hidden=True)
+        self._fleet = Fleet(service.terminals.base_url, plan.journals, pace, plan.seed, hidden=True)
         self._pairing: Pairing | None = None
         self._stop, self._is_removing = asyncio.Event(), False
 
