@@ -33,7 +33,8 @@ from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.http import server
-from paydesk.operators import credentials, sessions
+from paydesk.operators import credentials
+from paydesk.operators.sessions import OPERATORS
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.shared import Shared
 from paydesk.storage.migrate import migrate
@@ -196,7 +197,7 @@ class Viewing:
             self._hints.flush()
         if -first % CREATES_PER_CHECK < count:
             now_ms = SystemClock().now_ms()
-            await sessions.opened(self._database, self._token, now_ms, idle_ms=3_600_000, is_use=False)
+            await OPERATORS.opened(self._database, self._token, now_ms, idle_ms=3_600_000, is_use=False)
 
     def end(self) -> None:
         """Close the pages."""
@@ -209,11 +210,11 @@ class Viewing:
 
         async def work(tx: Any) -> str:
             operator_id = await credentials.add_operator(tx, credentials.new_token(), "viewer", "support", now_ms)
-            token = await sessions.begin(
+            token = await OPERATORS.begin(
                 tx,
                 operator_id,
-                address="127.0.0.1",
-                user_agent="",
+                password_hash="",
+                details=OPERATORS.details(now_ms, "127.0.0.1", ""),
                 now_ms=now_ms,
                 expires_ms=now_ms + 3_600_000,
             )

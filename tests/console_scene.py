@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
-from paydesk.operators import sessions
+from paydesk.operators.sessions import OPERATORS
 from service import KEYS, Service
 
 ROLES = ("owner", "operator", "support", "viewer")
@@ -140,10 +140,10 @@ async def console(service: Service, role: str = "owner", **headers: str) -> Cons
     added = await operator(service, role)
     now_ms = service.clock.now_ms()
     begin = partial(
-        sessions.begin,
-        operator_id=added.operator_id,
-        address=ADDRESS,
-        user_agent=AGENT,
+        OPERATORS.begin,
+        account_id=added.operator_id,
+        password_hash="",
+        details=OPERATORS.details(now_ms, ADDRESS, AGENT),
         now_ms=now_ms,
         expires_ms=now_ms + SESSION_MS,
     )

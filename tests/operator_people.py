@@ -8,7 +8,8 @@ from functools import cache
 from argon2 import PasswordHasher
 
 from page_scene import Browser, Page
-from paydesk.operators import credentials, sessions, store
+from paydesk.operators import credentials
+from paydesk.operators.sessions import OPERATORS
 from paydesk.storage.database import Transaction
 from service import Service
 
@@ -36,7 +37,7 @@ async def make_person(service: Service, role: str = "operator", email: str = "ev
 
     async def work(tx: Transaction) -> str:
         operator_id = await credentials.add_operator(tx, None, "Eva", role, now_ms, email=email)
-        await store.set_password(tx, operator_id, _hash())
+        await OPERATORS.set_password(tx, operator_id, _hash(), now_ms)
         return operator_id
 
     return Person(await service.database.write(work), email)
@@ -46,8 +47,13 @@ async def begin_session(service: Service, operator_id: str) -> str:
     """Begin a session of the operator, and return its token."""
     now_ms = service.clock.now_ms()
     token = await service.database.write(
-        lambda tx: sessions.begin(
-            tx, operator_id, address="127.0.0.1", user_agent="", now_ms=now_ms, expires_ms=now_ms + 12 * HOUR_MS
+        lambda tx: OPERATORS.begin(
+            tx,
+            operator_id,
+            password_hash="",
+            details=OPERATORS.details(now_ms, "127.0.0.1", ""),
+            now_ms=now_ms,
+            expires_ms=now_ms + 12 * HOUR_MS,
         )
     )
     assert token is not None

@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 
 import conformance
 from oauth_scene import REDIRECT_URI
-from paydesk.oauth.consent import sessions
+from paydesk.oauth.consent.sessions import SELLERS
 from service import Service
 
 PASSWORD = "a pass phrase of the seller's"
@@ -191,15 +191,15 @@ async def session_of(service: Service) -> str:
     hashed = await give_password(service)
     now_ms = service.clock.now_ms()
     begin = partial(
-        sessions.begin,
-        seller_id=service.seller_id,
+        SELLERS.begin,
+        account_id=service.seller_id,
         password_hash=hashed,
         now_ms=now_ms,
         expires_ms=now_ms + SESSION_MS,
     )
     cookie = await service.database.write(begin)
     assert cookie is not None
-    return cookie
+    return cookie.reveal()
 
 
 def authorization(service: Service, **parameters: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import paydesk
 from paydesk.jobs import Job
+from paydesk.oauth.consent.accounts import Accounts
 from paydesk.storage.statements import without_comments
 
 ALLOWED_MODULES = "paydesk.invariants."
@@ -32,7 +33,7 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield from (text for one in value.values() for text in _texts(name, one))
     elif isinstance(value, tuple | list):
         yield from (text for one in value for text in _texts(name, one))
-    elif isinstance(value, Job):
+    elif isinstance(value, Job | Accounts):
         yield from ((f"{name}.{key}", text) for key, text in vars(value).items() if isinstance(text, str))
 
 

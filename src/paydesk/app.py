@@ -87,7 +87,7 @@ def create_shared(
     """
     bounded = BoundedDatabase(database, settings.requests_max)
     cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
-    sign_in_throttle = partial(_sign_in_throttle, settings, database.signals, throttle_log, processes)
+    sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
     return Shared(
         settings=settings,
         database=bounded,
@@ -102,8 +102,7 @@ def create_shared(
         operator_bearers=OperatorBearers(bounded, settings.session_idle_minutes * 60_000),
         bearer_rates=BearerRates(settings, throttle_log, processes),
         client_throttle=_client_throttle(settings, database.signals, throttle_log, processes),
-        sign_in_throttle=sign_in_throttle("seller"),
-        operator_sign_in_throttle=sign_in_throttle("operator"),
+        sign_in_throttles={noun: sign_in_throttle(accounts=noun) for noun in ("seller", "operator")},
         authentication_cache=AuthenticationCache(database.signals, cache_seconds),
         pairing_rates=_pairing_rates(settings, throttle_log, processes),
         resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
@@ -280,17 +279,14 @@ def _pairing_rates(settings: Settings, log: ThrottleLog, processes: int) -> Pair
     )
 
 
-def _sign_in_throttle(
-    settings: Settings, signals: Signals, log: ThrottleLog, processes: int, accounts: str
-) -> SignInThrottle:
-    rates = SignInRates(
+def _sign_in_rates(settings: Settings, processes: int) -> SignInRates:
+    return SignInRates(
         pair_per_hour=settings.sign_in_failures_per_hour,
         address_per_hour=settings.sign_in_failures_per_hour_address,
         email_per_hour=settings.sign_in_failures_per_hour_email,
         known_hours=settings.known_address_hours,
         processes=processes,
     )
-    return SignInThrottle(rates, signals, log, accounts=accounts)
 
 
 def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:

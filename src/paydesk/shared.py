@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from paydesk.core.recent import Recent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from paydesk.core.clock import Clock
     from paydesk.core.keys import Keys
     from paydesk.core.rates import Buckets
@@ -60,9 +62,8 @@ class Shared:
     operator_bearers: OperatorBearers
     bearer_rates: BearerRates
     client_throttle: ClientThrottle
-    sign_in_throttle: SignInThrottle
-    """Of sellers."""
-    operator_sign_in_throttle: SignInThrottle
+    sign_in_throttles: Mapping[str, SignInThrottle]
+    """By the noun of the accounts: `seller` or `operator`."""
     authentication_cache: AuthenticationCache
     pairing_rates: PairingRates
     resends: Buckets[str]

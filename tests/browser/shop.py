@@ -15,6 +15,7 @@ from paydesk.commands.authorize import address
 from paydesk.core.clock import MovableClock
 from paydesk.oauth.clients import applications
 from paydesk.oauth.consent import sellers
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Transaction
 from service import Service, running
@@ -88,4 +89,4 @@ async def _furnish(tx: Transaction, *, service: Service, redirect_uri: str) -> N
     # The tokens that every scene begins with would stand in the list of applications.
     await tx.run(WITHDRAW_ALL, scene.seller.seller_id)
     await sellers.change(tx, scene.seller.seller_id, email=EMAIL, name=NAME)
-    await sellers.change_password(tx, scene.seller.seller_id, PasswordHasher().hash(PASSWORD))
+    await SELLERS.set_password(tx, scene.seller.seller_id, PasswordHasher().hash(PASSWORD), 0)

@@ -30,9 +30,9 @@ def client_failure(shared: Shared, client: int) -> int | None:
 
 def sign_in_failure(shared: Shared, email: str, address: str) -> int | None:
     """A seller fails to sign in, if it may try."""
-    seconds = shared.sign_in_throttle.refusal(email, address)
+    seconds = shared.sign_in_throttles["seller"].refusal(email, address)
     if seconds is None:
-        shared.sign_in_throttle.failed(email, address)
+        shared.sign_in_throttles["seller"].failed(email, address)
     return seconds
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
+from paydesk.core.secrets import Secret
 from paydesk.invariants import check
-from paydesk.oauth.consent import passwords, sellers, sessions
+from paydesk.oauth.consent import passwords
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.storage.database import Transaction
 from service import Service
 from tables import each
@@ -28,30 +30,28 @@ async def registered(owner: Operator, email: str = "Ana@Shop.example") -> dict[s
 
 async def signs_in(service: Service, email: str, password: str) -> bool:
     """Return whether the password is valid for signing in."""
-    found = await service.database.read(lambda tx: sellers.find_by_email(tx, email))
-    return await passwords.verify_password(found[1] if found else None, password)
+    found = await service.database.read(lambda tx: SELLERS.find(tx, email))
+    return await passwords.verify_password(found.password_hash if found else None, password)
 
 
 async def signed_in(service: Service, seller_id: int) -> str:
     """Begin a session of the seller and return its cookie."""
     now_ms = service.clock.now_ms()
 
-    async def work(tx: Transaction) -> str | None:
+    async def work(tx: Transaction) -> Secret | None:
         row = await tx.one("SELECT password FROM sellers WHERE seller_id = $1", seller_id)
         assert row is not None
-        return await sessions.begin(
-            tx, seller_id=seller_id, password_hash=row[0], now_ms=now_ms, expires_ms=now_ms + 3_600_000
-        )
+        return await SELLERS.begin(tx, seller_id, password_hash=row[0], now_ms=now_ms, expires_ms=now_ms + 3_600_000)
 
     cookie = await service.database.write(work)
     assert cookie is not None
-    return cookie
+    return cookie.reveal()
 
 
 async def is_signed_in(service: Service, cookie: str) -> bool:
     """Return whether the session is valid."""
     now_ms = service.clock.now_ms()
-    return await service.database.write(lambda tx: sessions.current(tx, cookie, now_ms, idle_ms=IDLE_MS)) is not None
+    return await service.database.write(lambda tx: SELLERS.current(tx, cookie, now_ms, idle_ms=IDLE_MS)) is not None
 
 
 async def test_patch_changes_only_the_fields_sent(service: Service) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import urllib.parse
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 import structlog
@@ -14,9 +15,10 @@ from accounts import other_seller
 from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from paydesk.core.clock import MovableClock
-from paydesk.core.secrets import digest
-from paydesk.oauth.consent import passwords, sellers, sessions
+from paydesk.core.secrets import Secret, digest
+from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running
@@ -327,10 +329,8 @@ async def test_a_new_password_ends_the_sessions_of_the_seller(service: Service, 
         await one.sign_in("/applications")
     new_hash = await hash_password("another one")
 
-    async def reset(tx: object) -> int:
-        await sellers.change_password(tx, service.seller_id, new_hash)  # type: ignore[arg-type]
-        return await sessions.end_all(tx, service.seller_id, clock.now_ms())  # type: ignore[arg-type]
-
+    now_ms = clock.now_ms()
+    reset = partial(SELLERS.set_password, account_id=service.seller_id, password_hash=new_hash, now_ms=now_ms)
     assert await service.database.write(reset) == 2
     assert [await _is_signed_in(one) for one in (seller, elsewhere, other_browser)] == [False, False, True]
     assert (await seller.sign_in("/applications")).status == 403
@@ -343,12 +343,12 @@ async def test_a_password_changed_during_sign_in_is_checked_again(service: Servi
     hours_ms = 12 * HOUR_SECONDS * 1000
     stored = await service.scene.value("SELECT password FROM sellers WHERE seller_id = $1", service.seller_id)
 
-    async def begin(password_hash: str) -> str | None:
+    async def begin(password_hash: str) -> Secret | None:
         now_ms = clock.now_ms()
         return await service.database.write(
-            lambda tx: sessions.begin(
+            lambda tx: SELLERS.begin(
                 tx,
-                seller_id=service.seller_id,
+                service.seller_id,
                 password_hash=password_hash,
                 now_ms=now_ms,
                 expires_ms=now_ms + hours_ms,
@@ -380,7 +380,7 @@ async def test_an_outdated_hash_is_replaced_at_sign_in(service: Service) -> None
     at_once = await asyncio.gather(*(Browser(service).sign_in("/applications") for _ in range(4)))
     assert [page.status for page in at_once] == [303] * 4
     assert not await service.database.write(
-        lambda tx: sellers.replace_hash(tx, service.seller_id, old, "of a password that is no more")
+        lambda tx: tx.run(SELLERS.change_hash, service.seller_id, "of a password that is no more", old)
     )
 
 

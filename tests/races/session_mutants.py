@@ -8,7 +8,7 @@ SIGN_IN = "tests/contract/test_pages_sign_in.py"
 ENDS = "tests/races/test_session_ends.py"
 PROMISE = "Nothing is done in a session that has ended"
 
-END_ALL = "        await sessions.end_all(tx, seller.seller_id, call.now_ms)\n"
+END_ALL = "        await SELLERS.set_password(tx, seller.seller_id, password_hash, call.now_ms)\n"
 WITHDRAW_ALL = "        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None\n"
 
 SESSION_MUTANTS = (
@@ -16,8 +16,8 @@ SESSION_MUTANTS = (
         PROMISE,
         "PostgreSQL: a consent is given in a session that is not locked",
         "oauth/pages/seller_request.py",
-        "self.session_within(tx, locked=True)",
-        "self.session_within(tx)",
+        "idle_ms=idle_ms, locked=True)",
+        "idle_ms=idle_ms)",
         ENDS,
         "consent and postgres",
     ),
@@ -34,15 +34,15 @@ SESSION_MUTANTS = (
         PROMISE,
         "a session that has ended ends the others",
         "oauth/consent/sessions.py",
-        "    if await current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n    await end_all",
-        "    await end_all",
+        "    if await SELLERS.current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n",
+        "",
         SIGN_IN,
         "ended_session and sqlite",
     ),
     Mutant(
         PROMISE,
         "a session that is not used lives as long as one that is",
-        "oauth/consent/sessions.py",
+        "oauth/consent/accounts.py",
         "min(expires_ms, used_ms + idle_ms) <= now_ms",
         "expires_ms <= now_ms",
         SIGN_IN,

@@ -20,7 +20,8 @@ from nodes import two_nodes
 from operator_calls import operator
 from operator_people import HOUR_MS, begin_session, make_person
 from page_scene import Browser
-from paydesk.operators import links, sessions, store
+from paydesk.operators import links, store
+from paydesk.operators.sessions import OPERATORS
 from paydesk.storage.database import Database, Transaction
 from service import Service
 
@@ -73,12 +74,11 @@ async def test_link_is_used_once_also_at_the_same_instant(service: Service) -> N
 async def _begin(service: Service, operator_id: str, password_hash: str) -> bool:
     now_ms = service.clock.now_ms()
     token = await service.database.write(
-        lambda tx: sessions.begin(
+        lambda tx: OPERATORS.begin(
             tx,
             operator_id,
+            details=OPERATORS.details(now_ms, "127.0.0.1", ""),
             password_hash=password_hash,
-            address="127.0.0.1",
-            user_agent="",
             now_ms=now_ms,
             expires_ms=now_ms + HOUR_MS,
         )
@@ -93,8 +93,7 @@ async def test_no_session_of_the_old_password_is_left(service: Service) -> None:
     await begin_session(service, person.operator_id)
 
     async def change(tx: Transaction) -> None:
-        await store.set_password(tx, person.operator_id, NEW_HASH)
-        await sessions.end_all(tx, person.operator_id, 1)
+        await OPERATORS.set_password(tx, person.operator_id, NEW_HASH, 1)
 
     assert not await while_it_is_committed(service.database, change, _begin(service, person.operator_id, old))
     assert await service.scene.value(OPEN, person.operator_id) == 0
@@ -108,7 +107,7 @@ async def test_no_session_of_a_revoked_operator_is_left(service: Service) -> Non
 
     async def revoke(tx: Transaction) -> None:
         await store.revoke(tx, person.operator_id, now_ms)
-        await sessions.end_all(tx, person.operator_id, now_ms)
+        await OPERATORS.end_all(tx, person.operator_id, now_ms)
 
     assert not await while_it_is_committed(service.database, revoke, _begin(service, person.operator_id, ""))
     assert await service.scene.value(OPEN, person.operator_id) == 0

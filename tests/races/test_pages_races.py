@@ -8,9 +8,9 @@ from functools import partial
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, SECOND_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
-from paydesk.oauth.consent import authorization, requests, sellers, sessions
+from paydesk.oauth.consent import authorization, requests
 from paydesk.oauth.consent.requests import Decision
-from paydesk.oauth.consent.sessions import Session
+from paydesk.oauth.consent.sessions import SELLERS, Session
 from paydesk.storage.database import Database, Transaction
 
 ROUNDS = 20
@@ -20,22 +20,18 @@ IDLE_MS = 1800 * SECOND_MS
 
 async def _begin(tx: Transaction, scene: Scene, password_hash: str) -> str | None:
     now_ms = scene.clock.now_ms()
-    return await sessions.begin(
-        tx,
-        seller_id=scene.seller.seller_id,
-        password_hash=password_hash,
-        now_ms=now_ms,
-        expires_ms=now_ms + 3600 * SECOND_MS,
-    )
+    expires_ms = now_ms + 3600 * SECOND_MS
+    seller_id = scene.seller.seller_id
+    cookie = await SELLERS.begin(tx, seller_id, password_hash=password_hash, now_ms=now_ms, expires_ms=expires_ms)
+    return None if cookie is None else cookie.reveal()
 
 
 async def _reset(tx: Transaction, scene: Scene, password_hash: str) -> int:
-    await sellers.change_password(tx, scene.seller.seller_id, password_hash)
-    return await sessions.end_all(tx, scene.seller.seller_id, scene.clock.now_ms())
+    return await SELLERS.set_password(tx, scene.seller.seller_id, password_hash, scene.clock.now_ms())
 
 
 async def _good(tx: Transaction, scene: Scene, cookie: str) -> Session | None:
-    return await sessions.current(tx, cookie, scene.clock.now_ms(), idle_ms=IDLE_MS)
+    return await SELLERS.current(tx, cookie, scene.clock.now_ms(), idle_ms=IDLE_MS)
 
 
 async def test_a_new_password_ends_concurrent_sign_ins(database: Database) -> None:

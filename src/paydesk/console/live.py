@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
 from paydesk.operation import Answer
-from paydesk.operators import sessions
+from paydesk.operators.sessions import OPERATORS
 from paydesk.web.event_streams import LAST_EVENT_ID
 
 
@@ -16,7 +16,7 @@ async def events(request: ConsoleRequest) -> Answer:
 
     async def is_permitted() -> bool:
         now_ms = call.clock.now_ms()
-        return await sessions.opened(call.database, request.token, now_ms, idle_ms=idle_ms, is_use=False) is not None
+        return await OPERATORS.opened(call.database, request.token, now_ms, idle_ms=idle_ms, is_use=False) is not None
 
     seen = call.headers.get(LAST_EVENT_ID) or call.query.get("after", "")
     return call.shared.hints.answer(request.operator.operator_id, seen, is_permitted)

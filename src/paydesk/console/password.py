@@ -15,6 +15,7 @@ from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call
 from paydesk.operators import links, operator_passwords
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
+from paydesk.operators.sessions import OPERATORS
 from paydesk.operators.store import Person
 from paydesk.storage.database import Transaction
 from paydesk.web import html
@@ -64,7 +65,8 @@ async def change(call: Call) -> Answer:
 
     if await call.database.write(work) is None:
         return await _form(request, sent.link)
-    token = await sign_in.begin(request, invited.operator_id, password_hash)
+    operator_id, previous = invited.operator_id, request.token
+    token = await OPERATORS.open_session(call, operator_id, previous=previous, password_hash=password_hash)
     return html.redirect(PATH) if token is None else sign_in.signed_in(request, token, PATH)
 
 

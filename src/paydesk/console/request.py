@@ -16,8 +16,7 @@ from paydesk.core import roles
 from paydesk.core.roles import Required
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call
-from paydesk.operators import sessions
-from paydesk.operators.sessions import Session
+from paydesk.operators.sessions import OPERATORS, Session
 from paydesk.web import html
 from paydesk.web.forms import BACKGROUND, BrowserRequest, Header
 
@@ -89,7 +88,7 @@ class ConsoleRequest(BrowserRequest):
         if not self.token:
             return False
         idle_ms = self.call.settings.session_idle_minutes * 60_000
-        self.session = await sessions.opened(
+        self.session = await OPERATORS.opened(
             self.call.database, self.token, self.now_ms, idle_ms=idle_ms, is_use=not self.is_background
         )
         return self.session is not None

@@ -3,45 +3,33 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from functools import partial
-from typing import ClassVar
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from paydesk.console.request import EVENTS_PATH, PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret
 from paydesk.core.text import canonical_email
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.oauth.errors import FORM_OUTDATED
+from paydesk.oauth.pages import forms
+from paydesk.oauth.pages.sign_in import answer
 from paydesk.operation import Answer, Call
-from paydesk.operator_events import OperatorEvent
-from paydesk.operators import sessions, store
+from paydesk.operators.sessions import OPERATORS
 from paydesk.web import html
 from paydesk.web.forms import ANONYMOUS
 from paydesk.web.language import texts
 
-HOUR_MS = 3_600_000
 PURPOSE = "console-sign-in"
-UNKNOWN = "unknown_operator"
-"""The subject of the event of failed sign-ins with e-mail addresses that no operator has."""
 _OWN_PATH = re.compile(rf"{PATH}(?:[/?][\x21-\x7e]*)?", re.ASCII)
-_NOTICES = {SIGN_IN_FAILED: "failed", SIGN_IN_THROTTLED: "throttled", FORM_OUTDATED: "outdated"}
 
 
-class SignIn(BaseModel):
+class SignIn(forms.SignIn):
     """A sign-in."""
 
-    model_config = ConfigDict(extra="forbid")
-    INVISIBLE_ALLOWED: ClassVar[frozenset[str]] = frozenset({"password"})
-
-    form_token: str = Field(max_length=100, description="From the page with the form.")
     return_to: str = Field("", max_length=2000, description="The page of the console to open.")
-    email: str = Field(max_length=320)
-    password: str = Field(max_length=4096)
 
 
 async def show(call: Call) -> Answer:
@@ -61,7 +49,7 @@ async def sign_in(call: Call) -> Answer:
     return_to, email = own_path(sent.return_to), canonical_email(sent.email)
     if not request.is_form_token_valid(PURPOSE, sent.form_token, ANONYMOUS):
         return form(request, return_to, FORM_OUTDATED.with_reason("form token or its cookie is invalid"), email=email)
-    token = await _authenticate(request, email, sent.password)
+    token = await OPERATORS.sign_in(call, email, sent.password, previous=request.token)
     if isinstance(token, Refusal):
         return form(request, return_to, token, email=email)
     return signed_in(request, token, return_to)
@@ -72,7 +60,7 @@ async def sign_out(call: Call) -> Answer:
     request = ConsoleRequest(call)
     if await request.open_session():
         request.check_form()
-        await call.database.write(lambda tx: sessions.end(tx, request.token, call.now_ms))
+        await call.database.write(lambda tx: OPERATORS.end(tx, request.token, call.now_ms))
     return html.redirect(SIGN_IN_PATH, (request.set_cookie(request.cookie_name, "", 0),))
 
 
@@ -84,7 +72,7 @@ async def enter(call: Call) -> Answer:
         counted = call.shared.bearer_rates.failed(guess, sent or None, call.address)
         raise NOT_FOUND.with_reason("wrong key") if counted is guess else counted
     request = ConsoleRequest(call)
-    token = await begin(request, key.operator_id)
+    token = await OPERATORS.open_session(call, key.operator_id, previous=request.token, password_hash="")
     if token is None:
         raise NOT_FOUND.with_reason("the operator is revoked")
     return signed_in(request, token, PATH)
@@ -108,84 +96,24 @@ def form(
 ) -> Answer:
     """Return the sign-in page, with the refusal of the last attempt, or with what ended the session."""
     words = texts("en")
-    cookie, headers = request.anonymous_cookie()
     done, taken = request.take_notice() if takes_notice else (None, ())
-    seconds = refusal.extra.get("seconds", 0) if refusal is not None else 0
-    notice = _NOTICES[refusal.kind] if refusal is not None else notice
-    shown = html.page(
-        "sign_in.html",
+    return answer(
+        request,
+        partial(html.page, words=words, package=PACKAGE),
         words,
-        package=PACKAGE,
-        status=refusal.kind.status if refusal is not None else 200,
+        PURPOSE,
+        refusal,
+        notice=notice,
+        headers=taken,
         isolated=True,
-        headers=(*headers, *taken, *((("retry-after", str(seconds)),) if seconds else ())),
-        form_token=request.form_token(PURPOSE, cookie),
         action=SIGN_IN_PATH,
         return_to=return_to,
         done=done.text if done is not None else "",
-        notice=words(f"sign_in.{notice}", minutes=-(-seconds // 60)) if notice else "",
-        is_fault=refusal is not None,
-        is_wrong=refusal is not None and refusal.kind is SIGN_IN_FAILED,
         development=request.development,
         email=email,
     )
-    return Answer(shown.status, shown.body, shown.headers, shown.media_type, refusal)
-
-
-async def begin(request: ConsoleRequest, operator_id: str, password_hash: str = "") -> Secret | None:
-    """Begin a session of the operator, and end the browser's previous one.
-
-    Returns None if the operator was revoked, or `password_hash` is not that of the password any more.
-    """
-    call = request.call
-    work = partial(
-        sessions.begin,
-        operator_id=operator_id,
-        password_hash=password_hash,
-        address=call.address,
-        user_agent=call.headers.get("user-agent", ""),
-        now_ms=call.now_ms,
-        expires_ms=call.now_ms + call.settings.session_hours * HOUR_MS,
-        previous=request.token,
-    )
-    return await call.database.write(work)
 
 
 def signed_in(request: ConsoleRequest, token: Secret, path: str) -> Answer:
     """Return the redirect to a page, with the cookie of the new session."""
     return html.redirect(path, (request.set_cookie(request.cookie_name, token.reveal()),))
-
-
-async def _authenticate(request: ConsoleRequest, email: str, password: str) -> Secret | Refusal:
-    """Return the token of a new session if the password is right."""
-    call, throttle = request.call, request.call.shared.operator_sign_in_throttle
-    database, address = call.database, call.address
-    seconds = throttle.refusal(email, address)
-    if seconds is not None:
-        return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
-    found = await database.read(partial(store.by_email, email=email))
-    is_valid = found is not None and found.password_hash is not None and found.revoked_ms is None
-    stored = found.password_hash if found is not None and is_valid else None
-    if not await verify_password(stored, password, known_origin=throttle.is_known_origin(email, address)):
-        throttle.failed(email, address)
-        call.alert = _alert(address, found.operator_id if found is not None else "")
-        return SIGN_IN_FAILED.with_reason("password differs" if is_valid else "unknown or revoked operator")
-    assert found is not None, "no password is right without an operator"
-    assert stored is not None, "nor without a hash"
-    throttle.succeeded(email, address)
-    token = await begin(request, found.operator_id, stored)
-    if token is None:
-        # The password or the operator was changed during the verification: start over with the new row.
-        return await _authenticate(request, email, password)
-    if needs_rehash(stored):
-        # If the hashing queue is full, the next sign-in does it.
-        with suppress(Refusal):
-            new = await hash_password(password)
-            await database.write(partial(store.replace_hash, operator_id=found.operator_id, old=stored, new=new))
-    return token
-
-
-def _alert(address: str, operator_id: str) -> OperatorEvent:
-    """Return the event of a failed sign-in, without an unknown e-mail address: it may be a password."""
-    message = "A sign-in of this operator failed." if operator_id else "A sign-in of an unknown operator failed."
-    return OperatorEvent("sign_in_failures", operator_id or UNKNOWN, message, None, {"address": address})

@@ -27,7 +27,8 @@ from paydesk.node import StartRefused
 from paydesk.oauth import authorizations, bearer, tokens
 from paydesk.oauth.clients import applications, authentication
 from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.consent import passwords, sellers
+from paydesk.oauth.consent import passwords
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.operators.credentials import new_password
@@ -170,12 +171,13 @@ class CredentialsFile:
 
     async def _password(self, previous: Any) -> str:
         seller = self.demo.seller
-        found = await self.database.read(lambda tx: sellers.find_by_email(tx, seller.email))
+        found = await self.database.read(lambda tx: SELLERS.find(tx, seller.email))
         assert found is not None, "the demo seller exists"
-        if isinstance(previous, str) and await passwords.verify_password(found[1], previous):
+        if isinstance(previous, str) and await passwords.verify_password(found.password_hash, previous):
             return previous
         new = await self.spare_password or await _new_password()
-        await self.database.write(lambda tx: sellers.change_password(tx, seller.seller_id, new.password_hash))
+        seller_id, now_ms = seller.seller_id, self.now_ms
+        await self.database.write(lambda tx: SELLERS.set_password(tx, seller_id, new.password_hash, now_ms))
         return new.password
 
     async def _tokens(self, previous: Mapping[str, Any], *, live: bool) -> Document:

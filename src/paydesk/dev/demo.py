@@ -15,6 +15,7 @@ from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import sellers
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
@@ -98,9 +99,9 @@ async def _corrected(tx: Transaction, application: Application, redirect_uri: st
 
 
 async def _seller(tx: Transaction, now_ms: int) -> Seller:
-    found = await sellers.find_by_email(tx, EMAIL)
-    if found is not None:
-        return found[0]
+    found = await SELLERS.find(tx, EMAIL)
+    if found is not None and (known := await sellers.get(tx, found.account_id)) is not None:
+        return known
     seller = await sellers.create(
         tx,
         email=EMAIL,

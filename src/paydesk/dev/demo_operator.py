@@ -10,6 +10,7 @@ from paydesk.dev.demo import OPERATOR_EMAIL
 from paydesk.oauth.consent import passwords
 from paydesk.operators import store as operators
 from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
+from paydesk.operators.sessions import OPERATORS
 from paydesk.storage.database import Database, Transaction
 
 # The earlier demo operator, if its token was lost with the credentials file, no longer signs in with this address.
@@ -19,7 +20,7 @@ FREE_EMAIL = "UPDATE operators SET email = NULL, password = NULL WHERE email = $
 async def find_or_create(database: Database, previous: Mapping[str, Any], now_ms: int) -> tuple[str, dict[str, str]]:
     """Return the operator's id and its credentials: those in `previous` that are valid, and new ones."""
     operator_id, token = await _token(database, previous.get("token"), now_ms)
-    password = await _password(database, operator_id, previous.get("password"))
+    password = await _password(database, operator_id, previous.get("password"), now_ms)
     return operator_id, {"token": token, "email": OPERATOR_EMAIL, "password": password}
 
 
@@ -35,7 +36,7 @@ async def _token(database: Database, previous: Any, now_ms: int) -> tuple[str, s
     return caller.operator_id, previous
 
 
-async def _password(database: Database, operator_id: str, previous: Any) -> str:
+async def _password(database: Database, operator_id: str, previous: Any, now_ms: int) -> str:
     person = await database.read(lambda tx: operators.person(tx, operator_id))
     assert person is not None, "the token's operator exists"
     if (
@@ -50,7 +51,7 @@ async def _password(database: Database, operator_id: str, previous: Any) -> str:
     async def work(tx: Transaction) -> None:
         await tx.run(FREE_EMAIL, OPERATOR_EMAIL)
         await operators.change(tx, operator_id, person.name, person.role, OPERATOR_EMAIL)
-        await operators.set_password(tx, operator_id, password_hash)
+        await OPERATORS.set_password(tx, operator_id, password_hash, now_ms)
 
     await database.write(work)
     return password

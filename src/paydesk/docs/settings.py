@@ -8,8 +8,8 @@ from paydesk.docs.markdown import page, table
 from paydesk.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.http.body import NAME_CHARACTERS_MAX, NUMBER_DIGITS_MAX
 from paydesk.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX
+from paydesk.oauth.consent.accounts import USE_EVERY_MS
 from paydesk.oauth.consent.passwords import THREADS
-from paydesk.oauth.consent.sessions import USE_EVERY_MS
 from paydesk.oauth.pages.applications import LISTED_MAX
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
 from paydesk.printing.schemas import BODY_BYTES_MAX

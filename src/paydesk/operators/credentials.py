@@ -75,7 +75,7 @@ class OperatorBearers:
     async def _of_session(self, token: str, now_ms: int) -> Caller:
         """Return the operator of a session's token: pages record its use."""
         idle_ms = self._session_idle_ms
-        session = await sessions.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
+        session = await sessions.OPERATORS.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
         if session is None:
             raise UNAUTHORIZED.with_reason("session unknown or ended")
         return Caller(seller_id=0, operator_id=session.operator_id, role=session.role, session_id=session.session_id)

@@ -139,7 +139,7 @@ async def revoke(call: Call) -> Answer:
     before = await _locked(call)
     await _refuse_last_owner(call, before, "revoked")
     await store.revoke(call.tx, before.operator_id, call.now_ms)
-    await sessions.end_all(call.tx, before.operator_id, call.now_ms)
+    await sessions.OPERATORS.end_all(call.tx, before.operator_id, call.now_ms)
     await links.end_all(call.tx, before.operator_id, call.now_ms)
     return await _changed(call, "operators.revoke", before)
 

@@ -8,7 +8,7 @@ from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.oauth.consent.passwords import hash_password, verify_password
 from paydesk.operation import Answer, Call
-from paydesk.operators import links, sessions, store
+from paydesk.operators import links, store
 from paydesk.operators.credentials import (
     refuse_common_password,
     refuse_password_with_email,
@@ -16,6 +16,7 @@ from paydesk.operators.credentials import (
 )
 from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
 from paydesk.operators.operator_schemas import OwnPasswordRequest
+from paydesk.operators.sessions import OPERATORS
 from paydesk.operators.store import Person
 from paydesk.storage.database import Transaction
 
@@ -26,7 +27,7 @@ async def change_own(call: Call) -> Answer:
     Raises `CANNOT_SIGN_IN` without a password, `TOO_MANY_REQUESTS`, `WRONG_PASSWORD`, and `PROPERTY_VALUE` for a new
     password that is the current one, or easy to guess.
     """
-    body, database, throttle = call.body, call.database, call.shared.operator_sign_in_throttle
+    body, database, throttle = call.body, call.database, call.shared.sign_in_throttles[OPERATORS.noun]
     assert isinstance(body, OwnPasswordRequest)
     person = await database.read(partial(store.person, operator_id=call.caller.operator_id))
     if person is None or person.email is None or person.password_hash is None:
@@ -35,8 +36,8 @@ async def change_own(call: Call) -> Answer:
     if seconds is not None:
         raise TOO_MANY_REQUESTS.with_reason("throttled", headers=(("retry-after", str(seconds)),))
     # The caller is authenticated, so the request may use the part of the queue that is reserved for known origins.
-    if not await verify_password(person.password_hash, body.current_password, known_origin=True):
-        throttle.failed(person.email, call.address)
+    failed = partial(throttle.failed, person.email, call.address)
+    if not await verify_password(person.password_hash, body.current_password, known_origin=True, failed=failed):
         raise WRONG_PASSWORD.with_reason("password differs")
     if body.password == body.current_password:
         raise PROPERTY_VALUE.with_reason("the current password", "'$.password' - must not be the current password")
@@ -79,9 +80,8 @@ async def _locked(tx: Transaction, operator_id: str) -> Person | None:
 
 
 async def _set(call: Call, tx: Transaction, operator_id: str, password_hash: str) -> None:
-    await store.set_password(tx, operator_id, password_hash)
+    await OPERATORS.set_password(tx, operator_id, password_hash, call.now_ms)
     await links.end_all(tx, operator_id, call.now_ms)
-    await sessions.end_all(tx, operator_id, call.now_ms)
     await audit.write(
         tx,
         operator_id=operator_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.core.text import canonical_email
 from paydesk.storage.database import Row, Transaction
 
 # Adds nothing if another operator has the e-mail address.
@@ -13,8 +12,6 @@ INSERT INTO operators (operator_id, name, role, email, digest, created_ms) VALUE
 ON CONFLICT (email) DO NOTHING"""
 
 BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revoked_ms IS NULL"
-
-BY_EMAIL = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE email = $1"
 
 PERSON = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE operator_id = $1"
 
@@ -44,10 +41,6 @@ LOCK = f"{ACCOUNT} FOR UPDATE"
 IS_EMAIL_TAKEN = "SELECT 1 FROM operators WHERE email = $1 AND operator_id <> $2"
 
 CHANGE = "UPDATE operators SET name = $2, role = $3, email = $4 WHERE operator_id = $1"
-
-SET_PASSWORD = "UPDATE operators SET password = $2 WHERE operator_id = $1"  # noqa: S105 - a statement
-
-REPLACE_HASH = "UPDATE operators SET password = $3 WHERE operator_id = $1 AND password = $2"
 
 DELETE = "DELETE FROM operators WHERE operator_id = $1"
 
@@ -88,12 +81,6 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
     return Operator(*row) if row else None
 
 
-async def by_email(tx: Transaction, email: str) -> Person | None:
-    """Return the operator with this e-mail address, revoked or not, or None."""
-    row = await tx.one(BY_EMAIL, canonical_email(email))
-    return Person(*row) if row else None
-
-
 async def person(tx: Transaction, operator_id: str) -> Person | None:
     """Return the operator, revoked or not, with the hash of the password, or None."""
     row = await tx.one(PERSON, operator_id)
@@ -128,16 +115,6 @@ async def change(tx: Transaction, operator_id: str, name: str, role: str, email:
     if email is not None and await tx.one(IS_EMAIL_TAKEN, email, operator_id) is not None:
         return False
     return bool(await tx.run(CHANGE, operator_id, name, role, email))
-
-
-async def set_password(tx: Transaction, operator_id: str, password_hash: str) -> None:
-    """Set the operator's password."""
-    await tx.run(SET_PASSWORD, operator_id, password_hash)
-
-
-async def replace_hash(tx: Transaction, operator_id: str, old: str, new: str) -> None:
-    """Replace the hash of a password by another of the same password, unless the password was changed meanwhile."""
-    await tx.run(REPLACE_HASH, operator_id, old, new)
 
 
 async def delete(tx: Transaction, operator_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Sellers' passwords: Argon2id, in two threads of its own and outside of transactions, since a hash is slow by design.
+"""Passwords: Argon2id, in two threads of its own and outside of transactions, since a hash is slow by design.
 
 The queue for the threads is bounded: a sign-in beyond the limit is refused at once.
 
@@ -59,16 +59,25 @@ async def hash_password(password: str) -> str:
     return await _hashing().run(QUEUE_MAX, _hash, password)
 
 
-async def verify_password(stored: str | None, password: str, *, known_origin: bool = False) -> bool:
+async def verify_password(
+    stored: str | None,
+    password: str,
+    *,
+    known_origin: bool = False,
+    began: float | None = None,
+    failed: Callable[[], object] = lambda: None,
+) -> bool:
     """Return whether `password` matches the `stored` hash. None, for an unknown account, takes the same time.
 
     So does a hash with outdated parameters. `known_origin`: the attempt comes from a known browser or address of the
-    seller, for which part of the queue is reserved. Raises `service_unavailable` if the queue is full.
+    account, for which part of the queue is reserved. `began`: when the attempt began, by the loop's time. `failed` is
+    called before a wrong password is refused. Raises `service_unavailable` if the queue is full.
     """
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = began or loop.time()
     is_right = await _hashing().run(QUEUE_MAX if known_origin else UNKNOWN_ORIGIN_QUEUE_MAX, _verify, stored, password)
     if not is_right:
+        failed()
         await asyncio.sleep(REFUSED_EVERY_SECONDS - (loop.time() - began) % REFUSED_EVERY_SECONDS)
     return is_right
 
@@ -103,7 +112,7 @@ def _verify(stored: str | None, password: str) -> bool:
     from argon2 import exceptions
 
     try:
-        return _hasher().verify(stored or _dummy_hash(), password) and stored is not None
+        return _hasher().verify(stored or _dummy_hash(), password) and bool(stored)
     except exceptions.VerificationError:
         return False
     except exceptions.InvalidHashError:

@@ -37,9 +37,6 @@ LOCK = f"{GET} FOR UPDATE"
 # Selects one seller, locked until the commit against deletion and changes; others may add what belongs to it.
 LOCK_SHARED = f"{GET} FOR SHARE"
 
-# Selects the seller with an e-mail address, with the hash of the password.
-BY_EMAIL = f"SELECT {_COLUMNS}, password FROM sellers WHERE email = $1"
-
 # Selects all sellers, the oldest first.
 LIST = f"SELECT {_COLUMNS} FROM sellers ORDER BY created_ms, seller_id"
 
@@ -53,12 +50,6 @@ CLAIM_EMAIL = f"""INSERT INTO sellers ({_COLUMNS}, password) VALUES ($1, $2, '',
 
 # Deletes the placeholder.
 DROP_CLAIM = "DELETE FROM sellers WHERE seller_id = $1"
-
-# Sets another password.
-CHANGE_PASSWORD = "UPDATE sellers SET password = $2 WHERE seller_id = $1"
-
-# Replaces the hash of the same password, unless it was changed since the hash was read.
-REPLACE_HASH = "UPDATE sellers SET password = $3 WHERE seller_id = $1 AND password = $2"
 
 # Deletes a seller without anything that belongs to it.
 DELETE = "DELETE FROM sellers WHERE seller_id = $1"
@@ -92,12 +83,6 @@ async def lock(tx: Transaction, seller_id: int) -> Seller | None:
     return Seller(*row) if row else None
 
 
-async def find_by_email(tx: Transaction, email: str) -> tuple[Seller, str] | None:
-    """Return the seller with this e-mail address and the password hash, or None."""
-    row = await tx.one(BY_EMAIL, canonical_email(email))
-    return (Seller(*row[:7]), row[7]) if row else None
-
-
 async def find_all(tx: Transaction) -> list[Seller]:
     """Return all sellers, the oldest first."""
     return [Seller(*row) for row in await tx.all(LIST)]
@@ -115,16 +100,6 @@ async def _claim_email(tx: Transaction, seller_id: int, email: str) -> bool:
     """Return whether the address is free; if so, no other transaction can take it before the commit."""
     placeholder_id = -seller_id
     return bool(await tx.run(CLAIM_EMAIL, placeholder_id, email) and await tx.run(DROP_CLAIM, placeholder_id))
-
-
-async def change_password(tx: Transaction, seller_id: int, password_hash: str) -> bool:
-    """Set another password. Return False if the seller is unknown."""
-    return bool(await tx.run(CHANGE_PASSWORD, seller_id, password_hash))
-
-
-async def replace_hash(tx: Transaction, seller_id: int, old: str, new: str) -> bool:
-    """Replace the hash of the same password. Return False if another password was set since `old` was read."""
-    return bool(await tx.run(REPLACE_HASH, seller_id, old, new))
 
 
 async def lock_shared(tx: Transaction, seller_id: int) -> Seller | None:

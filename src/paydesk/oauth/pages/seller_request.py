@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth.consent import authorization, sessions
-from paydesk.oauth.consent.sessions import Session
+from paydesk.oauth.consent import authorization
+from paydesk.oauth.consent.sessions import SELLERS, Session
 from paydesk.oauth.errors import FORM_OUTDATED, SESSION_ENDED
 from paydesk.operation import Answer, Call
 from paydesk.storage.database import Database, Transaction
@@ -42,22 +42,17 @@ class SellerRequest(BrowserRequest):
 
     async def session(self, database: Database) -> Session | None:
         """Return the valid session of this browser, or None."""
-        return await database.write(self.session_within) if self.session_cookie else None
-
-    async def session_within(self, tx: Transaction, *, locked: bool = False) -> Session | None:
-        """Return the valid session, or None. `locked`: no other transaction can end it before the commit."""
-        session = await sessions.current(
-            tx, self.session_cookie, self.now_ms, idle_ms=self.session_idle_ms, locked=locked
-        )
-        if session is not None:
-            self.seller_id = session.seller_id
+        session = await SELLERS.opened(database, self.session_cookie, self.now_ms, idle_ms=self.session_idle_ms)
+        self.seller_id = session.seller_id if session is not None else 0
         return session
 
     async def session_of_form(self, tx: Transaction, purpose: str, token: str) -> Session | Refusal:
         """Return the session in which a form was sent, locked; SESSION_ENDED or FORM_OUTDATED if it is not valid."""
-        session = await self.session_within(tx, locked=True)
+        idle_ms = self.session_idle_ms
+        session = await SELLERS.current(tx, self.session_cookie, self.now_ms, idle_ms=idle_ms, locked=True)
         if session is None:
             return SESSION_ENDED.with_reason("no valid session")
+        self.seller_id = session.seller_id
         return session if self.is_form_token_valid(purpose, token, SESSION) else form_outdated()
 
     def is_known_browser(self, email: str) -> bool:

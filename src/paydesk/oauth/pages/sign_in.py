@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.core.text import canonical_email
 from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import authorization, sellers, sessions
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.consent.throttle import FAILURES_PER_ALERT
-from paydesk.oauth.errors import (
-    FORM_OUTDATED,
-    SELLER_SUSPENDED,
-    SESSION_ENDED,
-    SIGN_IN_FAILED,
-    SIGN_IN_THROTTLED,
-)
+from paydesk.oauth.consent import authorization
+from paydesk.oauth.consent.sessions import SELLERS, end_everywhere
+from paydesk.oauth.errors import FORM_OUTDATED, SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.oauth.pages.forms import SignIn, SignOut
 from paydesk.oauth.pages.seller_request import (
     APPLICATIONS_PATH,
@@ -29,12 +22,11 @@ from paydesk.oauth.pages.seller_request import (
     safe_return_to,
 )
 from paydesk.operation import Answer, Call
-from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database
 from paydesk.web import html
-from paydesk.web.forms import ANONYMOUS
+from paydesk.web.forms import ANONYMOUS, BrowserRequest, Header
+from paydesk.web.language import Texts
 
-HOUR_MS = 3_600_000
 SIGN_IN, SIGN_OUT = "sign-in", "sign-out"
 
 _NOTICES = {
@@ -43,6 +35,34 @@ _NOTICES = {
     FORM_OUTDATED: "outdated",
     SESSION_ENDED: "ended",
 }
+
+
+def answer(
+    request: BrowserRequest,
+    page: Callable[..., Answer],
+    words: Texts,
+    purpose: str,
+    refusal: Refusal | None,
+    *,
+    notice: str = "",
+    headers: tuple[Header, ...] = (),
+    **values: Any,
+) -> Answer:
+    """Return a sign-in page, for sellers or operators, with the refusal of the last attempt or a notice."""
+    cookie, cookie_headers = request.anonymous_cookie()
+    seconds = refusal.extra.get("seconds", 0) if refusal is not None else 0
+    notice = _NOTICES[refusal.kind] if refusal is not None else notice
+    shown = page(
+        "sign_in.html",
+        status=refusal.kind.status if refusal is not None else 200,
+        headers=(*cookie_headers, *headers, *((("retry-after", str(seconds)),) if seconds else ())),
+        form_token=request.form_token(purpose, cookie),
+        notice=words(f"sign_in.{notice}", minutes=-(-seconds // 60)) if notice else "",
+        is_fault=refusal is not None and refusal.kind is not SESSION_ENDED,
+        is_wrong=refusal is not None and refusal.kind is SIGN_IN_FAILED,
+        **values,
+    )
+    return Answer(shown.status, shown.body, shown.headers, shown.media_type, refusal)
 
 
 def form(
@@ -55,23 +75,18 @@ def form(
     email: str = "",
 ) -> Answer:
     """Return the sign-in page, with the `application` that the seller signs in for and the refusal of the last try."""
-    cookie, headers = request.anonymous_cookie()
-    seconds = refusal.extra.get("seconds", 0) if refusal is not None else 0
-    notice = _NOTICES[refusal.kind] if refusal is not None else notice
-    answer = request.page(
-        "sign_in.html",
-        status=refusal.kind.status if refusal is not None else 200,
+    return answer(
+        request,
+        request.page,
+        request.texts,
+        SIGN_IN,
+        refusal,
+        notice=notice,
         isolated=return_to == APPLICATIONS_PATH,
-        headers=(*headers, *((("retry-after", str(seconds)),) if seconds else ())),
-        form_token=request.form_token(SIGN_IN, cookie),
         return_to=return_to,
-        notice=request.texts(f"sign_in.{notice}", minutes=-(-seconds // 60)) if notice else "",
         application=application,
-        is_fault=refusal is not None and refusal.kind is not SESSION_ENDED,
-        is_wrong=refusal is not None and refusal.kind is SIGN_IN_FAILED,
         email=email,
     )
-    return Answer(answer.status, answer.body, answer.headers, answer.media_type, refusal)
 
 
 async def show(call: Call) -> Answer:
@@ -91,63 +106,12 @@ async def sign_in(call: Call) -> Answer:
     refuse = partial(form, request, return_to, application=await _application_name(call.database, return_to))
     if not request.is_form_token_valid(SIGN_IN, sent.form_token, ANONYMOUS):
         return refuse(refusal=FORM_OUTDATED.with_reason("form token or its cookie is invalid"))
-    cookie = await _authenticate(call, request, email, sent.password)
-    if isinstance(cookie, Refusal):
-        return refuse(refusal=cookie, email=email)
-    return html.redirect(return_to, request.signed_in_headers(cookie, email))
-
-
-async def _authenticate(call: Call, request: SellerRequest, email: str, password: str) -> str | Refusal:
-    """Return the cookie of a new session if the password is right. Only then may it raise SELLER_SUSPENDED."""
-    database, address, known_browser = call.database, call.address, request.is_known_browser(email)
-    throttle = call.shared.sign_in_throttle
-    seconds = throttle.refusal(email, address, known_browser=known_browser)
-    if seconds is not None:
-        return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
-    found = await database.read(partial(sellers.find_by_email, email=email))
-    seller, password_hash = found or (None, None)
-    known_origin = throttle.is_known_origin(email, address, known_browser=known_browser)
-    if not await verify_password(password_hash, password, known_origin=known_origin):
-        if throttle.failed(email, address, known_browser=known_browser):
-            call.alert = _alert(address, seller)
-        return SIGN_IN_FAILED.with_reason("password differs" if seller else "unknown e-mail address")
-    assert seller is not None, "no password is right without a seller"
-    assert password_hash is not None, "a seller has a password hash"
-    throttle.succeeded(email, address, known_browser=known_browser)
-    call.logged_seller_id = seller_id = seller.seller_id
-    if seller.suspended_ms is not None:
-        raise SELLER_SUSPENDED.with_reason("seller suspended")
-    cookie = await database.write(
-        partial(
-            sessions.begin,
-            seller_id=seller_id,
-            password_hash=password_hash,
-            now_ms=call.now_ms,
-            expires_ms=call.now_ms + call.settings.session_hours * HOUR_MS,
-            previous_cookie=request.session_cookie,
-        )
+    token = await SELLERS.sign_in(
+        call, email, sent.password, previous=request.session_cookie, known_browser=request.is_known_browser(email)
     )
-    if cookie is None:
-        # The password or the seller was changed during the verification: start over with the new row.
-        return await _authenticate(call, request, email, password)
-    if needs_rehash(password_hash):
-        # If the hashing queue is full, the next sign-in does it.
-        with suppress(Refusal):
-            new = await hash_password(password)
-            await database.write(partial(sellers.replace_hash, seller_id=seller_id, old=password_hash, new=new))
-    return cookie
-
-
-def _alert(address: str, seller: Seller | None) -> OperatorEvent:
-    """Return the event of failed sign-ins, without an unknown e-mail address: it may be a password."""
-    seller_id = None if seller is None else seller.seller_id
-    return OperatorEvent(
-        "sign_in_failures",
-        "unknown_email" if seller_id is None else str(seller_id),
-        f"{FAILURES_PER_ALERT} sign-ins with one e-mail address failed from one address within an hour.",
-        seller_id,
-        {"address": address, "failures": FAILURES_PER_ALERT},
-    )
+    if isinstance(token, Refusal):
+        return refuse(refusal=token, email=email)
+    return html.redirect(return_to, request.signed_in_headers(token.reveal(), email))
 
 
 async def sign_out(call: Call) -> Answer:
@@ -159,10 +123,10 @@ async def sign_out(call: Call) -> Answer:
     if cookie:
         if not request.is_form_token_valid(SIGN_OUT, sent.form_token, SESSION):
             raise _with_retry_link(form_outdated(), return_to)
-        end_session = partial(sessions.end, cookie=cookie, now_ms=call.now_ms)
+        end_session = partial(SELLERS.end, token=cookie, now_ms=call.now_ms)
         if sent.everywhere:
             idle_ms = request.session_idle_ms
-            end_session = partial(sessions.end_everywhere, cookie=cookie, now_ms=call.now_ms, idle_ms=idle_ms)
+            end_session = partial(end_everywhere, cookie=cookie, now_ms=call.now_ms, idle_ms=idle_ms)
         if await call.database.write(end_session):
             call.logged_seller_id = ids.seller_of(cookie) or 0
         elif sent.everywhere:

@@ -10,8 +10,9 @@ from paydesk import audit
 from paydesk.core.errors import SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.oauth import authorizations
-from paydesk.oauth.consent import passwords, sellers, sessions
+from paydesk.oauth.consent import passwords, sellers
 from paydesk.oauth.consent.sellers import Seller
+from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
@@ -116,8 +117,7 @@ async def set_password(call: Call) -> Answer:
         seller = await _SELLER.locked(call, tx)
         if body.password:
             refuse_password_with_email(body.password, seller.email)
-        await sellers.change_password(tx, seller.seller_id, password_hash)
-        await sessions.end_all(tx, seller.seller_id, call.now_ms)
+        await SELLERS.set_password(tx, seller.seller_id, password_hash, call.now_ms)
         withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None
         after = None if withdrawn is None else {"withdrawn": withdrawn}
         await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=after)
@@ -160,7 +160,7 @@ async def suspend(call: Call) -> Answer:
 
     async def work(seller: Seller) -> None:
         await sellers.suspend(call.tx, seller.seller_id, call.now_ms)
-        await sessions.end_all(call.tx, seller.seller_id, call.now_ms)
+        await SELLERS.end_all(call.tx, seller.seller_id, call.now_ms)
 
     return await _SELLER.change(call, "sellers.suspend", work)
 
