@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from paydesk.dev import demo_operator
 from paydesk.dev.demo import Demo, find_or_create
+from paydesk.operators.sessions import OPERATORS
 from paydesk.storage.database import Database
 from paydesk.terminals import registry
 from service import KEYS
@@ -55,3 +57,24 @@ async def test_deleted_terminals_come_again(database: Database) -> None:
     assert [terminal.script for terminal in later.terminals] == SCRIPTS
     assert {terminal.pos_id for terminal in later.terminals} == {terminal.pos_id for terminal in demo.terminals}
     assert later.terminals[3] == demo.terminals[3]
+
+
+@pytest.mark.on_postgres
+async def test_a_lost_password_of_the_demo_operator_ends_its_sessions(database: Database) -> None:
+    """The next start sets another one; with the password in the file everything stays."""
+    operator_id, made = await demo_operator.find_or_create(database, {}, NOW_MS)
+    token = await database.write(
+        lambda tx: OPERATORS.begin(
+            tx,
+            operator_id,
+            password_hash="",
+            details=OPERATORS.details(NOW_MS, "127.0.0.1", ""),
+            now_ms=NOW_MS,
+            expires_ms=NOW_MS + 1000,
+        )
+    )
+    assert token is not None
+    for previous, is_valid in ((made, True), ({"token": made["token"]}, False)):
+        assert (await demo_operator.find_or_create(database, previous, NOW_MS))[0] == operator_id
+        session = await OPERATORS.opened(database, token.reveal(), NOW_MS, idle_ms=1000)
+        assert (session is not None) == is_valid

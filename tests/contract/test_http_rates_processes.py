@@ -30,10 +30,8 @@ def client_failure(shared: Shared, client: int) -> int | None:
 
 def sign_in_failure(shared: Shared, email: str, address: str) -> int | None:
     """A seller fails to sign in, if it may try."""
-    seconds = shared.sign_in_throttles["seller"].refusal(email, address)
-    if seconds is None:
-        shared.sign_in_throttles["seller"].failed(email, address)
-    return seconds
+    attempt = shared.sign_in_throttles["seller"].begin(email, address)
+    return attempt if isinstance(attempt, int) else None
 
 
 def application_request(shared: Shared, token: int) -> None:

@@ -11,7 +11,8 @@ import pytest
 from argon2 import PasswordHasher
 from bench.refusals import auc
 
-from page_scene import PASSWORD, browser
+from operator_people import SIGN_IN, make_person
+from page_scene import PASSWORD, Browser, browser
 from paydesk.http.endpoint import INVALID_CLIENT_EVERY_SECONDS
 from paydesk.oauth.consent.passwords import REFUSED_EVERY_SECONDS, hash_password
 from paydesk.storage.database import Database
@@ -58,7 +59,8 @@ class Scene:
             return ask_all(tx, sql, *args)
 
         def counted(hasher: PasswordHasher, stored: str, password: str) -> bool:
-            cost.hashes.append(stored.split("$")[3])
+            # A malformed hash is refused before anything is computed.
+            cost.hashes += stored.split("$")[3:4]
             return verify(hasher, stored, password)
 
         with self.monkeypatch.context() as patched:
@@ -111,6 +113,46 @@ async def test_an_unknown_e_mail_costs_what_a_wrong_password_costs(scene: Scene)
     assert costs[0] == costs[1]
     assert costs[0].hashes == ["m=65536,t=3,p=4"]
     assert pages[0] == pages[1]
+
+
+@pytest.mark.usefixtures("production_hash")
+async def test_no_operator_can_be_told_from_an_unknown_one(scene: Scene) -> None:
+    """A wrong password, no password yet, a revoked operator with the right one: one cost, one page, on the half second.
+
+    So do a suspended seller and a seller without a usable password, as long as the password is wrong.
+    """
+    service, stored = scene.service, await hash_password(PASSWORD)
+    emails = {name: f"{name:x>10}@shop.example" for name in ("valid", "invited", "revoked", "unknown")}
+    for name in ("valid", "invited", "revoked"):
+        eva = await make_person(service, email=emails[name])
+        await service.scene.run("UPDATE operators SET password = $2 WHERE operator_id = $1", eva.operator_id, stored)
+    await service.scene.run("UPDATE operators SET password = NULL WHERE email = $1", emails["invited"])
+    await service.scene.run("UPDATE operators SET revoked_ms = 1 WHERE email = $1", emails["revoked"])
+    tries = [(emails[name], PASSWORD if name == "revoked" else PASSWORD.upper()) for name in emails]
+    await _assert_alike(scene, SIGN_IN, tries)
+    email, seller_id = service.scene.seller.email, service.seller_id
+    unknown = "x" * (len(email) - len("@shop.example")) + "@shop.example"
+    for change in ("password = '!'", "password = ''", "suspended_ms = 1"):
+        await scene.has_password(stored)
+        await service.scene.run(f"UPDATE sellers SET {change} WHERE seller_id = $1", seller_id)
+        await _assert_alike(scene, "/sign-in", [(unknown, "password of no account"), (email, "password of no account")])
+
+
+async def _assert_alike(scene: Scene, path: str, tries: list[tuple[str, str]]) -> None:
+    """Sign in with each e-mail address and password: all must be refused, with the same costs and pages."""
+    costs, pages = list[Cost](), set[str]()
+    for email, password in tries:
+        opened = Browser(scene.service)
+        form, early = (await opened.get(path)).form(path), timer(REFUSED_EVERY_SECONDS * 0.98)
+        with scene.cost() as cost:
+            page = await opened.submit(form, email=email, password=password)
+        assert early.is_set()
+        assert page.status == 403
+        costs.append(cost)
+        pages.add(page.html.replace(email, "").replace(page.form(path).fields["form_token"], ""))
+    assert costs == [costs[0]] * len(tries)
+    assert costs[0].hashes == ["m=65536,t=3,p=4"]
+    assert len(pages) == 1
 
 
 async def test_an_old_hash_is_rejected_no_sooner(scene: Scene) -> None:

@@ -4,6 +4,8 @@
 |---|---|
 | the same link | one sets the password, the other gets 410 |
 | a sign-in with the old password, while a new one is set | no session of the old password is left |
+| a sign-in with the password, while it is hashed anew | it begins a session |
+| the hashing anew of the old password, while a new one is set | the new one stays |
 | a sign-in, while the operator is revoked | no session is left |
 | the same e-mail address | one operator has it |
 """
@@ -14,11 +16,12 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from argon2 import PasswordHasher
 from test_operators_races import while_it_is_committed
 
 from nodes import two_nodes
 from operator_calls import operator
-from operator_people import HOUR_MS, begin_session, make_person
+from operator_people import HOUR_MS, PASSWORD, SIGN_IN, begin_session, make_person
 from page_scene import Browser
 from paydesk.operators import links, store
 from paydesk.operators.sessions import OPERATORS
@@ -98,6 +101,36 @@ async def test_no_session_of_the_old_password_is_left(service: Service) -> None:
     assert not await while_it_is_committed(service.database, change, _begin(service, person.operator_id, old))
     assert await service.scene.value(OPEN, person.operator_id) == 0
     assert await _begin(service, person.operator_id, NEW_HASH)
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["another password", "a new hash"])
+async def test_sign_in_starts_over_if_its_account_changes(service: Service, *, same: bool) -> None:
+    """It has verified the old hash: it begins a session if the new one is of the same password."""
+    person, browser = await make_person(service), Browser(service)
+    old = await service.scene.value("SELECT password FROM operators WHERE operator_id = $1", person.operator_id)
+    form, new = (await browser.get(SIGN_IN)).form(SIGN_IN), PasswordHasher().hash(PASSWORD if same else "another one")
+
+    async def change(tx: Transaction) -> None:
+        assert await tx.run(OPERATORS.change_hash, person.operator_id, new, old)
+
+    request = browser.submit(form, email=person.email, password=PASSWORD)
+    page = await while_it_is_committed(service.database, change, request)
+    assert page.status == (303 if same else 403)
+    assert await service.scene.value(OPEN, person.operator_id) == int(same)
+
+
+async def test_new_hash_replaces_no_new_password(service: Service) -> None:
+    """A sign-in that hashes its password anew writes nothing if another password is set meanwhile."""
+    person = await make_person(service)
+    stored = "SELECT password FROM operators WHERE operator_id = $1"
+    old = await service.scene.value(stored, person.operator_id)
+
+    async def change(tx: Transaction) -> None:
+        await OPERATORS.set_password(tx, person.operator_id, NEW_HASH, 1)
+
+    rehash = service.database.write(lambda tx: tx.run(OPERATORS.change_hash, person.operator_id, "of the old one", old))
+    assert not await while_it_is_committed(service.database, change, rehash)
+    assert await service.scene.value(stored, person.operator_id) == NEW_HASH
 
 
 async def test_no_session_of_a_revoked_operator_is_left(service: Service) -> None:

@@ -76,8 +76,9 @@ def test_the_first_two_passwords_at_the_same_time() -> None:
 
 async def test_without_a_hash_no_password_matches() -> None:
     """Not even the password of the dummy hash."""
-    assert not await verify_password(None, "password of no account")
-    assert not await verify_password(None, "")
+    for stored in (None, "", "!"):
+        assert not await verify_password(stored, "password of no account"), stored
+        assert not await verify_password(stored, ""), stored
 
 
 async def test_a_hash_with_other_parameters_matches_and_needs_a_rehash() -> None:

@@ -85,8 +85,8 @@ class Buckets(Generic[K]):
             self._put(key, now, min(used_ns + self._interval_ns, self._owed_ns_max))
 
     def put_back(self, key: K) -> None:
-        """Put back a token that was just taken."""
-        if self._interval_ns:
+        """Put back a token that was taken, unless the bucket was refilled or evicted since."""
+        if key in self._full_at:
             self._full_at[key] -= self._interval_ns
 
     def forget(self, key: K) -> None:

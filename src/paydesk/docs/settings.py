@@ -48,6 +48,8 @@ _LIMITS_TAIL = f"""\
 - An address is an IPv4 address or an IPv6 /64. Behind a proxy set `trusted_proxies`: otherwise all clients have the
   address of the proxy and share its limits.
 - A refused request does not count, so retrying too early does not lengthen the wait.
+- A sign-in counts from its beginning, so that guesses at the same time can't pass a limit together. The right password
+  takes the count back.
 - The tables are bounded. A full table evicts the entry nearest to its full budget, so a flood of addresses delays no
   other client.
 - `paydesk dev` limits only failures by default.
@@ -76,9 +78,9 @@ The names in a body, of JSON or of a form, have at most {NAME_CHARACTERS_MAX} ch
 {NUMBER_DIGITS_MAX} digits.
 
 At most {THREADS} passwords are hashed at a time and a few requests wait; further sign-ins get 503 at once, those
-from unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a wrong client
-secret at a multiple of 10 ms, so that its duration reveals nothing. Limits of requests and connections are
-[settings](settings.md).
+of sellers at unknown addresses first. The response to a wrong password is sent at a multiple of half a second, to a
+wrong client secret at a multiple of 10 ms, so that its duration reveals nothing. Limits of requests and connections
+are [settings](settings.md).
 
 A seller's session ends `session_hours` after sign-in (default {_FIELDS["session_hours"].default}) and after
 `session_idle_minutes` without use (default {_FIELDS["session_idle_minutes"].default}). Its last use is written at

@@ -32,13 +32,15 @@ async def change_own(call: Call) -> Answer:
     person = await database.read(partial(store.person, operator_id=call.caller.operator_id))
     if person is None or person.email is None or person.password_hash is None:
         raise CANNOT_SIGN_IN.with_reason("no password", "you have no password; an owner can make a link to set one")
-    seconds = throttle.refusal(person.email, call.address)
-    if seconds is not None:
-        raise TOO_MANY_REQUESTS.with_reason("throttled", headers=(("retry-after", str(seconds)),))
-    # The caller is authenticated, so the request may use the part of the queue that is reserved for known origins.
-    failed = partial(throttle.failed, person.email, call.address)
-    if not await verify_password(person.password_hash, body.current_password, known_origin=True, failed=failed):
+    attempt = throttle.begin(person.email, call.address)
+    if isinstance(attempt, int):
+        raise TOO_MANY_REQUESTS.with_reason("throttled", headers=(("retry-after", str(attempt)),))
+    with attempt:
+        # The caller is authenticated, so the request may use the part of the queue that is reserved for known origins.
+        is_right = await verify_password(person.password_hash, body.current_password, known_origin=True)
+    if not is_right:
         raise WRONG_PASSWORD.with_reason("password differs")
+    attempt.withdraw()
     if body.password == body.current_password:
         raise PROPERTY_VALUE.with_reason("the current password", "'$.password' - must not be the current password")
     password_hash = await hashed(body.password, person)

@@ -13,6 +13,8 @@ from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Transaction
 
 USER_AGENT_CHARACTERS_MAX = 200
+SIGN_INS_RESERVED = 8
+"""In the queue of hashes, for operators at a new address while sign-ins of sellers fill the rest of it."""
 TOKEN_PATTERN = re.compile(r"PDS-[0-9a-f]{40}", re.ASCII)
 UNKNOWN = "unknown_operator"
 """The subject of the event of failed sign-ins with e-mail addresses that no operator has."""
@@ -59,6 +61,7 @@ OPERATORS: Accounts[str, Session] = Accounts(
     new_token=lambda _: f"PDS-{new_hex(160)}",
     unknown="unknown or revoked operator",
     alert=_alert,
+    reserved=SIGN_INS_RESERVED,
     further=("session_id", "used_ms", "address", "user_agent"),
     details=_details,
 )

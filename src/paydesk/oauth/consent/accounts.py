@@ -62,6 +62,8 @@ class Accounts(Generic[Id, S]):
     """Called with the account after the right password, to refuse a barred one. None: that is refused as unknown."""
     expired: str = "ended_ms"
     """The column of a session that is set when it is refused as expired."""
+    reserved: int = 0
+    """Places in the queue of hashes for sign-ins of unknown origin, beside those that all accounts share."""
     further: tuple[str, ...] = ()
     """Further columns of a session, and what returns their values for a time, an address and a user agent."""
     details: Callable[[int, str, str], tuple[Any, ...]] = lambda *_: ()
@@ -110,23 +112,23 @@ UPDATE {sessions} AS s SET ended_ms = $1 WHERE ended_ms IS NULL AND {found(2)}""
         """
         throttle, address = call.shared.sign_in_throttles[self.noun], call.address
         began = asyncio.get_running_loop().time()
-        seconds = throttle.refusal(email, address, known_browser=known_browser)
-        if seconds is not None:
-            return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": seconds})
-        account_id, stored, barred_ms = await call.database.read(partial(self.find, email=email)) or (None, None, None)
-        if self.admit is None and barred_ms is not None:
-            stored = None
-
-        def failed() -> None:
-            is_repeated = throttle.failed(email, address, known_browser=known_browser)
-            call.alert = self.alert(address, account_id, is_repeated)
-
-        known_origin = throttle.is_known_origin(email, address, known_browser=known_browser)
-        if not await verify_password(stored, password, known_origin=known_origin, began=began, failed=failed):
+        attempt = throttle.begin(email, address, known_browser=known_browser)
+        if isinstance(attempt, int):
+            return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": attempt})
+        with attempt:
+            found = await call.database.read(partial(self.find, email=email))
+            account_id, stored, barred_ms = found or (None, None, None)
+            if self.admit is None and barred_ms is not None:
+                stored = None
+            is_right = await verify_password(
+                stored, password, known_origin=attempt.is_known_origin, reserved=self.reserved, began=began
+            )
+        if not is_right:
+            call.alert = self.alert(address, account_id, throttle.failed(attempt))
             return SIGN_IN_FAILED.with_reason("password differs" if stored is not None else self.unknown)
         assert account_id is not None, "no password is right without an account"
         assert stored is not None, "nor without a hash"
-        throttle.succeeded(email, address, known_browser=known_browser)
+        throttle.succeeded(attempt)
         if self.admit is not None:
             self.admit(call, account_id, barred_ms)
         token = await self.open_session(call, account_id, previous=previous, password_hash=stored)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 THREADS = 2
 UNKNOWN_ORIGIN_QUEUE_MAX, QUEUE_MAX = 16, 32
-"""Hashes in progress or queued. Sign-ins of unknown origin leave half for known sellers and for operators."""
+"""Hashes in progress or queued. Sign-ins of unknown origin leave half for known accounts and for operators."""
 
 REFUSED_EVERY_SECONDS = 0.5
 """A wrong password is refused at a multiple of this time after its start, which hides the time of each step."""
@@ -64,20 +64,20 @@ async def verify_password(
     password: str,
     *,
     known_origin: bool = False,
+    reserved: int = 0,
     began: float | None = None,
-    failed: Callable[[], object] = lambda: None,
 ) -> bool:
     """Return whether `password` matches the `stored` hash. None, for an unknown account, takes the same time.
 
     So does a hash with outdated parameters. `known_origin`: the attempt comes from a known browser or address of the
-    account, for which part of the queue is reserved. `began`: when the attempt began, by the loop's time. `failed` is
-    called before a wrong password is refused. Raises `service_unavailable` if the queue is full.
+    account, for which part of the queue is reserved; of that part attempts of unknown origin may use `reserved` places.
+    `began`: when the attempt began, by the loop's time. Raises `service_unavailable` if the queue is full.
     """
     loop = asyncio.get_running_loop()
     began = began or loop.time()
-    is_right = await _hashing().run(QUEUE_MAX if known_origin else UNKNOWN_ORIGIN_QUEUE_MAX, _verify, stored, password)
+    queued_max = QUEUE_MAX if known_origin else UNKNOWN_ORIGIN_QUEUE_MAX + reserved
+    is_right = await _hashing().run(queued_max, _verify, stored, password)
     if not is_right:
-        failed()
         await asyncio.sleep(REFUSED_EVERY_SECONDS - (loop.time() - began) % REFUSED_EVERY_SECONDS)
     return is_right
 

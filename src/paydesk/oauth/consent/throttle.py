@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Self
 
 from paydesk.core import runtime
 from paydesk.core.rates import Buckets, Monotonic, Tally, network
@@ -34,6 +35,28 @@ class SignInRates:
     known_hours: int = 24
     processes: int = 1
     """Of a node; each has an equal part of the limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A sign-in that counts as failed unless it succeeds, or raises before the password was compared."""
+
+    key: tuple[str, str, bool]
+    is_known_origin: bool
+    """Whether the browser or the address is known for this account."""
+    _counted: list[tuple[Buckets[Any], Any]]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.withdraw()
+
+    def withdraw(self) -> None:
+        """Count the attempt no longer."""
+        for bucket, key in self._counted:
+            bucket.put_back(key)
 
 
 class SignInThrottle:
@@ -64,57 +87,44 @@ class SignInThrottle:
             f"known-{accounts}", rates.known_hours * HOUR_SECONDS, signals, monotonic=monotonic
         )
 
-    def refusal(self, email: str, address: str, *, known_browser: bool = False) -> int | None:
-        """Return the seconds until this sign-in may be tried, or None if it may now. Call it before hashing.
+    def begin(self, email: str, address: str, *, known_browser: bool = False) -> Attempt | int:
+        """Count a sign-in as failed, before its password is hashed; or return the seconds until it may be tried.
 
-        `known_browser`: the browser's signed cookie shows that this seller has signed in with it before.
+        So sign-ins at the same time can't pass a limit together. `known_browser`: the browser's signed cookie shows
+        that this account has signed in with it before.
         """
         subject, origin = _subject(email), network(address)
-        if self._has_own_limit(subject, known_browser):
-            return None
-        if self._recent.has(subject, origin):
-            seconds = self._pairs.wait((subject, origin))
-        else:
-            seconds = max(self._pairs.wait((subject, origin)), self._addresses.wait(origin), self._emails.wait(subject))
+        is_recent = self._recent.has(subject, origin)
+        limits: list[tuple[Buckets[Any], Any]] = [(self._pairs, (subject, origin))]
+        if known_browser and not self._browsers.wait(subject):
+            limits = [(self._browsers, subject)]
+        elif not is_recent:
+            limits += (self._addresses, origin), (self._emails, subject)
+        seconds = max(bucket.wait(key) for bucket, key in limits)
         if seconds:
             self._log.note("sign_in_failures", address=origin)
-        return seconds or None
+            return seconds
+        for bucket, key in limits:
+            bucket.take(key)
+        return Attempt((subject, origin, known_browser), known_browser or is_recent, limits)
 
-    def failed(self, email: str, address: str, *, known_browser: bool = False) -> bool:
-        """Count a wrong password or an unknown e-mail address. Return whether operators should be alerted."""
-        subject, origin = _subject(email), network(address)
-        alerts = self._tally.add((subject, origin, known_browser)) % FAILURES_PER_ALERT == 0
-        self._charge(subject, origin, known_browser=known_browser)
-        return alerts
+    def failed(self, attempt: Attempt) -> bool:
+        """Keep the count of an attempt with a wrong password. Return whether operators should be alerted."""
+        return self._tally.add(attempt.key) % FAILURES_PER_ALERT == 0
 
-    def _charge(self, subject: str, origin: str, *, known_browser: bool) -> None:
-        if self._has_own_limit(subject, known_browser):
-            self._browsers.charge(subject)
-            return
-        self._pairs.charge((subject, origin))
-        if not self._recent.has(subject, origin):
-            self._addresses.charge(origin)
-            self._emails.charge(subject)
-
-    def succeeded(self, email: str, address: str, *, known_browser: bool = False) -> None:
+    def succeeded(self, attempt: Attempt) -> None:
         """Make the address a known one and reset the count of failures.
 
         A known browser resets its own count only, not that of other attempts from the same address.
         """
-        subject, origin = _subject(email), network(address)
+        attempt.withdraw()
+        subject, origin, known_browser = attempt.key
         self._recent.add(subject, origin)
-        self._tally.forget((subject, origin, known_browser))
+        self._tally.forget(attempt.key)
         if known_browser:
             self._browsers.forget(subject)
         else:
             self._pairs.forget((subject, origin))
-
-    def is_known_origin(self, email: str, address: str, *, known_browser: bool = False) -> bool:
-        """Return whether the browser or the address of the sign-in is known for this seller."""
-        return known_browser or self._recent.has(_subject(email), network(address))
-
-    def _has_own_limit(self, subject: str, known_browser: bool) -> bool:  # noqa: FBT001 - private
-        return known_browser and not self._browsers.wait(subject)
 
 
 def _subject(email: str) -> str:
