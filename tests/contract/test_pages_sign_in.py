@@ -46,6 +46,7 @@ async def _is_signed_in(seller: Browser) -> bool:
     return not any(form.action == "/sign-in" for form in (await seller.get("/applications")).forms)
 
 
+@pytest.mark.on_postgres
 async def test_sign_in_begins_a_new_session(service: Service, clock: MovableClock) -> None:
     """An earlier cookie is worthless, the earlier session ends, and only a digest is stored."""
     seller = await browser(service)

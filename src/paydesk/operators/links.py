@@ -63,12 +63,8 @@ async def use(tx: Transaction, token: str, now_ms: int) -> Person | None:
     """Use the link, once; return its operator, locked until the commit, or None as `find` does."""
     found = await find(tx, token, now_ms)
     # The operator is locked before the link, as by every transaction that creates or ends links.
-    if found is None or await store.lock(tx, found.operator_id) is None:
-        return None
-    if not await tx.run(USE, digest(token), now_ms):
-        return None
-    locked = await store.person(tx, found.operator_id)
-    return locked if locked is not None and locked.revoked_ms is None else None
+    locked = await store.lock_person(tx, found.operator_id) if found is not None else None
+    return locked if locked is not None and await tx.run(USE, digest(token), now_ms) else None
 
 
 async def end_all(tx: Transaction, operator_id: str, now_ms: int) -> None:

@@ -46,7 +46,7 @@ async def change_own(call: Call) -> Answer:
     password_hash = await hashed(body.password, person)
 
     async def work(tx: Transaction) -> bool:
-        locked = await _locked(tx, person.operator_id)
+        locked = await store.lock_person(tx, person.operator_id)
         if locked is None or locked.password_hash != person.password_hash:
             return False
         await _set(call, tx, person.operator_id, password_hash)
@@ -71,14 +71,6 @@ async def set_by_link(call: Call, tx: Transaction, token: str, password_hash: st
     if person is not None:
         await _set(call, tx, person.operator_id, password_hash)
     return person
-
-
-async def _locked(tx: Transaction, operator_id: str) -> Person | None:
-    """Lock the operator and return it, or None if it is unknown or revoked."""
-    if await store.lock(tx, operator_id) is None:
-        return None
-    person = await store.person(tx, operator_id)
-    return person if person is not None and person.revoked_ms is None else None
 
 
 async def _set(call: Call, tx: Transaction, operator_id: str, password_hash: str) -> None:

@@ -15,6 +15,8 @@ BY_DIGEST = "SELECT operator_id, role FROM operators WHERE digest = $1 AND revok
 
 PERSON = "SELECT operator_id, name, role, email, password, revoked_ms FROM operators WHERE operator_id = $1"
 
+LOCK_PERSON = f"{PERSON} AND revoked_ms IS NULL FOR UPDATE"
+
 _ACCOUNT = """operator_id, name, role, email, CASE WHEN digest IS NULL THEN 0 ELSE 1 END,
 CASE WHEN password IS NULL THEN 0 ELSE 1 END, created_ms, revoked_ms"""
 
@@ -84,6 +86,12 @@ async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
 async def person(tx: Transaction, operator_id: str) -> Person | None:
     """Return the operator, revoked or not, with the hash of the password, or None."""
     row = await tx.one(PERSON, operator_id)
+    return Person(*row) if row else None
+
+
+async def lock_person(tx: Transaction, operator_id: str) -> Person | None:
+    """Return the operator, locked until the commit, or None if it is unknown or revoked."""
+    row = await tx.one(LOCK_PERSON, operator_id)
     return Person(*row) if row else None
 
 
