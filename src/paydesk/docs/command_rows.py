@@ -38,7 +38,7 @@ def _command(row: Operation, action: Action) -> Json:
     names = [part.partition("}")[0] for part in row.path.split("{")[1:]]
     generic = {**noun.generic, **{name: name.upper() for name in names}}
     sentences = [_capital(text.format_map(generic)) for text in unconditional(words.says)]
-    if words.repeatable:
+    if words.repeatable and words.checks is None:  # The command has no check that refuses a repetition.
         sentences.append("Repeatable.")
     once = () if words.once is None else _given(words.once.name, words.once.warning)
     found = {
