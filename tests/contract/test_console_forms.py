@@ -259,7 +259,7 @@ async def test_a_store_is_not_named_back(service: Service, owner: Console) -> No
     page = await owner.submit(form)
     assert notice_of(await owner.open(page.location)) == "Nothing has changed."
     page = await owner.submit(form, name="Harbour")
-    assert notice_of(await owner.open(page.location)) == "The store Market is now Harbour."
+    assert notice_of(await owner.open(page.location)) == "The store is called Harbour now."
 
 
 @pytest.mark.on_postgres

@@ -134,7 +134,7 @@ async def test_form_that_is_sent_twice_adds_one(owner: Console) -> None:
     assert await owner.refused(f"{HERE}/add", **ANA) == (
         409, "The e-mail address must not be another seller's."
     )  # fmt: skip
-    taken = (409, "The name must not be that of another store of the seller.")
+    taken = (400, "The name must not be that of another store of the seller.")
     assert await owner.refused(f"{path}/add-store", name="Main street") == taken
     status, reason = await owner.refused(f"{path}/stores/{store['store_id']}/add-pos", external_pos_id="TILL1")
     assert (status, reason) == (409, "The external id is taken.")
@@ -234,8 +234,8 @@ async def test_seller_is_deleted_unless_something_uses_it(owner: Console) -> Non
     ):
         status, reason = await owner.refused(f"{one}/delete")
         assert (status, word in reason) == (409, True), reason
-    assert await owner.done(f"{path}/pos/{pos['pos_id']}/delete") == "The point of sale Till 1 is deleted."
-    assert await owner.done(f"{path}/stores/{store['store_id']}/delete") == "The store Main street is deleted."
+    assert await owner.done(f"{path}/pos/{pos['pos_id']}/delete") == "Till 1 is deleted."
+    assert await owner.done(f"{path}/stores/{store['store_id']}/delete") == "Main street is deleted."
     assert "No store yet." in main_of(await owner.open(path))
     assert await owner.done(f"{path}/delete") == "Ana Prado is deleted."
     assert (await owner.get(path)).status == 404
@@ -249,7 +249,7 @@ async def test_stores_and_points_of_sale_are_changed(owner: Console) -> None:
     """Only of this seller, if others have the same ids; without a difference nothing is sent."""
     path, store, pos = await with_places(owner)
     of_store, of_pos = f"{path}/stores/{store['store_id']}", f"{path}/pos/{pos['pos_id']}"
-    assert await owner.done(f"{of_store}/rename", name="Market") == "The store Main street is now Market."
+    assert await owner.done(f"{of_store}/rename", name="Market") == "The store is called Market now."
     assert await owner.done(f"{of_store}/rename") == "Nothing has changed."
     assert await owner.done(f"{of_pos}/change", name="Till 2") == "The point of sale Till 2 is changed."
     assert await owner.done(f"{of_pos}/change") == "Nothing has changed."
@@ -257,7 +257,7 @@ async def test_stores_and_points_of_sale_are_changed(owner: Console) -> None:
     await owner.done(f"{of_store}/add-pos", external_pos_id="TILL3")
     assert await owner.refused(f"{of_pos}/change", external_pos_id="TILL3") == (409, "The external id is taken.")
     await owner.done(f"{path}/add-store", name="Pier")
-    taken = (409, "The name must not be that of another store of the seller.")
+    taken = (400, "The name must not be that of another store of the seller.")
     assert await owner.refused(f"{of_store}/rename", name="Pier") == taken
     form, _ = await owner.form_of(f"{of_store}/rename")
     for _ in range(2):

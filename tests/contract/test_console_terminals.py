@@ -200,6 +200,8 @@ async def test_mode_place_and_tips_are_changed(service: Service, owner: Console)
     assert form.fields["tips"] == "10, 15, 20"
     assert await owner.done(f"{path}/tips", tips="") == "The terminal offers no tips."
     assert await owner.done(f"{path}/store", name="Main street") == "The store Main street is added."
+    form, _ = await owner.form_of(f"{path}/pos")
+    assert (form.fields["external_pos_id"], form.fields["name"]) == ("", "")
     assert await owner.done(f"{path}/pos", external_pos_id="T2") == "The point of sale T2 is added to Shop."
     listed = (await owner.operator.did("GET", "pos"))["data"]  # type: ignore[union-attr]
     (pos,) = [one for one in listed if one["external_pos_id"] == "T2"]

@@ -60,7 +60,7 @@ PAIRING_MUTANTS = (
     Mutant(
         IN_USE,
         "the deletion of a terminal does not lock it",
-        "operators/terminal_changes.py",
+        "operators/terminals/changes.py",
         "    terminal = None if owner is None else await store.lock(tx, owner, terminal_id)\n",
         "    terminal = None if owner is None else await store.find(tx, owner, terminal_id)\n",
         RACES,

@@ -38,7 +38,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "What is in use is not deleted",
         "a store is added to a seller that is being deleted",
-        "operators/stores.py",
+        "operators/stores/handlers.py",
         "await sellers.lock_shared(call.tx",
         "await sellers.get(call.tx",
         DELETIONS,

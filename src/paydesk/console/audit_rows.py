@@ -11,8 +11,8 @@ import msgspec
 from paydesk.console import view
 from paydesk.console.api import Document
 from paydesk.console.request import PATH
-from paydesk.console.terminal_looks import serial_of
 from paydesk.operators.operations import OPERATIONS as ROWS
+from paydesk.operators.terminals.fields import serial_of
 
 VALUE_CHARACTERS_MAX = 200
 SHOWN_MAX, FIRST = 6, 4
@@ -46,15 +46,9 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "orders.resolve": ("Set the outcome of", "order", "/orders"),
     "pairings.approve": ("Paired", "terminal", "/terminals"),
     "pairings.deny": ("Denied the pairing of", "terminal", ""),
-    "pos.change": ("Changed", "point of sale", ""),
-    "pos.create": ("Added", "point of sale", ""),
-    "pos.delete": ("Deleted", "point of sale", ""),
     "requests.send": ("Sent again", "request", "/requests"),
     "reversals.resolve": ("Set the outcome of", "reversal", ""),
     "sessions.end": ("Ended", "session", ""),
-    "stores.change": ("Changed", "store", ""),
-    "stores.create": ("Added", "store", ""),
-    "stores.delete": ("Deleted", "store", ""),
     "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
     "terminals.change": ("Changed", "terminal", "/terminals"),
     "terminals.create": ("Added", "terminal", "/terminals"),

@@ -7,18 +7,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from paydesk.console import audit_rows, authorizations, store_actions
+from paydesk.console import audit_rows, authorizations
 from paydesk.console.api import Document, first_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.console.store_actions import SECTION, name_of, seller_path
 from paydesk.console.terminal_looks import TerminalRow, row_of
 from paydesk.console.terminals import REFRESH_SECONDS
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.operation import Answer, Query
+from paydesk.operators.stores.fields import name_of
 from paydesk.web.statuses import Look
 
-HERE = f"{PATH}/sellers"
+HERE, SECTION = f"{PATH}/sellers", "sellers"
 ROWS, CHANGES = 50, 10
 READ_MAX, READ_ROWS = 2000, 200
 """So many stores, points of sale and terminals of a seller are read each at most, and so many with one request."""
@@ -148,7 +148,7 @@ def seller_row(seller: Document) -> SellerRow:
         look=Look("off", "dash", "Suspended") if is_suspended else Look("ok", "check", "Active"),
         suspended_date=seller.get("suspended_date"),
         created_date=seller["created_date"],
-        href=seller_path(seller["user_id"]),
+        href=f"{HERE}/{seller['user_id']}",
     )
 
 
@@ -235,5 +235,4 @@ OPERATIONS = (
         path_pattern=NUMBER_PATTERN,
         query=(START, STORE, POS, *authorizations.QUERY),
     ),
-    *store_actions.OPERATIONS,
 )

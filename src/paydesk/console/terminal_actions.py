@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from paydesk.console.actions import REASON, ActionForm, Done, Field, act
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.console.terminal_looks import MODES, TAKING_ORDERS, serial_of
+from paydesk.console.terminal_looks import MODES, TAKING_ORDERS
 from paydesk.console.terminals import HERE, SECTION
 from paydesk.operation import Answer
+from paydesk.operators.terminals.fields import serial_of
 
 NEEDS_FREE = "It must have no order and no print action."
 TIPS_MAX = 5

@@ -93,8 +93,3 @@ def page_of(terminal: Document) -> str:
     """Return the path of a virtual terminal's page with its key; empty for others and for roles that only read."""
     found = urlsplit(terminal.get("page_url", ""))
     return f"{found.path}?{found.query}" if found.path else ""
-
-
-def serial_of(terminal_id: str) -> str:
-    """Return the serial number, which distinguishes the terminals of a model."""
-    return terminal_id.partition("__")[2] or terminal_id

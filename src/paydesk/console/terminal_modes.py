@@ -11,9 +11,10 @@ from paydesk.console.api import ApiRefused, Document
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.console.terminal_actions import mode_field
-from paydesk.console.terminal_looks import place_of, serial_of
+from paydesk.console.terminal_looks import place_of
 from paydesk.console.terminals import HERE, QUERY, ROWS, SECTION, filters
 from paydesk.operation import Answer
+from paydesk.operators.terminals.fields import serial_of
 
 _CHOSEN = "terminal:"
 """Before the id of a terminal: the checkbox that selects it."""

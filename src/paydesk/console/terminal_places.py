@@ -1,4 +1,4 @@
-"""Where terminals are installed: the choice of a place, moving a terminal, adding a store or a point of sale."""
+"""Where terminals are installed: the choice of a place, and moving a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.console.store_actions import Origin, create_pos, create_store
 from paydesk.console.terminal_actions import NEEDS_FREE
-from paydesk.console.terminal_looks import place_of, serial_of
+from paydesk.console.terminal_looks import place_of
 from paydesk.console.terminals import HERE, SECTION
 from paydesk.operation import Answer
+from paydesk.operators.terminals.fields import serial_of
 
 READ_MAX = 200
 STORE, POS = "store_id", "pos_id"
@@ -36,25 +36,6 @@ async def move(request: ConsoleRequest) -> Answer:
         return Done(f"The terminal is at {place_of(changed)}.")
 
     return await act(request, action, work)
-
-
-@screen
-async def add_store(request: ConsoleRequest) -> Answer:
-    """Add a store to the seller of a terminal."""
-    terminal = await request.api.get("terminals/{}", request.path)
-    return await create_store(request, terminal["seller_id"], terminal["seller_name"], _origin(request))
-
-
-@screen
-async def add_pos(request: ConsoleRequest) -> Answer:
-    """Add a point of sale to the store of a terminal."""
-    terminal = await request.api.get("terminals/{}", request.path)
-    store_id, store_name = terminal["store_id"], terminal["store_name"]
-    return await create_pos(request, terminal["seller_id"], store_id, store_name, _origin(request))
-
-
-def _origin(request: ConsoleRequest) -> Origin:
-    return Origin(f"{HERE}/{request.path}", SECTION, "The terminal stays where it is: move it there afterwards.")
 
 
 async def place_field(request: ConsoleRequest, seller_id: int, now: str, *unchanged: tuple[str, str]) -> Field:
@@ -85,8 +66,4 @@ def _pos_name(pos: Mapping[str, str]) -> str:
     return name if name == identity else f"{name} ({identity})"
 
 
-OPERATIONS = (
-    *form("/terminals/{terminal_id}/place", "terminal_place", "Move a terminal", move),
-    *form("/terminals/{terminal_id}/store", "terminal_store", "Add a store", add_store),
-    *form("/terminals/{terminal_id}/pos", "terminal_pos", "Add a point of sale", add_pos),
-)
+OPERATIONS = form("/terminals/{terminal_id}/place", "terminal_place", "Move a terminal", move)

@@ -13,7 +13,6 @@ from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Time
 from paydesk.operation import Answer, Call, Operation
 from paydesk.operators import attention_store as store
-from paydesk.operators import slot
 from paydesk.operators.attention_store import (
     DELIVERIES_MAX,
     SlowRefund,
@@ -23,6 +22,7 @@ from paydesk.operators.attention_store import (
     UnconfirmedReversal,
 )
 from paydesk.operators.noun import BASE
+from paydesk.operators.terminals import queue
 from paydesk.orders import status
 from paydesk.payments.slot import Periods, wait_of
 from paydesk.terminals.presence import presence_of
@@ -76,7 +76,7 @@ class AttentionDocument(Closed, frozen=True):
 
 async def find_all(call: Call) -> Answer:
     """Return what needs a person; an empty list if nothing does."""
-    tx, now_ms, periods = call.tx, call.now_ms, slot.periods_of(call.settings)
+    tx, now_ms, periods = call.tx, call.now_ms, queue.periods_of(call.settings)
     items: list[AttentionItem] = []
     silence_ms = periods.cancel_silence_seconds * 1000 // 2
     for stuck in await store.orders(tx, now_ms - silence_ms):

@@ -14,7 +14,7 @@ from paydesk.device import store as leases
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
-from paydesk.operators import order_deliveries, order_payment, slot
+from paydesk.operators import order_deliveries, order_payment
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.order_deliveries import OrderDelivery
@@ -28,7 +28,8 @@ from paydesk.operators.order_payment import (
     StepDocument,
 )
 from paydesk.operators.orders import owner_of
-from paydesk.operators.slot import WaitDocument
+from paydesk.operators.terminals import queue
+from paydesk.operators.terminals.queue import WaitDocument
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
@@ -138,7 +139,7 @@ async def get_order(call: Call) -> Answer:
             place=await _place(call.tx, order),
             times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
-            waiting=await slot.waiting(call, order) if order.status in status.LIVE else None,
+            waiting=await queue.waiting(call, order) if order.status in status.LIVE else None,
             **msgspec.structs.asdict(payment),
             deliveries=await order_deliveries.of_order(call.tx, seller_id, call.path),
         ),

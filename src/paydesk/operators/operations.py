@@ -16,9 +16,10 @@ from paydesk.operators.operator_operations import OPERATIONS as OPERATORS
 from paydesk.operators.order_operations import OPERATIONS as ORDERS
 from paydesk.operators.search import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
+from paydesk.operators.stores.operations import OPERATIONS as STORES
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
-from paydesk.operators.terminal_operations import OPERATIONS as TERMINALS
+from paydesk.operators.terminals.operations import OPERATIONS as TERMINALS
 
 _REQUEST = Noun(
     "requests/{entry_id}", "request", f"^{ULID_PATTERN}$", requests.InspectedRequest, requests.REQUEST_NOT_FOUND
@@ -62,6 +63,7 @@ OPERATIONS = (
             " effect."
         ),
     ),
+    *STORES,
     *TERMINALS,
     *SUBSCRIPTIONS,
     *SUBSCRIPTION_FAULTS,

@@ -111,7 +111,6 @@ Password = Annotated[
         option="--password-stdin",
     ),
 ]
-ExternalPosId = Annotated[str, Field(min_length=1, max_length=60, examples=["SUC0101POS"]), NO_CARD_NUMBER]
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),

@@ -1,4 +1,4 @@
-"""Request bodies of operators about terminals, stores and points of sale, closed to unknown fields."""
+"""The fields of terminals: request bodies with what people see of them, closed to unknown fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
-from paydesk.operators.schemas import Change, ExternalPosId, Id, Name, Reason
+from paydesk.operators.schemas import Change, Id, Reason
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 
@@ -16,35 +16,6 @@ TipPercentages = Annotated[
     Field(max_length=5),
     rule("must have each percentage once", lambda percentages: len(set(percentages)) == len(percentages)),
 ]
-
-
-class StoreRequest(Model):
-    """`POST /operator/v1/stores`."""
-
-    seller_id: Id = Field(examples=[1160535239])
-    name: Name = Field(examples=["Main street"])
-
-
-class StoreChange(Change):
-    """`PATCH /operator/v1/stores/{store_id}`."""
-
-    name: Name | None = None
-
-
-class PosRequest(Model):
-    """`POST /operator/v1/pos`."""
-
-    seller_id: Id = Field(examples=[1160535239])
-    store_id: Id = Field(examples=[47792478])
-    external_pos_id: ExternalPosId
-    name: Name | None = None
-
-
-class PosChange(Change):
-    """`PATCH /operator/v1/pos/{pos_id}`. A point of sale can't move to another store."""
-
-    external_pos_id: ExternalPosId | None = None
-    name: Name | None = None
 
 
 class TerminalRequest(Model):
@@ -95,3 +66,8 @@ class PairingApproval(Model):
         None, description=f"Whether it takes live orders; true by default, but false for `{VIRTUAL_MODEL}`."
     )
     replace: bool = Field(False, description="Pair anew a terminal that the seller is paired with already.")
+
+
+def serial_of(terminal_id: str) -> str:
+    """Return the serial number, which distinguishes the terminals of a model."""
+    return terminal_id.partition("__")[2] or terminal_id

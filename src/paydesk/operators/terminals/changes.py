@@ -5,10 +5,10 @@ from __future__ import annotations
 from paydesk import audit
 from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
 from paydesk.operation import Answer, Call
-from paydesk.operators import places
 from paydesk.operators.errors import POS_TAKEN
-from paydesk.operators.terminal_schemas import TerminalChange
-from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_occupied
+from paydesk.operators.terminals import places
+from paydesk.operators.terminals.fields import TerminalChange
+from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores

@@ -18,7 +18,7 @@ from paydesk.core.secrets import Secret
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
-from paydesk.operators.terminal_schemas import TerminalRequest
+from paydesk.operators.terminals.fields import TerminalRequest
 from paydesk.orders import store as orders
 from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual import store as virtual

@@ -1,22 +1,79 @@
-"""Changes of stores and points of sale; one that is in use can't be deleted.
+"""Stores and points of sale of sellers; one that is in use can't be deleted.
 
 Their ids are unique per seller. `?seller=` chooses the seller where several have the same id.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from paydesk import audit
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
+from paydesk.core.response import Closed, Time
+from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
-from paydesk.operators.stores import PosDocument, StoreDocument
-from paydesk.operators.terminal_schemas import PosChange, StoreChange
+from paydesk.operators.stores.fields import PosChange, PosRequest, StoreChange, StoreRequest
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
 
+STORES = f"""
+SELECT {", ".join(field.name for field in fields(Store))} FROM stores
+WHERE (seller_id, store_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, store_id LIMIT $3"""
+
+POINTS_OF_SALE = f"""
+SELECT {", ".join(field.name for field in fields(Pos))} FROM pos
+WHERE (seller_id, pos_id) > ($1, $2) AND seller_id <= $4 ORDER BY seller_id, pos_id LIMIT $3"""
+
 SELLERS_OF_STORE = "SELECT seller_id FROM stores WHERE seller_id BETWEEN $1 AND $2 AND store_id = $3 LIMIT 2"
 SELLERS_OF_POS = "SELECT seller_id FROM pos WHERE seller_id BETWEEN $1 AND $2 AND pos_id = $3 LIMIT 2"
+
+
+class StoreDocument(Closed, frozen=True):
+    """A store of a seller."""
+
+    store_id: int
+    seller_id: int
+    name: str
+    created_date: Time
+
+
+class PosDocument(Closed, frozen=True):
+    """A point of sale in a store."""
+
+    pos_id: int
+    seller_id: int
+    store_id: int
+    external_pos_id: str
+    name: str
+    created_date: Time
+
+
+async def create_store(call: Call) -> Answer:
+    """Add a store."""
+    body: StoreRequest = call.body
+    if await sellers.lock_shared(call.tx, body.seller_id) is None:
+        raise SELLER_NOT_FOUND.with_reason("unknown seller")
+    document = StoreDocument.of(await stores.create_store(call.tx, body.seller_id, body.name, call.now_ms))
+    await audit.record(call, call.tx, "stores.create", str(document.store_id), after=document)
+    return Answer(201, document)
+
+
+async def create_pos(call: Call) -> Answer:
+    """Add a point of sale."""
+    body: PosRequest = call.body
+    pos = await stores.create_pos(
+        call.tx, body.seller_id, body.store_id, body.external_pos_id, body.name or body.external_pos_id, call.now_ms
+    )
+    if pos is None:
+        of_seller = await stores.stores(call.tx, body.seller_id)
+        if any(one.store_id == body.store_id for one in of_seller):
+            raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
+        raise STORE_NOT_FOUND.with_reason("not a store of this seller")
+    document = PosDocument.of(pos)
+    await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=document)
+    return Answer(201, document)
 
 
 async def change_store(call: Call) -> Answer:
@@ -46,7 +103,7 @@ async def delete_store(call: Call) -> Answer:
 
 
 async def change_pos(call: Call) -> Answer:
-    """Change a point of sale's name and external id."""
+    """Change a point of sale: its name or its external id."""
     before, body = await _locked_pos(call), call.body
     assert isinstance(body, PosChange)
     if not body.model_fields_set:
@@ -102,3 +159,7 @@ async def _owner(call: Call, sql: str, number: int) -> int | None:
 
 def _nothing_to_change(names: str) -> Refusal:
     return MINIMUM_PROPERTIES.with_reason("nothing to change", f"'$' - must have one of {names}")
+
+
+STORE_PAGES = lists.pages(StoreDocument, STORES, lambda row: StoreDocument.of(Store(*row)), (0, 0))
+POS_PAGES = lists.pages(PosDocument, POINTS_OF_SALE, lambda row: PosDocument.of(Pos(*row)), (0, 0))

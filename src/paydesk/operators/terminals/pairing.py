@@ -11,9 +11,9 @@ from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusa
 from paydesk.core.response import Closed, Time
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
-from paydesk.operators import places
-from paydesk.operators.terminal_schemas import PairingApproval
-from paydesk.operators.terminals import TerminalDocument, audited, document_of, refuse_occupied
+from paydesk.operators.terminals import places
+from paydesk.operators.terminals.fields import PairingApproval
+from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied
 from paydesk.storage.database import Transaction, Work
 from paydesk.terminals import pairing_codes, pairing_store, registry, store
 from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED

@@ -11,7 +11,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
-from paydesk.operators.terminal_schemas import ReleaseRequest
+from paydesk.operators.terminals.fields import ReleaseRequest
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
