@@ -49,7 +49,7 @@ async def script_sends(browser: Console, path: str, **fields: str) -> Page:
     "amount, sentence",
     [
         ("99", "The amount must be at most 24.90."),
-        ("abc", "The amount must be a number such as 24.90."),
+        ("abc", 'The amount must be a decimal string such as "24.90"'),
         ("1.234", "The amount must"),
     ],
 )

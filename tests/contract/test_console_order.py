@@ -293,7 +293,7 @@ async def test_late_approval_is_resolved(database: Database, clock: MovableClock
         assert "/reversals/" not in page.html
         clock.advance(THREE_MINUTES_MS)
         page = await order_page(browser, order_id)
-        (path,) = set(re.findall(rf"/console/orders/{order_id}/reversals/[0-9A-Z]+", page.html))
+        (path,) = set(re.findall(rf"/console/orders/{order_id}/reversals/[0-9A-Z]+/resolve", page.html))
         await send(browser, path, outcome="reversed", reason=REASON)
         page = await order_page(browser, order_id)
     assert "An approval that came later was reversed" in page.text

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
-from paydesk.operators import deliveries, orders
+from paydesk.operators import deliveries, owners
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import backlog, replaying, resend_store
@@ -25,7 +25,7 @@ STATEMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "replay step": (replaying.REPLAY_STEP, (1, SUBSCRIPTION, 1, 1, "", 0, 5)),
     "counts": (backlog.COUNTS, (SUBSCRIPTION, SUBSCRIPTION)),
     "owner of delivery": (deliveries.OWNER, ("a",)),
-    "owner of order": (orders.OWNER, (ORDER,)),
+    "owner of order": (owners.OWNER, (ORDER,)),
     "delivery": (deliveries.DELIVERY, (1, "a")),
     "deliveries of order": (deliveries.OF_ORDER, (1, ORDER, "", "", 1)),
     "newest failed": (deliveries.FAILED.rows, (1, 1, 1, "", 5, "", "", 1)),

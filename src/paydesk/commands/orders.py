@@ -14,12 +14,13 @@ from paydesk.commands.failure import Failure
 from paydesk.commands.list_rows import flat_order
 from paydesk.commands.lists import LISTS, add_list, show_page
 from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
+from paydesk.commands.rows import add_rows
 from paydesk.core.money import spelled
 
 app = add_list(group("Orders, with their history and notifications."), "orders")
 events = add_list(group("Operator events: what needs an operator's attention."), "events")
 inquiries = add_list(group("Orders whose outcome is unknown."), "inquiries")
-reversals = add_list(group("Reversals of late approvals."), "reversals")
+reversals = add_rows(add_list(group("Reversals of late approvals."), "reversals"), "reversals")
 refunds = add_list(group("Full and partial refunds."), "refunds")
 DETAILS = (
     *LISTS["orders"].columns,
@@ -28,8 +29,6 @@ DETAILS = (
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
 REFUND_COLUMNS = ("id", "amount", "status", "by")
 CHANGE_COLUMNS = ("date", "action", "outcome", "by")
-
-Reason = Annotated[str, typer.Option(help="How you know the outcome; recorded in the audit trail.")]
 
 
 def show_order(order: Answer) -> None:
@@ -94,37 +93,4 @@ def _by(change: Answer) -> str:
     return f"{operator}: {reason}" if reason else operator
 
 
-@command(
-    app,
-    "resolve",
-    "paydesk orders resolve ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",
-)
-def resolve_order(
-    service: Service,
-    order_id: OrderId,
-    *,
-    outcome: Annotated[str, typer.Option(help="approved or declined.")],
-    reason: Reason,
-) -> Answer:
-    """Set the outcome of an order that has been at `check_on_terminal` for at least three minutes."""
-    path = f"/operator/v1/orders/{segment(order_id)}/resolve"
-    return service.post(path, {"outcome": outcome, "reason": reason})
-
-
-@command(
-    reversals,
-    "resolve",
-    "paydesk reversals resolve 01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'",
-)
-def resolve_reversal(
-    service: Service,
-    reversal_id: Annotated[str, typer.Argument(help="The reversal's id.")],
-    *,
-    outcome: Annotated[
-        str, typer.Option(help="reversed: reversed by other means; or not_found: there is no payment to reverse.")
-    ],
-    reason: Reason,
-) -> Answer:
-    """Set the outcome of a reversal that the acquirer has not confirmed three minutes after the late approval."""
-    path = f"/operator/v1/reversals/{segment(reversal_id)}/resolve"
-    return service.post(path, {"outcome": outcome, "reason": reason})
+add_rows(app, "orders")

@@ -15,13 +15,12 @@ from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
 from paydesk.console.terminal_looks import RELEASABLE
-from paydesk.console.timeline_parts import LIVE_LABELS
 from paydesk.console.timeline_steps import timeline_of
 from paydesk.console.timeline_terminal import card_of
 from paydesk.console.timeline_webhooks import answer_of
 from paydesk.core.clock import rfc3339
-from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.operation import Answer
+from paydesk.operators.orders.facts import LIVE_LABELS, remaining
 from paydesk.web import statuses
 
 REQUESTS_MAX = 100
@@ -150,19 +149,6 @@ def rights_of(request: ConsoleRequest, order: Document, silent: Document | None 
 def not_yet(date: str | None, now_ms: int) -> str:
     """Return the date if it is in the future, else an empty text."""
     return date if date is not None and view.instant_ms(date) > now_ms else ""
-
-
-def remaining(order: Document) -> str:
-    """Return the paid amount that can still be refunded; empty if there is none."""
-    payment = reasons.payment_of(order)
-    if order["status"] != "processed" or "paid_amount" not in payment:
-        return ""
-    decimals = CURRENCIES[order["currency"]].decimals
-    paid = minor_units(payment["paid_amount"], decimals) or 0
-    taken = sum(
-        minor_units(one["amount"], decimals) or 0 for one in order["order_refunds"] if one["status"] != "failed"
-    )
-    return decimal_string(paid - taken, decimals) if paid > taken else ""
 
 
 def card_text(order: Document) -> str:

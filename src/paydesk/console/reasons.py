@@ -5,12 +5,12 @@ One table has the words of every state. Lists of orders show a short form.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paydesk.core.money import spelled
+from paydesk.operators.orders.facts import waiting_sentence
 from paydesk.web.statuses import Look, order_look
 
 Document = Mapping[str, Any]
@@ -82,8 +82,6 @@ ENDED_BY: Mapping[str, str] = {
 }
 """How an inquiry ended an order without a payment, where that says more than the detail."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(\.\d+)?Z")
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -129,12 +127,6 @@ def explain(order: Document) -> Explanation:
     by = _operator(order, "orders.cancel")
     why = f"Canceled by {by}" if by else CANCELED_BY.get(_last_move(order), STATES.get(detail, str(order["status"])))
     return Explanation(why, detail, _not_charged(order), NEW_ORDER, look)
-
-
-def waiting_sentence(order: Document) -> str:
-    """Return what a live order waits for, with short times; "" without `waiting`."""
-    message = (order.get("waiting") or {}).get("message", "")
-    return _TIME.sub(r"\1 UTC", message)
 
 
 def payment_of(order: Document) -> Document:

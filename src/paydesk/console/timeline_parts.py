@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 from paydesk.console import view
 from paydesk.console.reasons import Document
 from paydesk.console.timeline import Bar, Kind, Lane, Step, Tone
-from paydesk.orders.status import LIVE
+from paydesk.operators.orders.facts import LIVE_LABELS
 
 AFTER = 9
 """The place of a mark after all other steps at the same time."""
 LINKED_MS = 50
 """A step and the request that reported it are at most this far apart: a request has the time of its arrival."""
-LIVE_LABELS = (*LIVE, "action_required")
-"""The statuses of orders that hold a terminal, also with extended statuses."""
 
 
 class Parts:

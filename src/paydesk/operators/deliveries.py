@@ -17,7 +17,7 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
 from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
-from paydesk.operators.orders import owner_of
+from paydesk.operators.owners import owner_of
 from paydesk.operators.retried import Retried, times
 from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction

@@ -17,7 +17,7 @@ from paydesk.operators.export_formats import FORMATS, values
 from paydesk.operators.newest import found_rows
 from paydesk.operators.noun import BASE
 from paydesk.operators.order_lists import Filters
-from paydesk.operators.orders import FILTER_QUERY, filters_of
+from paydesk.operators.orders.handlers import FILTER_QUERY, filters_of
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from paydesk.core.errors import PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators import audit_trail, authorizations, codes, errors, history, requests, schemas, sent_again
+from paydesk.operators import audit_trail, authorizations, codes, errors, requests, schemas, sent_again
 from paydesk.operators.application_operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
 from paydesk.operators.noun import Noun, creating, listing
 from paydesk.operators.operator_operations import OPERATIONS as OPERATORS
-from paydesk.operators.order_operations import OPERATIONS as ORDERS
+from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.search import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
@@ -78,7 +78,6 @@ OPERATIONS = (
         errors=(errors.APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
     *ORDERS,
-    listing("events", history.EVENT_PAGES),
     replace(listing("audit", audit_trail.PAGES), summary="List the audit trail"),
     *SEARCH,
     *FIGURES,

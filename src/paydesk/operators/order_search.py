@@ -10,7 +10,7 @@ from paydesk.core.money import spelled
 from paydesk.operators import lists
 from paydesk.operators.newest import first_rows
 from paydesk.operators.order_lists import LISTED, Filters
-from paydesk.operators.orders import OWNER
+from paydesk.operators.owners import OWNER
 from paydesk.operators.search_hits import RESULTS_MAX, Hits, SearchHit
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels

@@ -9,7 +9,7 @@ from paydesk.core.response import Closed, Count
 from paydesk.operation import Answer, Call
 from paydesk.operators.deliveries import first_ms
 from paydesk.operators.errors import SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND
-from paydesk.operators.orders import owner_of
+from paydesk.operators.owners import owner_of
 from paydesk.operators.schemas import ReplayRequest
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import replaying

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -16,7 +16,6 @@ from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operators.words import Shown
 from paydesk.orders.searching import DATE, is_instant
-from paydesk.payments.schemas import RefundRequest
 
 LOOPBACK_ALLOWED = "loopback_allowed"
 """The key of the validation context that permits http redirect URIs to this machine."""
@@ -227,29 +226,3 @@ class CodeRequest(Model):
             " exchange decides."
         ),
     )
-
-
-class CancelOrderRequest(Model):
-    """`POST /operator/v1/orders/{order_id}/cancel`."""
-
-    reason: Annotated[Reason, Field(examples=["The customer has left."])]
-
-
-class RefundOrderRequest(RefundRequest):
-    """`POST /operator/v1/orders/{order_id}/refund`: a part of the payment; without it, all that remains."""
-
-    reason: Annotated[Reason, Field(examples=["The customer has complained by telephone."])]
-
-
-class ResolveRequest(Model):
-    """`POST /operator/v1/orders/{order_id}/resolve`."""
-
-    outcome: Literal["approved", "declined"]
-    reason: Reason
-
-
-class ResolveReversalRequest(Model):
-    """`POST /operator/v1/reversals/{reversal_id}/resolve`."""
-
-    outcome: Literal["reversed", "not_found"]
-    reason: Reason

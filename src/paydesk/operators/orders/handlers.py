@@ -1,4 +1,4 @@
-"""Orders of all sellers, newest first, optionally filtered; and whose an order is."""
+"""Orders of all sellers, newest first, optionally filtered."""
 
 from __future__ import annotations
 
@@ -12,23 +12,15 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.newest import BY_ID, DESCRIPTION, page
 from paydesk.operators.order_lists import ANY, CONDITIONS_OF_STATE, Filters
-from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import DATE, FILTERS, TERMINAL_ID_PATTERN, Check, instant_of
 from paydesk.orders.status_labels import EXTENDED, Labels
-from paydesk.storage.database import Row, Transaction
+from paydesk.storage.database import Row
 
 LAST_DIGITS_PATTERN = "^[0-9]{4}$"
 EMAIL_CHARACTERS_MAX = 254
-
-# Operators send only the order's id: one primary key lookup per seller, which no plan replaces by a scan.
-OWNER = """
-SELECT seller_id FROM (
-       SELECT s.seller_id, (SELECT 1 FROM orders o WHERE o.seller_id = s.seller_id AND o.order_id = $1) AS is_owner
-         FROM sellers s) AS owners
-WHERE is_owner = 1"""
 
 _STATE = Query(
     "state",
@@ -103,15 +95,6 @@ def filters_of(query: Mapping[str, str]) -> Filters:
         since_ms=since,
         until_ms=until,
     )
-
-
-async def owner_of(tx: Transaction, order_id: str) -> int:
-    """Return the id of the seller who has this order. Raises `ORDER_NOT_FOUND`."""
-    # An invalid id may contain characters that PostgreSQL refuses.
-    row = await tx.one(OWNER, order_id) if ids.ORDER_ID.fullmatch(order_id) else None
-    if row is None:
-        raise ORDER_NOT_FOUND.with_reason("no seller has this order")
-    return int(row[0])
 
 
 def present(labels: Labels, row: Row) -> ListedOrder:

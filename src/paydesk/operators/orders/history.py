@@ -14,11 +14,11 @@ from paydesk.device import store as leases
 from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
-from paydesk.operators import order_deliveries, order_payment
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
-from paydesk.operators.order_deliveries import OrderDelivery
-from paydesk.operators.order_payment import (
+from paydesk.operators.orders import deliveries, payment
+from paydesk.operators.orders.deliveries import OrderDelivery
+from paydesk.operators.orders.payment import (
     AuthorizationDocument,
     ChangeDocument,
     OrderInquiry,
@@ -27,7 +27,7 @@ from paydesk.operators.order_payment import (
     ResultDocument,
     StepDocument,
 )
-from paydesk.operators.orders import owner_of
+from paydesk.operators.owners import owner_of
 from paydesk.operators.terminals import queue
 from paydesk.operators.terminals.queue import WaitDocument
 from paydesk.orders import status
@@ -122,14 +122,14 @@ class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
 
 
 async def get_order(call: Call) -> Answer:
-    """Return an order with all its status changes and notifications."""
+    """Get an order with its history and notifications."""
     seller_id = await owner_of(call.tx, call.path)
     order = await orders.find(call.tx, seller_id, call.path)
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     lease = await leases.find_lease(call.tx, seller_id, order.ulid)
     labels = call.shared.labels
-    payment = await order_payment.of_order(
+    paid = await payment.of_order(
         call.tx, order, _released_ms(moves), resolve_after_seconds=call.settings.resolve_after_seconds
     )
     return Answer(
@@ -140,8 +140,8 @@ async def get_order(call: Call) -> Answer:
             times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
             waiting=await queue.waiting(call, order) if order.status in status.LIVE else None,
-            **msgspec.structs.asdict(payment),
-            deliveries=await order_deliveries.of_order(call.tx, seller_id, call.path),
+            **msgspec.structs.asdict(paid),
+            deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
         ),
     )
 

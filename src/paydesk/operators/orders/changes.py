@@ -12,8 +12,8 @@ from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.operation import Answer, Call, Caller, Handled, ThreePhase
-from paydesk.operators.orders import owner_of
-from paydesk.operators.schemas import CancelOrderRequest, RefundOrderRequest
+from paydesk.operators.orders.fields import CancelOrderRequest, RefundOrderRequest
+from paydesk.operators.owners import owner_of
 from paydesk.orders import handlers, store
 from paydesk.orders.order import Order
 from paydesk.payments import refunds
@@ -35,7 +35,7 @@ async def as_seller(call: Call) -> Caller:
 
 
 async def cancel(call: Call) -> Handled:
-    """Cancel the order, or request its terminal to release it, and record who did and why."""
+    """Cancel an order as an operator: at once, or by a request to its terminal; record who did and why."""
     body: CancelOrderRequest = call.body
     before = await handlers.requested_order(call)
     answer = await handlers.cancel(call)
@@ -46,7 +46,7 @@ async def cancel(call: Call) -> Handled:
 
 
 async def begin_refund(call: Call) -> Begun | Refusal:
-    """Reserve the amount, and record who refunds it and why."""
+    """Refund an order as an operator, whole or in part: reserve the amount, and record who refunds it and why."""
     body: RefundOrderRequest = call.body
     before = await handlers.requested_order(call)
     _check_decimals(body, before)

@@ -12,9 +12,9 @@ from paydesk.core.response import one_of
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators.lists import of_status
 from paydesk.operators.newest import BY_ID, newest, pages
-from paydesk.operators.orders import owner_of
+from paydesk.operators.orders.fields import ResolveRequest, ResolveReversalRequest
+from paydesk.operators.owners import owner_of
 from paydesk.operators.retried import Retried, times
-from paydesk.operators.schemas import ResolveRequest, ResolveReversalRequest
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
@@ -112,7 +112,7 @@ async def resolve(call: Call) -> Answer:
 
 
 async def resolve_reversal(call: Call) -> Answer:
-    """Set the outcome of a reversal that the acquirer does not confirm; the audit trail records the reason."""
+    """Set the outcome of an unconfirmed reversal; the audit trail records the operator and the reason."""
     call.read_wall_clock()
     return Answer(200, await call.database.write(partial(_resolve_reversal, call=call)))
 
