@@ -67,6 +67,8 @@ def known_names(row: Operation, words: Words) -> set[str]:
     parameters = re.findall(r"\{(\w+)\}", f"{row.path}{noun.page}{noun.forms}{words.form or ''}")
     return {
         "answer",
+        "now",
+        "caller_id",
         *parameters,
         *(() if is_new else fields_of(document)),
         *keys_of(noun.facts),

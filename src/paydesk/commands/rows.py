@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from inspect import Parameter
 from types import GenericAlias
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import typer
@@ -21,7 +21,7 @@ from paydesk.commands.failure import WrongUsage
 from paydesk.core.sentences import First, Line, When, holding
 
 Row = Mapping[str, Any]
-_KINDS: Mapping[str, type] = {"string": str, "integer": int}
+_KINDS: Mapping[str, Any] = {"string": str, "integer": int, "switch": Literal["on", "off"]}
 _PASSWORD = "password"  # noqa: S105 - a type of option
 
 
@@ -54,7 +54,7 @@ def _command(row: Row) -> Callable[..., tuple[Answer, str]]:
         answer = service.request(row["method"], target, sent if row["method"] in ("POST", "PATCH", "PUT") else None)
         names = {**row.get("generic", {}), **ids, **answer, "answer": answer}
         if "deleted" in row:
-            answer = {row["deleted"]: next(reversed(ids.values())), "deleted": True}
+            answer = {row["deleted"]: next(reversed(ids.values())), row.get("gone", "deleted"): True}
         notes = holding(tuple(map(_line, row.get("notes", ()))), names)
         return answer, "\n".join(f"{note[:1].upper()}{note[1:]}" for note in notes)
 
@@ -100,6 +100,8 @@ def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
         return []
     if one.get("many"):
         return (" ".join(value) if one.get("joined") else value) if value else None
+    if one["type"] == "switch":
+        return None if value is None else value == "on"
     if value is None and "credential" in one:
         value = service.credentials.document.get(one["credential"])
         if value is None:
@@ -108,11 +110,12 @@ def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
 
 
 def _checked(one: Row, text: str) -> str:
-    """Return an id. Raises `WrongUsage` if it cannot be one."""
-    pattern = one.get("pattern", "")
-    if not text or (pattern and not re.fullmatch(pattern, text) and not re.fullmatch(pattern, text.upper())):
+    """Return an id, in upper case if that is how it is written. Raises `WrongUsage` if it cannot be one."""
+    pattern = one.get("pattern") or ".+"
+    found = next((sent for sent in (text, text.upper()) if re.fullmatch(pattern, sent)), None)
+    if found is None:
         raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
-    return text
+    return found
 
 
 def _line(note: Any) -> Line:

@@ -118,8 +118,7 @@ Properties = Callable[[Mapping[str, str]], Mapping[str, Any]]
 async def act(request: ConsoleRequest, form: ActionForm, work: Work) -> Answer:
     """Show the form, or do its work. A role that is not permitted gets 403."""
     if not (request.may_change if form.permitted is None else form.permitted):
-        message = f"Your role, {request.operator.role}, may not do this."
-        return problem(request, ApiRefused(403, "forbidden", message, (), request.call.request_id), form.section)
+        return forbidden(request, form.section)
     if not request.is_sent:
         return show(request, form, {KEY: ids.uuid()})
     # A form that was made by hand can lack fields.
@@ -139,6 +138,12 @@ async def act(request: ConsoleRequest, form: ActionForm, work: Work) -> Answer:
     if done.secret:
         return render(request, "secret.html", section=form.section, title=form.title, done=done, back=path)
     return request.with_notice(path, done.text, done.tone) if done.text else html.redirect(path)
+
+
+def forbidden(request: ConsoleRequest, section: str) -> Answer:
+    """Return the page for an operator whose role may not do this."""
+    message = f"Your role, {request.operator.role}, may not do this."
+    return problem(request, ApiRefused(403, "forbidden", message, (), request.call.request_id), section)
 
 
 def differing(form: ActionForm, sent: Mapping[str, str], properties: Properties = dict) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from paydesk.console.actions import KEY, ActionForm, Done, Field, act, differing
+from paydesk.console.actions import KEY, ActionForm, Done, Field, act, differing, forbidden
 from paydesk.console.api import BASE, ApiRefused
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, screen
+from paydesk.core.clock import rfc3339
 from paydesk.core.sentences import holding, text_of, value_at
 from paydesk.operation import Answer, Operation
 from paydesk.operators.noun import Noun
@@ -23,6 +24,7 @@ from paydesk.operators.properties import (
     LINES,
     NUMBERS,
     OF_CHECKBOXES,
+    OF_LISTS,
     SELECT,
     WORDS,
     Property,
@@ -68,12 +70,16 @@ class _Form:
         """Its address below `/console`, with parameters."""
         return address_of(self.row, self.words)
 
+    @property
+    def section(self) -> str:
+        """The section of the console that it is in."""
+        return self.row.action.noun.section or self.address.split("/")[1]
+
     def pages(self) -> tuple[Operation, Operation]:
         """Return its `GET` and its `POST`."""
-        parts = (part for part in self.address.replace("-", "_").split("/") if part and not part.startswith("{"))
         return form(
             self.address,
-            "_".join(parts),
+            re.sub(r"\W+", "_", self.address).strip("_"),
             self.row.summary,
             screen(self.answer),
             path_pattern="" if self.is_new else self.row.path_pattern,
@@ -83,6 +89,8 @@ class _Form:
     async def answer(self, request: ConsoleRequest) -> Answer:
         """Show the form, or do what it asks for."""
         row, words, noun = self.row, self.words, self.row.action.noun
+        if not request.permits(words.role or row.role or "change"):
+            return forbidden(request, self.section)
         names = await self._names(request)
         asked = [one for one in self._asked if self._is_open(one, names)]
         back = words.back or (noun.pages if self.is_new else noun.page)
@@ -90,11 +98,11 @@ class _Form:
             title=words.title.format_map(names),
             says=holding(words.says, names),
             back=_filled(back, names),
-            section=noun.section or self.address.split("/")[1],
+            section=self.section,
             submit=words.submit.format_map(names),
             fields=[field for one in asked for field in await _fields(request, self, one, names)],
             danger=words.danger,
-            permitted=request.permits(row.role or "change"),
+            permitted=True,
             impossible=text_of(words.impossible, names),
             repeatable=words.repeatable,
             is_change=self.is_change,
@@ -108,9 +116,14 @@ class _Form:
     async def _names(self, request: ConsoleRequest) -> Document:
         """Return what sentences and fields can name: parameters, the properties of the object, and facts."""
         noun, words = self.row.action.noun, self.words
-        names: Document = dict(zip(_PARAMETER.findall(self.address), request.call.paths, strict=True))
+        names = self._given(request)
         names |= await _document(request, words.reads or ("" if self.is_new else noun), names)
         return self._with_facts(names)
+
+    def _given(self, request: ConsoleRequest) -> Document:
+        """Return the names that a form has without its object: parameters, the time, and whose request it is."""
+        parameters = zip(_PARAMETER.findall(self.address), request.call.paths, strict=True)
+        return {**dict(parameters), "now": rfc3339(request.now_ms), "caller_id": request.operator.operator_id}
 
     def _with_facts(self, names: Document) -> Document:
         for facts in (self.row.action.noun.facts, self.words.facts):
@@ -166,13 +179,13 @@ class _Form:
             answer = await call(*_target(row.path.removeprefix(BASE), names), **more)
         except ApiRefused as refused:
             raise _by_line(refused, sent) from None
-        return self._done(answer or {}, names)
+        return self._done(request, answer or {}, names)
 
-    def _done(self, answer: Document, names: Document) -> Done:
+    def _done(self, request: ConsoleRequest, answer: Document, names: Document) -> Done:
         row, words, noun = self.row, self.words, self.row.action.noun
         if row.answer is not None and row.answer is noun.document and not self.is_new:
-            names = self._with_facts({name: names[name] for name in _PARAMETER.findall(self.address)} | answer)
-        names = {**names, "answer": answer}
+            names = {**self._given(request), **answer}
+        names = self._with_facts({**names, "answer": answer})
         path = ""
         if not words.back and self.is_new:
             path = _filled(noun.page, {**names, **answer, noun.parameter: answer[noun.key]})
@@ -206,7 +219,8 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
     """Return the fields of a form for a property: one, or a checkbox for each value."""
     shown = one.shown
     now = one.shown_at_first(names, is_new=of.is_new)
-    is_required = one.is_required or (of.is_change and not shown.optional)
+    # What leaves a property out cannot empty it.
+    is_required = one.is_required or (of.is_change and not (shown.optional and (not now or one.widget in OF_LISTS)))
     if one.widget in OF_CHECKBOXES:
         chosen = re.split(r",?\s", now)
         boxes = [

@@ -38,6 +38,8 @@ def _command(row: Operation, action: Action) -> Json:
     names = [part.partition("}")[0] for part in row.path.split("{")[1:]]
     generic = {**noun.generic, **{name: name.upper() for name in names}}
     sentences = [_capital(text.format_map(generic)) for text in unconditional(words.says)]
+    if row.role == "owner":
+        sentences.append("For owners only.")
     if words.repeatable and words.checks is None:  # The command has no check that refuses a repetition.
         sentences.append("Repeatable.")
     once = () if words.once is None else _given(words.once.name, words.once.warning)
@@ -55,6 +57,7 @@ def _command(row: Operation, action: Action) -> Json:
         "options": [*_options(row), *_parameters(row)],
         "notes": [_note(line) for line in (*_lines(words.done), *_lines(once), *_lines(words.next))],
         "deleted": noun.key if row.method == "DELETE" and row.answer is None else "",
+        "gone": words.gone if words.gone != "deleted" else "",
         "key": row.idempotent,
         "development": row.development,
     }
@@ -109,7 +112,7 @@ def _type(one: Property) -> str:
     if one.widget == "password":
         return "password"
     if one.widget == CHECKBOX or one.values == ("true", "false"):
-        return "boolean"
+        return "switch" if one.shown.metavar else "boolean"
     return "integer" if one.widget in (NUMBER, NUMBERS) else "string"
 
 

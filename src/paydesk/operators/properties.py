@@ -22,6 +22,7 @@ LINES, CHOICES, WORDS, NUMBERS, CHECKBOX, SELECT, NUMBER, TEXT = (
 """The widgets: a text of several lines, one checkbox a value of a list, the same of a text of words, a list of numbers
 as a text, …"""
 OF_CHECKBOXES = (CHOICES, WORDS)
+OF_LISTS = (LINES, NUMBERS)
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200
 """Of a text whose type has no limit."""

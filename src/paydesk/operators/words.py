@@ -1,7 +1,8 @@
 """What people read about an action of operators: one declaration for its form, its command and the audit trail.
 
 Sentences are literals, never made by code, so that they can be listed, checked and translated. In braces they name
-properties of the object, facts of the noun, parameters of the path and, under `answer`, the answer.
+properties of the object, facts of the noun, parameters of the path and, under `answer`, the answer. In forms also `now`
+and `caller_id`, the operator's id.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from paydesk.core.roles import Required
 from paydesk.core.sentences import Lines
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ class Words:
     impossible: Lines = ()
     """Why it cannot be done now. The form is then that sentence."""
     once: Once | None = None
+    gone: str = "deleted"
+    """What the command prints of what is gone."""
+    role: Required | None = None
+    """The operators who have the form, if fewer than those who may send the request."""
     danger: bool = False
     repeatable: bool = False
     """Whether sending it twice has one effect."""
@@ -83,7 +89,7 @@ class Words:
     forms: tuple[Words, ...] = ()
     """Further forms of the same operation: the mode, the tips and the place of a terminal are one `PATCH`."""
     facts: Callable[[Document], Document] | None = None
-    """Values that sentences and fields name besides the properties."""
+    """Values that sentences and fields name besides the properties: of the object, and then also of the answer."""
     sends: Callable[[Document, Document], Document] | None = None
     """The body, of what was typed and of the object with its facts."""
     checks: Callable[[Reader, Document, Document], Awaitable[str]] | None = None
@@ -117,6 +123,7 @@ class Shown:
     option: str = ""
     """Of the command: `--live/--test`, by default the name of the property."""
     metavar: str | None = None
+    """With `on|off`, an option of a boolean has one of these as its value."""
     help: str = ""
     """Of the option, if it is not the hint or the label."""
     none: str = ""
