@@ -16,6 +16,7 @@ _HEAD = """\
 
 Each action is a request to `/operator/v1`, a form of [the console](console.md) below `/console`, and a command. The
 audit trail has each under its name. [Applications, sellers and operators](operators.md) says when to use which."""
+_HEADINGS = {"pos": "Points of sale"}
 _WHO = {"every": "everyone", "resend": "support, operator, owner", "change": "operator, owner", "owner": "owner"}
 
 
@@ -28,7 +29,7 @@ def page_of_actions() -> str:
     parts = []
     for collection, actions in groupby(rows, lambda row: row.action.noun.collection):
         head = ("To", "Who may", "Request", "Form", "Command", "Audit trail")
-        parts += [f"## {collection.capitalize()}", table(head, map(_cells, actions))]
+        parts += [f"## {_HEADINGS.get(collection, collection.capitalize())}", table(head, map(_cells, actions))]
     return page(_HEAD, *parts)
 
 
