@@ -97,7 +97,6 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "requests/{}"): run("requests", "show", ID),
     ("POST", "requests/{}/send"): run("requests", "send", ID),
     ("GET", "search"): run("search", "A-1"),
-    ("GET", "sellers"): run("sellers", "list"),
     ("GET", "sessions"): run("sessions", "list"),
     ("DELETE", "sessions"): run("sessions", "end", "--operator", "all"),
     ("DELETE", "sessions/{}"): run("sessions", "end", ID),
@@ -146,8 +145,8 @@ def calls_of_console() -> set[Call]:
     found: set[Call] = set()
     for file in sorted(Path(paydesk.console.__path__[0]).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if file.name == "forms.py" or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue  # The forms of rows send what the rows say.
+            if file.name in ("forms.py", "lists.py") or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue  # Forms and lists of rows send what the rows say.
             if node.func.attr not in VERBS or not _is_api(node.func.value):
                 continue
             assert node.args, f"{file.name}:{node.lineno} names no path"

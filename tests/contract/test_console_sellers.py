@@ -155,7 +155,7 @@ async def test_list_shows_the_state_of_each(owner: Console) -> None:
 
 async def test_list_has_pages(owner: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each seller is on one of them."""
-    monkeypatch.setattr("paydesk.console.sellers.ROWS", 1)
+    monkeypatch.setattr("paydesk.console.lists.ROWS", 1)
     path = await added(owner)
     first = await owner.open(HERE)
     (more,) = [href for href in links(first) if "after=" in href]

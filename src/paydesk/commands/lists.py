@@ -47,11 +47,6 @@ LISTS = {
         ),
         ("paydesk apps list", "paydesk apps list --json"),
     ),
-    "sellers": ListCommand(
-        "List the sellers, by user_id.",
-        ("user_id", "email", "name", "country", "currency", "created_date", "suspended_date"),
-        ("paydesk sellers list",),
-    ),
     "operators": ListCommand(
         "List the operators by id, revoked ones included.",
         ("operator_id", "name", "role", "email", "last_used_date", "link_expires_date", "created_date", "revoked_date"),

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from inspect import Parameter
 from types import GenericAlias
@@ -18,10 +18,12 @@ import typer
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
-from paydesk.core.sentences import First, Line, When, holding
+from paydesk.commands.options import After, Limit, show_list
+from paydesk.core.sentences import First, Line, When, holding, value_at
 
 Row = Mapping[str, Any]
 _KINDS: Mapping[str, Any] = {"string": str, "integer": int, "switch": Literal["on", "off"]}
+LIMIT = 200
 _PASSWORD = "password"  # noqa: S105 - a type of option
 
 
@@ -30,7 +32,7 @@ def add_rows(app: typer.Typer, group: str) -> typer.Typer:
     for row in _rows(group.partition(" ")[0]):
         prefix, _, name = row["command"].rpartition(" ")
         if prefix == group:
-            command(app, name, *row["examples"])(_command(row))
+            command(app, name, *row["examples"])(_list(row) if "columns" in row else _command(row))
     return app
 
 
@@ -39,7 +41,7 @@ def _rows(group: str) -> list[Row]:
     return found
 
 
-def _command(row: Row) -> Callable[..., tuple[Answer, str]]:
+def _command(row: Row) -> Any:
     """Return the function of a command, with a signature and a docstring as `command` reads them."""
     arguments, options = row.get("arguments", ()), row.get("options", ())
 
@@ -58,12 +60,31 @@ def _command(row: Row) -> Callable[..., tuple[Answer, str]]:
         notes = holding(tuple(map(_line, row.get("notes", ()))), names)
         return answer, "\n".join(f"{note[:1].upper()}{note[1:]}" for note in notes)
 
-    parameters = [Parameter("service", Parameter.POSITIONAL_OR_KEYWORD, annotation=Service), *map(_argument, arguments)]
-    for one in options:
-        parameters += _option(one)
-    # `command` gives typer the parameters that the function seems to have.
-    work.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    work.__doc__ = row["help"]
+    found = [_option(one) for one in options]
+    return _with_signature(work, row, *map(_argument, arguments), *(parameter for one in found for parameter in one))
+
+
+def _list(row: Row) -> Any:
+    """Return the function of a command that prints a list."""
+    options = row.get("options", ())
+
+    def work(service: Service, *, as_json: bool, limit: int, after: str | None, **typed: Any) -> None:
+        query = {one["name"]: _value(one, typed, service) for one in options}
+        answer = service.get(row["path"], {**query, "limit": limit, "after": after})
+        rows = [{path: value_at(one, path) for path in row["columns"]} for one in answer["data"]]
+        show_list({**answer, "data": answer["data"] if as_json else rows}, row["columns"], as_json=as_json)
+
+    found = [_option(one) for one in options]
+    paging = (Parameter("limit", Parameter.KEYWORD_ONLY, annotation=Limit, default=row.get("limit", LIMIT)),
+              Parameter("after", Parameter.KEYWORD_ONLY, annotation=After, default=None),
+              Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=bool, default=False))  # fmt: skip
+    return _with_signature(work, row, *(parameter for one in found for parameter in one), *paging)
+
+
+def _with_signature(work: Any, row: Row, *parameters: Parameter) -> Any:
+    """Return the function as if it had these parameters, which `command` gives typer, and the help as a docstring."""
+    service = Parameter("service", Parameter.POSITIONAL_OR_KEYWORD, annotation=Service)
+    work.__signature__, work.__doc__ = inspect.Signature([service, *parameters]), row["help"]
     return work
 
 

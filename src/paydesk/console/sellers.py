@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from paydesk.console import audit_rows, authorizations
 from paydesk.console.api import Document, first_of
+from paydesk.console.lists import ListScreen
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.console.terminal_looks import TerminalRow, row_of
 from paydesk.console.terminals import REFRESH_SECONDS
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.operation import Answer, Query
+from paydesk.operators.sellers import operations
 from paydesk.operators.stores.fields import name_of
 from paydesk.web.statuses import Look
 
 HERE, SECTION = f"{PATH}/sellers", "sellers"
-ROWS, CHANGES = 50, 10
+CHANGES = 10
 READ_MAX, READ_ROWS = 2000, 200
 """So many stores, points of sale and terminals of a seller are read each at most, and so many with one request."""
 PLACES_MAX = 60
@@ -91,25 +92,18 @@ class Places:
         ]
 
 
-@screen
-async def show(request: ConsoleRequest) -> Answer:
-    """List the sellers; if there is only one page, active ones first."""
-    after = request.query.get("after")
-    found = await request.api.get("sellers", limit=ROWS, after=after)
-    rows = [seller_row(one) for one in found["data"]]
-    if not after and "next" not in found:
-        rows.sort(key=lambda row: (row.suspended_date is not None, row.name.casefold()))
-    return render(
-        request,
-        "sellers.html",
-        section=SECTION,
-        title="Sellers",
-        live_on="sellers",
-        here=HERE,
-        rows=rows,
-        is_rest=bool(after),
-        more=f"{HERE}?after={quote(found['next'])}" if "next" in found else "",
-    )
+LIST = ListScreen(
+    operations.LIST,
+    lead="the merchants whose terminals take the orders",
+    empty=(
+        "No seller yet. Add one here, or with the command:",
+        "paydesk sellers create --email ana@shop.example --name 'Corner shop' --country BRA --currency BRL",
+    ),
+    adds=(operations.ADD,),
+    sheet="sellers.css",
+    table="sellers",
+    sort=lambda seller: ("suspended_date" in seller, seller["name"].casefold()),
+)
 
 
 @screen
@@ -220,13 +214,7 @@ def _address(seller: str, start: int) -> str:
 
 
 OPERATIONS = (
-    page(
-        "/sellers",
-        "sellers",
-        "List the sellers",
-        show,
-        query=(Query("after", {"type": "string"}, "Where the page begins."),),
-    ),
+    LIST.page(),
     page(
         "/sellers/{user_id}",
         "seller",

@@ -59,6 +59,7 @@ def _command(row: Operation, action: Action) -> Json:
         "deleted": noun.key if row.method == "DELETE" and row.answer is None else "",
         "gone": words.gone if words.gone != "deleted" else "",
         "key": row.idempotent,
+        "columns": [one.path for one in sorted(words.columns, key=lambda one: one.at) if one.at],
         "development": row.development,
     }
     return {name: value for name, value in found.items() if value}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -111,6 +111,10 @@ class Noun:
     def collection(self) -> str:
         """The first part of the path: the path of the list, and of what is recorded in the audit trail."""
         return self.path.partition("/")[0]
+
+    def listing(self, pages: Pages, *errors: ErrorKind, words: Words) -> Operation:
+        """Return `GET` of the list."""
+        return replace(listing(self.collection, pages, *errors), action=Action(self, "list", words))
 
     def creating(
         self, handler: Handler, body: type[BaseModel], answer: Any, *, words: Words | None = None, **more: Any

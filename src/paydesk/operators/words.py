@@ -43,6 +43,29 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list: of its page, of the table of its command, or of both."""
+
+    path: str
+    """The path of the value in the document of a row."""
+    head: str = ""
+    """The head on the page. Empty: only the command has the column."""
+    cell: str = ""
+    """The macro of the page's cells that shows it; by default the value as a text."""
+    style: str = ""
+    """The classes of the page's cells; the head has those that place it, `wide` and `r`."""
+    label: str = ""
+    """What the value is, where a narrow page has no heads."""
+    at: int = 0
+    """The place in the table of the command, from 1, which scripts rely on. 0: only the page has the column."""
+
+    @property
+    def head_style(self) -> str:
+        """The classes of the head."""
+        return " ".join(one for one in self.style.split() if one in ("wide", "r"))
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """The words of one action. Hooks are lambdas or short functions that return values, never sentences."""
 
@@ -86,6 +109,8 @@ class Words:
     """The noun whose document the form is about, or its path, if it is not its own: `terminals/{terminal_id}/queue`."""
     back: str = ""
     """The page that the form belongs to, if it is not the noun's."""
+    columns: tuple[Column, ...] = ()
+    """Of a list."""
     forms: tuple[Words, ...] = ()
     """Further forms of the same operation: the mode, the tips and the place of a terminal are one `PATCH`."""
     facts: Callable[[Document], Document] | None = None

@@ -6,9 +6,9 @@ from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.sellers import fields, handlers
-from paydesk.operators.words import Once, Words
+from paydesk.operators.words import Column, Once, Words
 
 _SELLER = Noun(
     "sellers/{user_id}",
@@ -23,37 +23,56 @@ _SELLER = Noun(
 )
 _SHOWN_ONCE = "The password is shown once. If it is lost, make a new one: it replaces this one."
 
-OPERATIONS = (
-    listing("sellers", handlers.PAGES),
-    _SELLER.creating(
-        handlers.create,
-        fields.SellerRequest,
-        handlers.NewSeller,
-        description="Without `password` one is generated; the response contains it, and it is not shown again.",
-        transaction="none",
-        errors=(errors.EMAIL_TAKEN,),
-        words=Words(
-            "Add a seller",
-            says="The seller gets an account, with which to authorize applications. Terminals are paired with it, and"
-            " take its orders.",
-            done=(
-                When(
-                    "answer.password",
-                    "{answer[name]} is added. Pass this password on: the seller signs in with it and {answer[email]}.",
-                    otherwise="{answer[name]} is added, and signs in with {answer[email]} and the password.",
-                ),
-            ),
-            did="Added",
-            submit="Add the seller",
-            once=Once("password", "Password", _SHOWN_ONCE),
-            fields=("name", "email", "country", "currency", "password"),
-            checks=fields.currency_of_country,
-            examples=(
-                "--email ana@shop.example --name 'Corner shop' --country BRA --currency BRL",
-                "--email ana@shop.example --name 'Corner shop' --password-stdin < password.txt",
+LIST = _SELLER.listing(
+    handlers.PAGES,
+    words=Words(
+        "Sellers",
+        says="By user_id.",
+        columns=(
+            Column("name", "Name", style="what", at=3),
+            Column("suspended_date", "State", "suspended", at=7),
+            Column("user_id", "Seller id", style="mono", at=1),
+            Column("email", "E-mail address", style="email", at=2),
+            Column("country", "Country", at=4),
+            Column("currency", "Currency", at=5),
+            Column("created_date", "Added", "time", style="nowrap", label="added", at=6),
+        ),
+        form=None,
+        examples=("",),
+    ),
+)
+ADD = _SELLER.creating(
+    handlers.create,
+    fields.SellerRequest,
+    handlers.NewSeller,
+    description="Without `password` one is generated; the response contains it, and it is not shown again.",
+    transaction="none",
+    errors=(errors.EMAIL_TAKEN,),
+    words=Words(
+        "Add a seller",
+        says="The seller gets an account, with which to authorize applications. Terminals are paired with it, and"
+        " take its orders.",
+        done=(
+            When(
+                "answer.password",
+                "{answer[name]} is added. Pass this password on: the seller signs in with it and {answer[email]}.",
+                otherwise="{answer[name]} is added, and signs in with {answer[email]} and the password.",
             ),
         ),
+        did="Added",
+        submit="Add the seller",
+        once=Once("password", "Password", _SHOWN_ONCE),
+        fields=("name", "email", "country", "currency", "password"),
+        checks=fields.currency_of_country,
+        examples=(
+            "--email ana@shop.example --name 'Corner shop' --country BRA --currency BRL",
+            "--email ana@shop.example --name 'Corner shop' --password-stdin < password.txt",
+        ),
     ),
+)
+OPERATIONS = (
+    LIST,
+    ADD,
     _SELLER.reading(
         handlers.get, words=Words("Show {name}", form=None, command="sellers show", examples=("1160535239 --json",))
     ),

@@ -1,0 +1,74 @@
+"""The pages with a list, as the row of the list describes them: its columns, its filters, and what is added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from paydesk.console.forms import address_of
+from paydesk.console.request import PATH, ConsoleRequest
+from paydesk.console.screen import page, render, screen
+from paydesk.core.sentences import value_at
+from paydesk.operation import Answer, Operation, Query
+from paydesk.operators.words import Column, Document
+
+ROWS = 50
+"""Of a page."""
+AFTER = Query("after", {"type": "string"}, "Where the page begins.")
+
+
+@dataclass(frozen=True, slots=True)
+class ListScreen:
+    """The page of a list. Its cells are macros of `cells.html`, which get the document of a row."""
+
+    row: Operation
+    lead: str
+    """What is listed, in a few words."""
+    empty: tuple[str, str]
+    """What an empty list says, and the command that adds the first one."""
+    adds: tuple[Operation, ...] = ()
+    """The rows whose forms add one."""
+    live: str = ""
+    sheet: str = "lists.css"
+    table: str = ""
+    """The class of the table."""
+    sort: Callable[[Document], Any] | None = None
+    """The key by which a list that fits on one page is sorted."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns that the page has."""
+        return [column for column in self.row.action.words.columns if column.head]
+
+    def page(self) -> Operation:
+        """Return the row of the page."""
+        noun = self.row.action.noun
+        name, summary = noun.pages.strip("/"), f"List the {noun.collection}"
+        return page(noun.pages, name, summary, screen(self.show), query=(AFTER,))
+
+    async def show(self, request: ConsoleRequest) -> Answer:
+        """List the rows of one page."""
+        noun, words = self.row.action.noun, self.row.action.words
+        after = request.query.get("after")
+        found = await request.api.get(noun.collection, limit=ROWS, after=after)
+        listed, here = found["data"], f"{PATH}{noun.pages}"
+        if self.sort is not None and not after and "next" not in found:
+            listed.sort(key=self.sort)
+        adds = [one for one in self.adds if request.permits(one.role or "change")]
+        return render(
+            request,
+            "list.html",
+            section=noun.section or noun.collection,
+            title=words.title,
+            live_on=self.live or noun.collection,
+            here=here,
+            screen=self,
+            rows=listed,
+            key=noun.key,
+            adds=[(f"{PATH}{address_of(one, one.action.words)}", one.action.words.title) for one in adds],
+            value_at=value_at,
+            is_rest=bool(after),
+            more=f"{here}?after={quote(found['next'])}" if "next" in found else "",
+        )
