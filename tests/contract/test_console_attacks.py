@@ -20,7 +20,7 @@ from page_scene import Browser, Page
 from paydesk.console.request import SESSION
 from paydesk.operation import Operation
 from paydesk.storage.database import Database
-from paydesk.web import hints
+from paydesk.web import event_streams
 from waiting import HANGS_SECONDS
 
 KEPT = (
@@ -220,7 +220,7 @@ async def shows_no_form_that_it_may_not_send(made: World, browser: Console, role
 @pytest.fixture
 def quick_comments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let streams check their sessions at once."""
-    monkeypatch.setattr(hints, "COMMENT_SECONDS", 0.1)
+    monkeypatch.setattr(event_streams, "COMMENT_SECONDS", 0.1)
 
 
 async def end(made: World, browser: Console, how: str) -> None:
