@@ -20,6 +20,8 @@ ALLOWED = {
     "paydesk.http.held_answers": "delays the response of a handler, in development",
     "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.orders.change": "takes the change out of the call",
+    "paydesk.oauth.consent.accounts": "signs in at the pages of sellers and of operators, for the handlers of both",
+    "paydesk.oauth.consent.sessions": "notes the seller who signs in, for the log",
     "paydesk.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",
     "paydesk.web.forms": "reads cookies and headers for the handlers of pages",
     "paydesk.console.request": "reads cookies and headers for the screens of the console",
