@@ -1,21 +1,26 @@
-"""The command line as an HTTP client of a running service: one request at a time, with one token."""
+"""The command line as an HTTP client of a running service: one request at a time, with one token, and one reader."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import shlex
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paydesk import __version__
 from paydesk.commands.credentials import HOW_TO_AUTHENTICATE, Credentials, find_credentials
 from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, tokens, tokens_refused
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note
+
+if TYPE_CHECKING:
+    from http.client import HTTPMessage
+
+    from multidict import CIMultiDictProxy
 
 Answer = Mapping[str, Any]
 
@@ -44,8 +49,20 @@ class Received(NamedTuple):
     """A response."""
 
     status: int
-    headers: http.client.HTTPMessage
+    headers: HTTPMessage | CIMultiDictProxy[str]
     raw: bytes
+
+    def document(self) -> Answer | None:
+        """Return the JSON object, empty without a body; None if it is not one of Paydesk, such as with other errors."""
+        try:
+            document = json.loads(self.raw) if self.raw else {}
+            is_readable = all(
+                isinstance(one["code"], str) and isinstance(one["message"], str) and isinstance(one["details"], list)
+                for one in ({"details": [], **error} for error in document.get("errors", []))
+            )
+        except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
+            return None
+        return document if is_readable else None
 
 
 class Service:
@@ -57,8 +74,9 @@ class Service:
     def __init__(self, credentials: Credentials, token: str, hints: Mapping[str, str] = OPERATOR_HINTS) -> None:
         if not re.fullmatch("[!-~]*", token):
             raise WrongUsage("The token has characters that no token has: spaces, or others than ASCII.", HOW_TO_RENEW)
-        self.credentials, self._base_url, self._token = credentials, credentials.base_url, token
+        self.credentials, self.base_url, self._token = credentials, credentials.base_url, token
         self._hints = hints
+        self.headers = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {token}"}
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Answer:
         """Send a GET and return the response's document. Raises `Failure`, `Unreachable`."""
@@ -108,73 +126,82 @@ class Service:
         `repeat` says how to repeat a request whose outcome is unknown.
         """
         received = self._exchange(method, path, body, headers or {}, repeat or HOW_TO_REPEAT, timeout_seconds)
-        document = _document(received.raw)
-        if document is not None and _is_unknown(received.status, document):
-            target = f"{method} {path.partition('?')[0]}"
-            if DEVELOPMENT.fullmatch(target):
-                raise Failure(
-                    f"The service at {self._base_url} is not for development, so it cannot do this.",
-                    "Name one that `paydesk dev` runs: --credentials FILE.",
-                )
-        return self._checked(received, document, repeat)
+        document = received.document()
+        if document is None or received.status >= 300:
+            raise self.refusal(received, f"{method} {path.partition('?')[0]}", repeat)
+        return document
 
     def download(self, path: str, media_type: str) -> tuple[bytes, str | None]:
         """Send a GET and return the response's body, and the address of the next part. Raises as `request`."""
-        received = self._exchange("GET", path, None, {}, HOW_TO_REPEAT)
-        if received.status != 200 or received.headers.get_content_type() != media_type:
-            self._checked(received, _document(received.raw) if received.status >= 400 else None)
+        received = self._exchange("GET", path)
+        if received.status >= 400:
+            raise self.refusal(received)
+        if received.status != 200 or received.headers.get("Content-Type", "").partition(";")[0] != media_type:
+            raise Failure(NOT_PAYDESK)
         found = _NEXT.fullmatch(received.headers.get("Link", ""))
         return received.raw, found[1] if found is not None else None
 
-    def _checked(self, received: Received, document: Answer | None, repeat: str = "") -> Answer:
-        status, retry_after = received.status, received.headers.get("Retry-After", "")
+    def refusal(self, received: Received, operation: str = "", repeat: str = "") -> Failure:
+        """Return the failure for a response that is no success. `operation` is `METHOD /path`."""
+        status, document = received.status, received.document()
         repeats = [repeat] if repeat and status in OUTCOME_UNKNOWN else []
-        if document is None or 300 <= status < 400 or not _is_readable(document.get("errors", [])):
-            raise Failure(NOT_PAYDESK, *repeats)
+        if document is None or 300 <= status < 400:
+            return Failure(NOT_PAYDESK, *repeats)
         if status == 401 and self._token in tokens(self.credentials.document):
-            raise tokens_refused(self.credentials.file, self._base_url)
-        if status >= 400:
-            raise _refused(status, document, retry_after, self._hints, repeats)
-        return document
+            return tokens_refused(self.credentials.file, self.base_url)
+        errors = document.get("errors")
+        if not errors:  # An error of OAuth has its message alone.
+            return Failure(str(document.get("message") or f"The service responded with status {status}."), *repeats)
+        code, message = errors[0]["code"], errors[0]["message"]
+        is_unknown = code == "method_not_allowed" or message.startswith("Unknown path.")
+        if status in (404, 405) and is_unknown and DEVELOPMENT.fullmatch(operation):
+            return Failure(
+                f"The service at {self.base_url} is not for development, so it cannot do this.",
+                "Name one that `paydesk dev` runs: --credentials FILE.",
+            )
+        details = [str(detail) for error in errors for detail in error.get("details", ())]
+        malformed = _MALFORMED.fullmatch(details[0]) if details else None
+        if code == "invalid_path_param" and malformed is not None:
+            return Failure(f"{malformed[1].upper()} is malformed: give an id as the lists show it. ({code})")
+        if code in self._hints:
+            details.append(self._hints[code])
+        if retry_after := received.headers.get("Retry-After", ""):
+            details.append(f"Wait {retry_after} s.")
+        return Failure(f"{message} ({code})", *details, *repeats)
 
     def _exchange(
         self,
         method: str,
         path: str,
-        body: Any,
-        headers: Mapping[str, str],
-        repeat: str,
+        body: Any = None,
+        headers: Mapping[str, str] = {},
+        repeat: str = HOW_TO_REPEAT,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Received:
-        connection = self._connection(urllib.parse.urlsplit(self._base_url), timeout_seconds)
-        sent = {"User-Agent": f"paydesk/{__version__}", "Authorization": f"Bearer {self._token}", **headers}
+        import http.client
+
+        address = urllib.parse.urlsplit(self.base_url)
+        connect: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection
+        if address.scheme == "https":
+            connect = partial(http.client.HTTPSConnection, context=self.credentials.tls_context())
+        connection = connect(address.hostname or "", address.port, timeout=timeout_seconds)
+        sent = {**self.headers, **headers}
         if body is not None:
             sent["Content-Type"] = "application/json"
-        failure = f"Cannot connect to {self._base_url}"
-        hint = HOW_TO_START if self.credentials.document else HOW_TO_REACH
+        failure, hint = "Cannot connect to {}", HOW_TO_START if self.credentials.document else HOW_TO_REACH
         try:
             connection.connect()
-            failure = f"No response from {self._base_url}"
+            failure, hint = "No response from {}", "Try again."
             if method != "GET":
-                failure += "; the request may or may not have been applied"
-                hint = repeat
-            else:
-                hint = "Try again."
+                failure, hint = "No response from {}; the request may or may not have been applied", repeat
             connection.request(method, path, None if body is None else json.dumps(body), sent)
             answer = connection.getresponse()
-            raw = answer.read()
+            return Received(answer.status, answer.headers, answer.read())
         except (OSError, http.client.HTTPException, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise Unreachable(f"{failure}: {reason}.", hint) from None
+            raise Unreachable(f"{failure.format(self.base_url)}: {reason}.", hint) from None
         finally:
             connection.close()
-        return Received(answer.status, answer.headers, raw)
-
-    def _connection(self, address: urllib.parse.SplitResult, timeout_seconds: float) -> http.client.HTTPConnection:
-        host, port = address.hostname or "", address.port
-        if address.scheme != "https":
-            return http.client.HTTPConnection(host, port, timeout=timeout_seconds)
-        return http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=self.credentials.tls_context())
 
 
 def segment(text: str) -> str:
@@ -209,47 +236,3 @@ def as_operator(credentials: Credentials) -> Service:
         if credentials.file is not None:
             raise WrongUsage(f"{credentials.file} has no operator's token (`operator.token`).", HOW_TO_RENEW)
     return Service(credentials, credentials.operator_token)
-
-
-def _document(raw: bytes) -> Answer | None:
-    """Return the response's JSON object, empty without a body; None if it is something else."""
-    try:
-        document = json.loads(raw) if raw else {}
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _is_unknown(status: int, document: Answer) -> bool:
-    """Return whether the service has no operation with this method and path."""
-    errors = document.get("errors")
-    if status not in (404, 405) or not _is_readable(errors) or not errors:
-        return False
-    return bool(errors[0]["code"] == "method_not_allowed" or errors[0]["message"].startswith("Unknown path."))
-
-
-def _is_readable(errors: Any) -> bool:
-    """Return whether these are the errors of a response of Paydesk."""
-    return isinstance(errors, list) and all(
-        isinstance(error, dict)
-        and isinstance(error.get("code"), str)
-        and isinstance(error.get("message"), str)
-        and isinstance(error.get("details", []), list)
-        for error in errors
-    )
-
-
-def _refused(status: int, document: Answer, retry_after: str, hints: Mapping[str, str], repeats: list[str]) -> Failure:
-    errors = document.get("errors")
-    if not errors:
-        return Failure(str(document.get("message") or f"The service responded with status {status}."), *repeats)
-    details = [str(detail) for error in errors for detail in error.get("details", ())]
-    malformed = _MALFORMED.fullmatch(details[0]) if details else None
-    if errors[0]["code"] == "invalid_path_param" and malformed is not None:
-        argument = malformed[1].upper()
-        return Failure(f"{argument} is malformed: give an id as the lists show it. (invalid_path_param)")
-    if errors[0]["code"] in hints:
-        details.append(hints[errors[0]["code"]])
-    if retry_after:
-        details.append(f"Wait {retry_after} s.")
-    return Failure(f"{errors[0]['message']} ({errors[0]['code']})", *details, *repeats)
