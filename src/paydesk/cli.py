@@ -1,50 +1,126 @@
-"""The command line `paydesk`. Commands import heavy modules when they run."""
+"""The command line `paydesk`. The modules of a command are imported when it is used."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from paydesk.commands import (
-    apps,
-    authorize,
-    conformance,
-    console,
-    deliveries,
-    development,
-    environment,
-    maintenance,
-    operators,
-    order_changes,
-    order_payment,
-    orders,
-    overview,
-    pay,
-    requests,
-    running,
-    sellers,
-    simulate,
-    slot,
-    stores,
-    subscriptions,
-    terminals,
-    virtual_terminals,
-    webhook_listen,
-    webhook_trigger,
-    webhook_verify,
-    webhooks,
-)
-from paydesk.commands.checked import TakesAmount
-from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import harmless
+from paydesk.commands.options import harmless, top
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "dev": ("Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.", "running"),
+    "pay": ("Pay on a virtual terminal and print each status change and webhook; exits 1 unless it is paid.", "pay"),
+    "authorize-url": ("Print the URL where a seller signs in and consents; open it in a browser.", "authorize"),
+    "code": ("Issue an authorization code without a browser; it is valid for ten minutes.", "development"),
+    "reset": ("Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.", "development"),
+    "inbox": ("List the notifications that the demo inbox received, newest last.", "development"),
+    "attention": ("List what needs a person, the most urgent first.", "overview"),
+    "search": ("Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none.", "overview"),
+    "figures": ("Show a day's figures: orders by status and hour, amounts, approvals, median time to pay.", "overview"),
+    "serve": ("Run the service in production.", "running"),
+    "migrate": ("Migrate the database to this version.", "maintenance"),
+    "doctor": ("Check the integrity of the database; exits 1 if a problem is found.", "maintenance"),
+    "console": ("Print the address that opens the console of `paydesk dev`, signed in as its operator.", "environment"),
+    "env": ("Print the credentials as shell variables: address, token, application, seller, terminal.", "environment"),
+    "openapi": ("Print the OpenAPI document of the HTTP interface.", "maintenance"),
+    "apps": ("Applications, the OAuth clients of the service.", "apps.app"),
+    "sellers": ("Sellers, the merchants whose terminals take the orders.", "sellers.app"),
+    "grants": ("Grants: which applications may act for which sellers.", "apps.grants"),
+    "stores": ("Stores of sellers.", "stores.stores"),
+    "pos": ("Points of sale in stores; at each, one terminal takes orders.", "stores.pos"),
+    "terminals": (
+        "Terminals, which take the orders.",
+        "terminals.app",
+        "slot",
+        "virtual_terminals",
+        "simulate",
+        "conformance",
+    ),
+    "subscriptions": ("Subscriptions: where notifications are sent.", "subscriptions.app"),
+    "orders": ("Orders, with their history and notifications.", "orders.app", "order_payment", "order_changes"),
+    "deliveries": ("Deliveries of notifications.", "deliveries.app"),
+    "webhooks": (
+        "Notifications to applications.",
+        "webhooks.app",
+        "deliveries",
+        "webhook_listen",
+        "webhook_trigger",
+        "webhook_verify",
+    ),
+    "requests": ("The last requests of applications and terminals, and how they were answered.", "requests.app"),
+    "inquiries": ("Orders whose outcome is unknown.", "orders.inquiries"),
+    "reversals": ("Reversals of late approvals.", "orders.reversals"),
+    "refunds": ("Full and partial refunds.", "orders.refunds"),
+    "events": ("Operator events: what needs an operator's attention.", "orders.events"),
+    "clock": ("The clock of `paydesk dev`: stop it, advance it, or reset it.", "development.clock"),
+    "operators": (
+        "Operators: people, who use the console, and programs, which use `paydesk` or the interface.",
+        "operators.app",
+    ),
+    "sessions": ("Sessions of operators who are signed in to the console.", "operators.sessions"),
+    "audit": ("The audit trail: which operator changed what, when and from where.", "operators.audit"),
+    "keys": ("Server keys, from which tokens and webhook secrets are derived.", "maintenance.keys"),
+}
+"""By name: the first paragraph of the help, and the modules in `commands`.
+
+A group is an attribute of the first module, and the other modules add commands to it. A command is one of `top`.
+"""
+
+
+@cache
+def loaded(name: str) -> Any:  # Typer keeps the type to itself.
+    """Return the command or the group, whose modules are imported."""
+    _, target, *others = COMMANDS[name]
+    module, _, attribute = target.partition(".")
+    first, *_ = [import_module(f"paydesk.commands.{one}") for one in (module, *others)]
+    if not attribute:
+        return _with_plain_values(typer.main.get_group(top).commands[name])
+    group = typer.main.get_group(getattr(first, attribute))
+    group.name = name
+    return _with_plain_values(group)
+
+
+def _with_plain_values(command: Any) -> Any:
+    """Return the command, whose parameters and those of its commands are read with `_PlainValues`."""
+    for param in command.get_params(typer.Context(command)):
+        param._runtime_param = _PlainValues()  # noqa: SLF001 - typer's own is made here too, when it is used
+    for one in getattr(command, "commands", {}).values():
+        _with_plain_values(one)
+    return command
+
+
+class _PlainValues:
+    """Takes what is not given, a default or a text as it is: typer would import pydantic, which takes 0.1 s."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of the parameter. Raises what typer raises for an invalid one."""
+        is_text = param.type_descriptor.annotation is str and isinstance(value, str)
+        if is_text or value is None or (value is param.default and isinstance(value, str | int | float)):
+            return value
+        param._runtime_param = None  # noqa: SLF001
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+class _Commands(TyperGroup):
+    """The commands of `paydesk`: names and helps of the table, until one is used or completed."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the loaded command instead of its name and help."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and loaded(str(name)), rest
+
 
 app = typer.Typer(
     name="paydesk",
+    cls=_Commands,
     help="A self-hosted service for in-person payments: tokens, orders for card terminals, webhooks.",
     epilog=(
         "Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell."
@@ -53,59 +129,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-app.command("dev", epilog=running.DEV_EPILOG)(running.dev)
-app.command("pay", cls=TakesAmount, epilog=pay.EPILOG)(pay.pay)
-app.command("authorize-url", epilog=authorize.EPILOG)(authorize.authorize_url)
-command(app, "code", *development.CODE_EXAMPLES)(development.code)
-command(app, "reset", *development.RESET_EXAMPLES)(development.reset)
-command(app, "inbox", *development.INBOX_EXAMPLES)(development.inbox)
-command(app, "attention", *overview.ATTENTION_EXAMPLES)(overview.attention)
-command(app, "search", *overview.SEARCH_EXAMPLES)(overview.search)
-command(app, "figures", *overview.FIGURES_EXAMPLES)(overview.figures)
-app.command("serve", epilog=running.SERVE_EPILOG)(running.serve)
-app.command("migrate", epilog=maintenance.MIGRATE_EPILOG)(maintenance.migrate)
-app.command("doctor", epilog=maintenance.DOCTOR_EPILOG)(maintenance.doctor)
-app.command("console", epilog=console.EPILOG)(console.console)
-app.command("env", epilog=environment.EPILOG)(environment.env)
-app.command("openapi", epilog=maintenance.OPENAPI_EPILOG)(maintenance.openapi)
-
-command(terminals.app, "queue", slot.QUEUE_EXAMPLE)(slot.queue)
-command(terminals.app, "release", slot.RELEASE_EXAMPLE)(slot.release)
-command(terminals.app, "screen", *virtual_terminals.SCREEN_EXAMPLES)(virtual_terminals.screen)
-command(terminals.app, "act", *virtual_terminals.ACT_EXAMPLES)(virtual_terminals.act)
-command(terminals.app, "simulate", *simulate.EXAMPLES)(simulate.simulate)
-
-app.add_typer(apps.app, name="apps")
-app.add_typer(sellers.app, name="sellers")
-app.add_typer(apps.grants, name="grants")
-app.add_typer(stores.stores, name="stores")
-app.add_typer(stores.pos, name="pos")
-terminals.app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
-app.add_typer(terminals.app, name="terminals")
-app.add_typer(subscriptions.app, name="subscriptions")
-orders.app.command("create", cls=TakesAmount, epilog=order_payment.CREATE_EPILOG)(order_payment.create)
-orders.app.command("watch", epilog=order_payment.WATCH_EPILOG)(order_payment.watch)
-orders.app.command("cancel", epilog=order_changes.CANCEL_EPILOG)(order_changes.cancel)
-orders.app.command("refund", cls=TakesAmount, epilog=order_changes.REFUND_EPILOG)(order_changes.refund)
-orders.app.command("simulate", epilog=order_changes.SIMULATE_EPILOG)(order_changes.simulate)
-overview.add_export(orders.app)
-app.add_typer(orders.app, name="orders")
-app.add_typer(deliveries.app, name="deliveries")
-webhooks.app.command("listen", epilog=webhook_listen.EPILOG)(webhook_listen.listen)
-webhooks.app.command("trigger", epilog=webhook_trigger.EPILOG)(webhook_trigger.trigger)
-webhooks.app.command("verify", epilog=webhook_verify.EPILOG)(webhook_verify.verify)
-app.add_typer(webhooks.app, name="webhooks")
-app.add_typer(requests.app, name="requests")
-app.add_typer(orders.inquiries, name="inquiries")
-app.add_typer(orders.reversals, name="reversals")
-app.add_typer(orders.refunds, name="refunds")
-app.add_typer(orders.events, name="events")
-app.add_typer(development.clock, name="clock")
-app.add_typer(operators.app, name="operators")
-app.add_typer(operators.sessions, name="sessions")
-app.add_typer(operators.audit, name="audit")
-app.add_typer(maintenance.keys, name="keys")
 
 
 def _print_version(*, requested: bool) -> None:
@@ -128,15 +151,23 @@ def _every_command(
 
 
 @cache
-def tree() -> Any:  # Typer keeps the type to itself.
-    """Return the command of all commands, which takes 50 ms to build."""
-    return typer.main.get_command(app)
+def _root() -> Any:
+    """Return the command of all commands, which are not loaded."""
+    root: Any = _with_plain_values(typer.main.get_command(app))
+    root.commands = {name: TyperCommand(name, help=help_text) for name, (help_text, *_) in COMMANDS.items()}
+    return root
+
+
+def tree() -> Any:
+    """Return the command of all commands, all of them loaded, which takes 0.2 s."""
+    _root().commands.update({name: loaded(name) for name in COMMANDS})
+    return _root()
 
 
 def main() -> None:
     """Run a command. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 service unreachable."""
     try:
-        tree()()
+        _root()()
     except Failure as failure:
         sys.stderr.write(f"{harmless(str(failure))}\n")
         sys.exit(failure.exit_code)

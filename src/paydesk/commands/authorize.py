@@ -14,7 +14,7 @@ import typer
 from paydesk.commands.client import given
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
 
 EPILOG = examples(
     "paydesk authorize-url",
@@ -25,6 +25,7 @@ EPILOG = examples(
 )
 
 
+@top.command("authorize-url", epilog=EPILOG)
 def authorize_url(  # noqa: PLR0913 - one parameter for each option
     client_id: Annotated[str | None, typer.Option(help="The application. [default: the demo application]")] = None,
     redirect_uri: Annotated[
@@ -48,7 +49,13 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
     Standard output has only the URL. Exchange the code from the redirect at POST /oauth/token.
     """
     found = find_credentials(credentials)
-    application = _application(found.document, client_id, is_test=test_application)
+    application, second = found.document, found.document.get("test_application", {})
+    if test_application and client_id:
+        raise WrongUsage("--client-id and --test-application both name an application. Leave one of them out.")
+    if test_application and not second:
+        raise WrongUsage("The credentials have no test application. Start `paydesk dev` again, which adds one.")
+    if test_application or (client_id and client_id == second.get("client_id")):
+        application = second
     client_id = client_id or application.get("client_id")
     if not client_id:
         raise WrongUsage("The credentials name no application. Add --client-id.")
@@ -75,17 +82,6 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
     if verifier:
         note(f"code_verifier   {verifier}   (send it when the code is exchanged)")
         note(f"code_challenge  {parameters['code_challenge']}   (in the URL)")
-
-
-def _application(document: Mapping[str, Any], client_id: str | None, *, is_test: bool) -> Mapping[str, Any]:
-    """Return the demo application of the credentials that is meant: the one with this id, else the chosen one."""
-    test_application: Mapping[str, Any] = document.get("test_application", {})
-    if is_test and client_id:
-        raise WrongUsage("--client-id and --test-application both name an application. Leave one of them out.")
-    if is_test and not test_application:
-        raise WrongUsage("The credentials have no test application. Start `paydesk dev` again, which adds one.")
-    is_meant = is_test or (bool(client_id) and client_id == test_application.get("client_id"))
-    return test_application if is_meant else document
 
 
 def address(base_url: str, parameters: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from paydesk.commands.failure import WrongUsage
-from paydesk.core import ids
 from paydesk.core.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of, typed_seconds
 from paydesk.core.money import minor_units
 
@@ -50,6 +49,8 @@ def amount(text: str | None) -> str | None:
 
 def order_id(text: str | None) -> str | None:
     """Return the order's id in upper case."""
+    from paydesk.core import ids
+
     if text is None or (text.isascii() and ids.ORDER_ID.fullmatch(text.upper())):
         return text and text.upper()
     raise WrongUsage(
@@ -61,7 +62,7 @@ def order_id(text: str | None) -> str | None:
 
 def idempotency_key(text: str | None) -> str:
     """Return the idempotency key, a new UUID if there is none."""
-    from paydesk.core import idempotency
+    from paydesk.core import idempotency, ids
     from paydesk.core.errors import Refusal
 
     if text is None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from paydesk.commands import terminals
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.local import run
 from paydesk.commands.options import AsJson, examples, note, show_list
 
 if TYPE_CHECKING:
     from paydesk.conformance.bench import Bench
-    from paydesk.conformance.case import Case, Outcome
+    from paydesk.conformance.case import Outcome
     from paydesk.conformance.kit import Restart
 
 EPILOG = examples(
@@ -31,6 +32,7 @@ COLUMNS = ("name", "section", "status", "seconds", "reason")
 FIRST_HELLO_SECONDS = 600.0
 
 
+@terminals.app.command("conformance", epilog=EPILOG)
 def conformance(  # noqa: PLR0913  # one parameter per option
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS:PORT", help="Where the terminal connects to; port 0 takes a free one.")
@@ -72,6 +74,7 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     Needs no account and no database. Point the terminal at the address with the device token that are printed. Follow
     the instructions: they say which card to present, and when to restart the terminal. Exits 1 unless every case held.
     """
+    from paydesk import logs
     from paydesk.conformance.rules import RULES
     from paydesk.conformance.runner import CASES
 
@@ -90,7 +93,10 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     if virtual and pair:
         raise WrongUsage("The virtual terminal gets its token; leave --pair out.")
     address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair, kind=kind)
-    _write_log(log)
+    try:
+        logs.configure("text", Path(log or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
+    except OSError as error:
+        raise Failure(f"{log} cannot be written to: {error.strerror}. Choose another file with --log.") from None
     outcomes = run(_play(address, only or (), timeout, device))
     show_list({"data": [_row(outcome) for outcome in outcomes]}, COLUMNS, as_json=as_json)
     missed = [outcome.name for outcome in outcomes if not outcome.passed]
@@ -118,7 +124,7 @@ async def _play(
         if not await runner.first_hello(opened.kit, timeout if is_started else FIRST_HELLO_SECONDS):
             raise Failure("The terminal sent no hello. Check its address and its device token.")
         outcomes = []
-        async for outcome in runner.play(opened.kit, only, _announce):
+        async for outcome in runner.play(opened.kit, only, lambda case: note(f"\n{case.name}: {case.must}")):
             outcomes.append(outcome)
             note(f"{outcome.name}: {outcome.status}{'. ' if outcome.reason else ''}{outcome.reason}")
         return outcomes
@@ -153,29 +159,9 @@ class Device:
         return None if self.restart_command is None else devices.by_command(self.restart_command)
 
 
-def _write_log(file: Path | None) -> None:
-    """Write the service's log to the file; without one, discard it. Raises `Failure`."""
-    from paydesk import logs
-
-    try:
-        logs.configure("text", Path(file or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
-    except OSError as error:
-        raise Failure(f"{file} cannot be written to: {error.strerror}. Choose another file with --log.") from None
-
-
-def _announce(case: Case) -> None:
-    note(f"\n{case.name}: {case.must}")
-
-
 def _row(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "name": outcome.name,
-        "section": outcome.section,
-        "must": outcome.must,
-        "status": outcome.status,
-        "seconds": round(outcome.seconds, 1),
-        "reason": outcome.reason,
-    }
+    kept = {name: getattr(outcome, name) for name in ("name", "section", "must", "status")}
+    return {**kept, "seconds": round(outcome.seconds, 1), "reason": outcome.reason}
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import ssl
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, access_token, exists, read_document
 from paydesk.commands.failure import Unreachable, WrongUsage
+
+if TYPE_CHECKING:
+    import ssl
 
 DEFAULT_FILE = Path(".paydesk/credentials.json")
 PORTS = {"http": 80, "https": 443}
@@ -40,6 +42,8 @@ class Credentials:
 
     def tls_context(self) -> ssl.SSLContext | None:
         """Return a TLS context that trusts only `ca_file`, or None without one. Raises `WrongUsage` if unreadable."""
+        import ssl
+
         try:
             return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else None
         except OSError as error:  # ssl.SSLError too.

@@ -11,7 +11,7 @@ from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import group, show, show_list
+from paydesk.commands.options import group, show, show_list, top
 from paydesk.core.durations import typed_seconds
 
 clock = group("The clock of `paydesk dev`: stop it, advance it, or reset it.")
@@ -39,6 +39,7 @@ CODE_EXAMPLES = (
 )
 
 
+@command(top, "code", *CODE_EXAMPLES)
 def code(  # noqa: PLR0913 - one parameter for each option
     service: Service,
     client_id: Annotated[str | None, typer.Option(help="The application. [default: the demo application]")] = None,
@@ -140,6 +141,7 @@ def _renewed(moved: Answer) -> str:
     return f"The tokens in {file} had expired by this time. The file has new ones: read it again." if file else ""
 
 
+@command(top, "reset", *RESET_EXAMPLES)
 def reset(
     service: Service,
     *,
@@ -151,7 +153,7 @@ def reset(
     ] = False,
     yes: Yes = False,
 ) -> Answer:
-    """Remove all orders with what depends on them, stored idempotency keys, the inbox, and issued tokens.
+    """Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.
 
     The tokens of the credentials file stay, and so does everything that was created: applications, sellers, terminals.
     """
@@ -162,6 +164,7 @@ def reset(
     return {"reset": True}
 
 
+@command(top, "inbox", *INBOX_EXAMPLES)
 def inbox(
     service: Service,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of the newest notifications.")] = 20,

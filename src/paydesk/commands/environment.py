@@ -1,7 +1,8 @@
-"""`paydesk env`: the credentials as environment variables, for programs and for `eval "$(paydesk env)"`."""
+"""`paydesk env` and `console`: the credentials as environment variables, and the address that opens the console."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -13,8 +14,9 @@ import typer
 from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import HOW_TO_RENEW, access_token, read_document, unattended_terminal
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless, note, show
+from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless, note, show, top
 
+CONSOLE_EPILOG = examples("paydesk console", "paydesk console --credentials demo/credentials.json")
 EPILOG = examples(
     'eval "$(paydesk env)"',
     'eval "$(paydesk env --live)"',
@@ -22,29 +24,18 @@ EPILOG = examples(
     "paydesk env --shell powershell | Out-String | Invoke-Expression",
     "paydesk env --json",
 )
-_POWERSHELL_QUOTES = "'\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}\N{SINGLE LOW-9 QUOTATION MARK}"
-_POWERSHELL_QUOTES += "\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}"
+_POWERSHELL_QUOTES = "['\N{LEFT SINGLE QUOTATION MARK}-\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}]"
 """Any of these ends a text in single quotes; two of them are one in it."""
-
-
-def _fish(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _powershell(text: str) -> str:
-    doubled = "".join(sign * 2 if sign in _POWERSHELL_QUOTES else sign for sign in text)
-    return f"'{doubled}'"
-
 
 SHELLS: Mapping[str, Callable[[str, str], str]] = {
     "sh": lambda name, value: f"export {name}={shlex.quote(value)}",
-    "fish": lambda name, value: f"set -gx {name} {_fish(value)}",
-    "powershell": lambda name, value: f"$env:{name} = {_powershell(value)}",
+    "fish": lambda name, value: "set -gx {} '{}'".format(name, value.replace("\\", "\\\\").replace("'", "\\'")),
+    "powershell": lambda name, value: "$env:{} = '{}'".format(name, re.sub(_POWERSHELL_QUOTES, r"\g<0>\g<0>", value)),
 }
 """The line that sets a variable, by shell."""
 
 
+@top.command("env", epilog=EPILOG)
 def env(
     *,
     live: Annotated[bool, typer.Option("--live", help="The live access token. [default: the test token]")] = False,
@@ -55,7 +46,7 @@ def env(
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Print the credentials as variables for a shell: address, access token, application, seller, terminal.
+    """Print the credentials as shell variables: address, token, application, seller, terminal.
 
     The operator's token is not among them: `paydesk` reads it from the file, which PAYDESK_CREDENTIALS names.
     """
@@ -89,3 +80,22 @@ def variables(document: Mapping[str, Any], path: Path, *, live: bool) -> dict[st
         if not found[name]:
             raise WrongUsage(f"{path} has no `{member}`.", HOW_TO_RENEW)
     return {name: str(value) for name, value in found.items() if value}
+
+
+@top.command("console", epilog=CONSOLE_EPILOG)
+def console(*, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+    """Print the address that opens the console of `paydesk dev`, signed in as its operator.
+
+    It is valid while that service runs. Elsewhere sign in at the service's `/console`.
+    """
+    path = credentials_path(credentials)
+    url = read_document(path).get("console_url")
+    if url is None:
+        raise WrongUsage(
+            f"The credentials file {path} has no address of a console: it is not from a running `paydesk dev`.",
+            "Start `paydesk dev`, or name the file that it writes with --credentials.",
+        )
+    if as_json:
+        show({"console_url": url}, as_json=True)
+    else:
+        typer.echo(url)

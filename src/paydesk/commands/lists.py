@@ -268,12 +268,15 @@ def show_page(service: Service, noun: str, query: Mapping[str, Any], *, as_json:
     return bool(rows)
 
 
-def with_options(work: Callable[..., None], options: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
-    """Give a function that takes `**query` these options, each with its type and its default."""
+def with_options(
+    work: Callable[..., None], filters: Mapping[str, Any], others: Mapping[str, tuple[Any, Any]]
+) -> Callable[..., None]:
+    """Give a command that takes `**query` options for it: filters, and others each with its type and its default."""
+    options = {"service": (Service, None), **{name: (kind, None) for name, kind in filters.items()}, **others}
     work.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # instead of `**query`
         [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in options.items()
+            for name, (kind, default) in {**options, "as_json": (bool, False)}.items()
         ]
     )
     return work
@@ -286,9 +289,7 @@ def add_list(app: typer.Typer, noun: str) -> typer.Typer:
     def list_(service: Service, *, as_json: bool, **query: Any) -> None:
         show_page(service, noun, query, as_json=as_json)
 
-    options: dict[str, tuple[Any, Any]] = {"service": (Service, None)}
-    options |= {name: (kind, None) for name, kind in listed.filters.items()}
-    options |= {"limit": (Limit, listed.limit), "after": (After, None), "as_json": (bool, False)}
     list_.__doc__ = listed.help
-    command(app, "list", *listed.examples)(with_options(list_, options))
+    others = {"limit": (Limit, listed.limit), "after": (After, None)}
+    command(app, "list", *listed.examples)(with_options(list_, listed.filters, others))
     return app

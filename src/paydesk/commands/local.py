@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -16,6 +15,8 @@ from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import note
 
 if TYPE_CHECKING:
+    import asyncio
+
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
 
@@ -105,6 +106,8 @@ def run(
     Raises `Failure` for expected errors of the database, the key file or the start, and for a refused change.
     `while_in_use`: what to do if another process has the database.
     """
+    import asyncio
+
     from paydesk.core.errors import Refusal
     from paydesk.core.keys import KeysError
     from paydesk.node import StartRefused

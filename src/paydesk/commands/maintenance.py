@@ -18,7 +18,7 @@ from paydesk.commands.local import (
     load_settings,
     run_with_database,
 )
-from paydesk.commands.options import AsJson, examples, group, note, show, show_list
+from paydesk.commands.options import AsJson, examples, group, note, show, show_list, top
 
 if TYPE_CHECKING:
     from paydesk.storage.database import Database
@@ -45,8 +45,12 @@ KeyFile = Annotated[
 ]
 
 
+@top.command("migrate", epilog=MIGRATE_EPILOG)
 def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
-    """Migrate the database to this version. A database without a mark is marked for production."""
+    """Migrate the database to this version.
+
+    A database without a mark is marked for production.
+    """
     from paydesk.core.clock import SystemClock
     from paydesk.storage import mark
     from paydesk.storage import migrate as migrations
@@ -64,6 +68,7 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
         typer.echo("\n".join(f"applied {name}" for name in applied) or "The database is up to date.")
 
 
+@top.command("doctor", epilog=DOCTOR_EPILOG)
 def doctor(
     settings: SettingsFile = None,
     *,
@@ -74,9 +79,10 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the integrity of the database; exits 1 if a problem is found. Reads only; the service may be running.
+    """Check the integrity of the database; exits 1 if a problem is found.
 
-    Without settings it is the database of `paydesk dev`: that of .paydesk, or of the folder of PAYDESK_CREDENTIALS.
+    Reads only; the service may be running. Without settings it is the database of `paydesk dev`: that of .paydesk, or
+    of the folder of PAYDESK_CREDENTIALS.
     """
     from paydesk.invariants import check as checks
 
@@ -94,6 +100,7 @@ def doctor(
         raise Failure(f"Problems found: {len(findings)}.")
 
 
+@top.command("openapi", epilog=OPENAPI_EPILOG)
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP interface."""
     from paydesk.docs.generated import openapi_json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,6 +37,10 @@ After = Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue an e
 OfSeller = Annotated[int | None, typer.Option(metavar="USER_ID", help="Only rows of this seller.")]
 
 
+top = typer.Typer(rich_markup_mode="markdown")
+"""The commands that are in no group, `paydesk <verb>`: each module adds its own."""
+
+
 def group(help_text: str) -> typer.Typer:
     """Return a group of commands, the noun of `paydesk <noun> <verb>`."""
     return typer.Typer(help=help_text, no_args_is_help=True, rich_markup_mode="markdown")
@@ -51,13 +56,10 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         _print_json(answer)
         return
-    from rich.console import Console
-
-    console = Console(soft_wrap=True, highlight=False)
     width = max(map(len, answer), default=0)
     for name, value in answer.items():
-        console.print(f"[dim]{name:<{width}}[/]  ", end="")
-        console.print(harmless(_text(value)), markup=False)
+        line = f"{typer.style(f'{name:<{width}}', dim=True)}  {harmless(_text(value))}"
+        typer.echo(line, color=False if os.environ.get("TERM") == "dumb" else None)
 
 
 def show_list(answer: Mapping[str, Any], columns: Sequence[str], *, as_json: bool) -> None:

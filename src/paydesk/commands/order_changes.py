@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked
+from paydesk.commands import checked, orders
 from paydesk.commands.application import as_application, order_client
-from paydesk.commands.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, Method, OrderId
-from paydesk.commands.client import Answer, Service, operator_service
+from paydesk.commands.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, Method, OrderId, TakesAmount
+from paydesk.commands.client import Service, operator_service
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
@@ -47,6 +47,7 @@ AT_TERMINAL_HEADER = "X-Allow-Cancelable-Status"
 CANNOT_SIMULATE = "Only test orders can be simulated."
 
 
+@orders.app.command("cancel", epilog=CANCEL_EPILOG)
 def cancel(
     order_id: OrderId,
     *,
@@ -86,6 +87,7 @@ def cancel(
         note(f"To follow it: paydesk orders watch {order_id}{' --live' if live else ''}")
 
 
+@orders.app.command("refund", cls=TakesAmount, epilog=REFUND_EPILOG)
 def refund(
     order_id: OrderId,
     amount: Annotated[
@@ -108,7 +110,9 @@ def refund(
     """
     used_key = checked.idempotency_key(key)
     service, path = _actor(credentials, order_id, reason, live=live)
-    parts = None if amount is None else [{"id": _payment_id(service, path), "amount": amount}]
+    parts = None
+    if amount is not None:
+        parts = [{"id": service.get(path)["transactions"]["payments"][0]["id"], "amount": amount}]
     answer = service.post_with_key(f"{path}/refund", {"reason": reason, "transactions": parts}, used_key)
     if as_json:
         show(answer, as_json=True)
@@ -120,6 +124,7 @@ def refund(
         note("The acquirer has not decided yet. Do not repeat the refund; its status is in the order.")
 
 
+@orders.app.command("simulate", epilog=SIMULATE_EPILOG)
 def simulate(
     order_id: OrderId,
     status: Annotated[str, typer.Argument(help="processed, failed, canceled, refunded, expired or action_required.")],
@@ -133,7 +138,17 @@ def simulate(
     credentials: CredentialsFile = None,
 ) -> None:
     """Bring a test order to a status without its terminal, by all moves on the way, and print the order."""
-    body = _simulation(status, detail, method, installments)
+    from paydesk.sandbox.schemas import SIMULATED_DETAILS
+
+    checked.one_of(status, SIMULATED_DETAILS, "a status to simulate")
+    if detail is not None:
+        checked.one_of(detail, SIMULATED_DETAILS[status], f"a status_detail of {status}")
+    body = {
+        "status": status,
+        "status_detail": detail,
+        "payment_method_type": method,
+        "installments": installments,
+    }
     service = as_application(find_credentials(credentials), hints={"order_not_found": CANNOT_SIMULATE})
     service.post(f"/v1/orders/{order_id}/events", body)
     order = service.get(f"/v1/orders/{order_id}")
@@ -152,23 +167,3 @@ def _actor(credentials: Path | None, order_id: str, reason: str | None, *, live:
     if not reason.strip():
         raise WrongUsage("The reason is empty. It is recorded in the audit trail.")
     return operator_service(credentials), f"/operator/v1/orders/{order_id}"
-
-
-def _payment_id(service: Service, path: str) -> str:
-    order: Answer = service.get(path)
-    return str(order["transactions"]["payments"][0]["id"])
-
-
-def _simulation(status: str, detail: str | None, method: str | None, installments: int | None) -> dict[str, Any]:
-    """Return the body of the request. Raises `WrongUsage` for an unknown status or detail."""
-    from paydesk.sandbox.schemas import SIMULATED_DETAILS
-
-    checked.one_of(status, SIMULATED_DETAILS, "a status to simulate")
-    if detail is not None:
-        checked.one_of(detail, SIMULATED_DETAILS[status], f"a status_detail of {status}")
-    return {
-        "status": status,
-        "status_detail": detail,
-        "payment_method_type": method,
-        "installments": installments,
-    }

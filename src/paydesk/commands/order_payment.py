@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked
+from paydesk.commands import checked, orders
 from paydesk.commands.application import as_application, order_client, order_request, terminal_of
-from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
+from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId, TakesAmount
 from paydesk.commands.client import operator_service, segment
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
@@ -30,6 +30,7 @@ WATCH_EPILOG = examples(
 )
 
 
+@orders.app.command("create", cls=TakesAmount, epilog=CREATE_EPILOG)
 def create(  # noqa: PLR0913 - one parameter for each option
     amount: Amount,
     *,
@@ -107,6 +108,7 @@ def create(  # noqa: PLR0913 - one parameter for each option
     note(f"To follow it: paydesk orders watch {order['id']}{' --live' if live else ''}")
 
 
+@orders.app.command("watch", epilog=WATCH_EPILOG)
 def watch(
     order_id: OrderId,
     *,

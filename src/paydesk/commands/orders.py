@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 import typer
 
 from paydesk.commands.checked import OrderId
-from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
-from paydesk.commands.failure import Failure
+from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.list_filters import ORDER_FILTERS
 from paydesk.commands.list_rows import flat_order
-from paydesk.commands.lists import LISTS, add_list, show_page
-from paydesk.commands.options import After, Limit, OfSeller, group, show, show_list
+from paydesk.commands.lists import LISTS, add_list, show_page, with_options
+from paydesk.commands.options import After, Limit, OfSeller, group, harmless_json, show, show_list
 from paydesk.commands.rows import add_rows
 from paydesk.core.money import spelled
 
@@ -29,6 +31,12 @@ DETAILS = (
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
 REFUND_COLUMNS = ("id", "amount", "status", "by")
 CHANGE_COLUMNS = ("date", "action", "outcome", "by")
+
+EXPORT_FORMAT = Annotated[
+    Literal["csv", "jsonl"],
+    typer.Option("--format", help="csv, for spreadsheets, or jsonl: a JSON object per line, with unchanged values."),
+]
+EXPORT_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 
 
 def show_order(order: Answer) -> None:
@@ -72,6 +80,33 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
         if rows:
             sys.stdout.write("\n")
             show_list({"data": rows}, columns, as_json=False)
+
+
+def export(service: Service, *, format_: str, as_json: bool, **query: Any) -> None:
+    """Write orders as CSV or JSON lines to standard output, newest first."""
+    if as_json:
+        raise WrongUsage("The export is CSV, or JSON lines: --format jsonl")
+    address: str | None = f"/operator/v1/exports/orders?{urlencode(given({'format': format_, **query}))}"
+    is_first = True
+    while address is not None:
+        content, address = service.download(address, EXPORT_TYPES[format_])
+        text = content.decode()
+        if format_ == "jsonl":
+            text = harmless_json(text)
+        elif not is_first:
+            # Each part begins with the header.
+            text = text.partition("\r\n")[2]
+        sys.stdout.write(text)
+        is_first = False
+
+
+command(
+    app,
+    "export",
+    "paydesk orders export > orders.csv",
+    "paydesk orders export --since 2026-01-01 --until 2026-01-31 --status processed > january.csv",
+    "paydesk orders export --format jsonl > orders.jsonl",
+)(with_options(export, ORDER_FILTERS, {"format_": (EXPORT_FORMAT, "csv")}))
 
 
 def _refunds(order: Answer) -> list[Answer]:

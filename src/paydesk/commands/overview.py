@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Service, given
+from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.list_filters import LIVE, ORDER_FILTERS
-from paydesk.commands.lists import with_options
-from paydesk.commands.options import harmless_json, note, show, show_list
+from paydesk.commands.list_filters import LIVE
+from paydesk.commands.options import note, show, show_list, top
 
 SEARCH_EXAMPLES = (
     "paydesk search ext_ref_1234",
@@ -22,22 +20,12 @@ SEARCH_EXAMPLES = (
 )
 FIGURES_EXAMPLES = ("paydesk figures", "paydesk figures --day 2026-01-31 --live --json")
 ATTENTION_EXAMPLES = ("paydesk attention", "paydesk attention --json")
-EXPORT_EXAMPLES = (
-    "paydesk orders export > orders.csv",
-    "paydesk orders export --since 2026-01-01 --until 2026-01-31 --status processed > january.csv",
-    "paydesk orders export --format jsonl > orders.jsonl",
-)
-EXPORT_FORMAT = Annotated[
-    Literal["csv", "jsonl"],
-    typer.Option("--format", help="csv, for spreadsheets, or jsonl: a JSON object per line, with unchanged values."),
-]
 HIT_COLUMNS = ("type", "id", "title", "status", "detail", "date")
 HOUR_COLUMNS = ("date", "orders", "processed", "failed")
 ATTENTION_COLUMNS = ("kind", "subject", "message", "do")
-_EXPORT = "/operator/v1/exports/orders"
-_MEDIA_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 
 
+@command(top, "search", *SEARCH_EXAMPLES)
 def search(
     service: Service,
     text: Annotated[
@@ -46,7 +34,7 @@ def search(
     *,
     as_json: bool,
 ) -> None:
-    """Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if there are none."""
+    """Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none."""
     if not text.strip():
         raise WrongUsage("The text to search for is empty.")
     found = service.get("/operator/v1/search", {"q": text})
@@ -55,6 +43,7 @@ def search(
         raise Failure(f"Nothing was found for {text}.")
 
 
+@command(top, "figures", *FIGURES_EXAMPLES)
 def figures(
     service: Service,
     *,
@@ -62,7 +51,7 @@ def figures(
     live: LIVE = None,
     as_json: bool,
 ) -> None:
-    """Show the figures of a day: orders by status and hour, amounts, approval rate, median time to the payment."""
+    """Show a day's figures: orders by status and hour, amounts, approvals, median time to pay."""
     found = service.get("/operator/v1/figures", {"day": day, "live": live})
     if as_json:
         show(found, as_json=True)
@@ -72,6 +61,7 @@ def figures(
     show_list({"data": [hour for hour in found["hours"] if hour["orders"]]}, HOUR_COLUMNS, as_json=False)
 
 
+@command(top, "attention", *ATTENTION_EXAMPLES)
 def attention(service: Service, *, as_json: bool) -> None:
     """List what needs a person, the most urgent first."""
     found = service.get("/operator/v1/attention")
@@ -79,29 +69,3 @@ def attention(service: Service, *, as_json: bool) -> None:
         show_list(found, ATTENTION_COLUMNS, as_json=as_json)
     else:
         note("Nothing needs you.")
-
-
-def add_export(app: typer.Typer) -> None:
-    """Add `orders export` to the group of orders."""
-
-    def export(service: Service, *, format_: str, as_json: bool, **query: Any) -> None:
-        """Write orders as CSV or JSON lines to standard output, newest first."""
-        if as_json:
-            raise WrongUsage("The export is CSV, or JSON lines: --format jsonl")
-        address: str | None = f"{_EXPORT}?{urlencode(given({'format': format_, **query}))}"
-        is_first = True
-        while address is not None:
-            content, address = service.download(address, _MEDIA_TYPES[format_])
-            text = content.decode()
-            if format_ == "jsonl":
-                text = harmless_json(text)
-            elif not is_first:
-                # Each part begins with the header.
-                text = text.partition("\r\n")[2]
-            sys.stdout.write(text)
-            is_first = False
-
-    options: dict[str, tuple[Any, Any]] = {"service": (Service, None)}
-    options |= {name: (kind, None) for name, kind in ORDER_FILTERS.items()}
-    options |= {"format_": (EXPORT_FORMAT, "csv"), "as_json": (bool, False)}
-    command(app, "export", *EXPORT_EXAMPLES)(with_options(export, options))

@@ -11,13 +11,12 @@ import typer
 
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_request, terminal_of
-from paydesk.commands.checked import Amount
+from paydesk.commands.checked import Amount, TakesAmount
 from paydesk.commands.client import Service, as_operator, segment
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
-from paydesk.commands.progress import INBOX_SECONDS_MAX, Order, Progress, refuse_unpaid
-from paydesk.core import ids
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
+from paydesk.commands.progress import INBOX_SECONDS_MAX, Progress, refuse_unpaid
 
 EPILOG = examples(
     "paydesk pay 24.90",
@@ -29,6 +28,7 @@ EPILOG = examples(
 VIRTUAL_TERMINALS = "/virtual/v1/terminals"
 
 
+@top.command("pay", cls=TakesAmount, epilog=EPILOG)
 def pay(
     amount: Amount,
     terminal: Annotated[
@@ -52,12 +52,14 @@ def pay(
     as_json: AsJson = False,
     credentials: CredentialsFile = None,
 ) -> None:
-    """Make a payment on a virtual terminal and print each status change and webhook; exits 1 unless it is paid."""
+    """Pay on a virtual terminal and print each status change and webhook; exits 1 unless it is paid."""
     from rich.console import Console
 
     if quiet and as_json:
         raise WrongUsage("Give only one of --quiet and --json.")
-    played = _script(terminal, script, decline)
+    if sum(option is not None for option in (terminal, script, decline)) > 1:
+        raise WrongUsage("Give only one of --terminal, --script and --decline.")
+    played = script if decline is None else checked.script(f"decline:{decline}")
     found = find_credentials(credentials)
     application, operator = as_application(found), as_operator(found)
     progress = Progress(
@@ -66,7 +68,7 @@ def pay(
     )
     with _played_by(application, played) if played is not None else nullcontext(terminal_of(found, terminal)) as used:
         request = order_request(amount, used, description="paydesk pay", external_reference=reference)
-        order = application.post("/v1/orders", request, {"X-Idempotency-Key": ids.uuid()})
+        order = application.post("/v1/orders", request, {"X-Idempotency-Key": checked.idempotency_key(None)})
         progress.print_start(order)
         path = f"/operator/v1/orders/{order['id']}"
         order = progress.follow(lambda: operator.get(path))
@@ -74,14 +76,14 @@ def pay(
         show(order, as_json=True)
     elif quiet:
         sys.stdout.write(f"{order['id']} {order['status']}\n")
-    _conclude(order, progress.awaited(order), quiet=quiet)
-
-
-def _script(terminal: str | None, script: str | None, decline: str | None) -> str | None:
-    """Return the script to pay with, or None to pay on an existing terminal. Raises `WrongUsage`."""
-    if sum(option is not None for option in (terminal, script, decline)) > 1:
-        raise WrongUsage("Give only one of --terminal, --script and --decline.")
-    return script if decline is None else checked.script(f"decline:{decline}")
+    refuse_unpaid(order)
+    if not order["deliveries"] and not quiet:
+        note("No webhook subscription matches this order.")
+    elif awaited := progress.awaited(order):
+        note(
+            f"The demo inbox has not received {awaited} of the webhooks within {INBOX_SECONDS_MAX} s. They are retried;"
+            f" see `paydesk deliveries list --order {order['id']}`."
+        )
 
 
 @contextmanager
@@ -95,14 +97,3 @@ def _played_by(application: Service, script: str) -> Iterator[str]:
             application.request("DELETE", f"{VIRTUAL_TERMINALS}/{segment(made)}")
         except Failure as failure:
             note(f"The virtual terminal {made} was not deleted. {failure}")
-
-
-def _conclude(order: Order, awaited: int, *, quiet: bool) -> None:
-    refuse_unpaid(order)
-    if not order["deliveries"] and not quiet:
-        note("No webhook subscription matches this order.")
-    elif awaited:
-        note(
-            f"The demo inbox has not received {awaited} of the webhooks within {INBOX_SECONDS_MAX} s. They are retried;"
-            f" see `paydesk deliveries list --order {order['id']}`."
-        )

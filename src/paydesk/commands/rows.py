@@ -7,8 +7,8 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from importlib import resources
 from inspect import Parameter
+from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
@@ -37,7 +37,7 @@ def add_rows(app: typer.Typer, group: str) -> typer.Typer:
 
 
 def _rows(group: str) -> list[Row]:
-    found: list[Row] = json.loads(resources.files(__package__).joinpath("rows", f"{group}.json").read_bytes())
+    found: list[Row] = json.loads(Path(__file__).with_name("rows").joinpath(f"{group}.json").read_bytes())
     return found
 
 

@@ -14,7 +14,7 @@ import typer
 from paydesk.commands.credentials import LOOPBACK_NAMES
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.local import SettingsFile, load_settings, run
-from paydesk.commands.options import examples
+from paydesk.commands.options import examples, top
 
 DEV_EPILOG = examples(
     "paydesk dev",
@@ -34,6 +34,7 @@ SERVE_EPILOG = examples(
 PORT_MAX = 65535
 
 
+@top.command("dev", epilog=DEV_EPILOG)
 def dev(  # noqa: PLR0913 - one parameter for each option
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=PORT_MAX, help="The port to listen on; 0 for a free one.")] = 8377,
@@ -88,7 +89,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
 ) -> None:
-    """Run everything on this machine: service, database, workers, four virtual terminals, a webhook inbox.
+    """Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.
 
     Prints `paydesk ready http://127.0.0.1:8377` when it accepts requests, then the address of a virtual terminal that
     you play yourself, and writes the credentials file for clients.
@@ -123,6 +124,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
     run(development.run(options, settings), _fast_loop())
 
 
+@top.command("serve", epilog=SERVE_EPILOG)
 def serve(
     settings: SettingsFile = None,
     *,
@@ -143,9 +145,10 @@ def serve(
     ] = False,
     inherit: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run the service in production. Refuses to start with settings that are for development only.
+    """Run the service in production.
 
-    On SIGTERM it completes open requests and accepts no new ones. With --processes, a process that exits is replaced.
+    It refuses to start with settings that are for development only. On SIGTERM it completes open requests and accepts
+    no new ones. With --processes, a process that exits is replaced.
     """
     loaded = load_settings(settings)
     _import_structlog()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import sys
 from collections.abc import Mapping
@@ -11,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from paydesk.commands import terminals
 from paydesk.commands.client import Service
+from paydesk.commands.command import command
 from paydesk.commands.credentials import Credentials
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note, show
@@ -33,6 +34,7 @@ NOTE_EVERY = 100
 """How many terminals are paired between two notes where standard error is no terminal."""
 
 
+@command(terminals.app, "simulate", *EXAMPLES)
 def simulate(  # noqa: PLR0913 - one parameter for each option
     service: Service,
     *,
@@ -78,6 +80,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     Each has a point of sale of its own, in a store made for them. Standard error shows what they do; the totals are
     printed at the end.
     """
+    import asyncio
+
     from paydesk.sandbox.terminals.simulation import Plan
 
     playlist = _playlist(script, script_file)
@@ -121,6 +125,8 @@ def _allow_open_files(count: int) -> None:
 
 
 async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:
+    import asyncio
+
     import structlog
 
     from paydesk import node

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands import terminals
 from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.command import command
 from paydesk.commands.options import show
 
 TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
@@ -20,8 +22,14 @@ RESOLVE = (
     "To set the outcome, from {resolvable_date}: paydesk orders resolve {id} --outcome approved|declined --reason '…'"
 )
 WAIT = "The terminal cannot be released now, because the card may be charged."
+ADVICE = {
+    **dict.fromkeys(("acknowledgement", "payment", "cancel_answer", "fetch", "printing"), RELEASE),
+    "result": WAIT,
+}
+"""By what the terminal waits for."""
 
 
+@command(terminals.app, "queue", QUEUE_EXAMPLE)
 def queue(service: Service, terminal_id: TerminalId, *, as_json: bool) -> None:
     """Show what holds a terminal, an order or a print action, what it waits for, until when, and how to free it."""
     answer = service.get(f"/operator/v1/terminals/{segment(terminal_id)}/queue")
@@ -31,6 +39,7 @@ def queue(service: Service, terminal_id: TerminalId, *, as_json: bool) -> None:
     sys.stdout.write("\n".join(_lines(terminal_id, answer)) + "\n")
 
 
+@command(terminals.app, "release", RELEASE_EXAMPLE)
 def release(
     service: Service,
     terminal_id: TerminalId,
@@ -58,15 +67,5 @@ def _lines(terminal_id: str, answer: Answer) -> list[str]:
         f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.",
         slot["message"],
         f"The terminal is {slot['terminal_presence']}{seen}.",
-        _advice(slot["waits_for"]).format(terminal_id=terminal_id, **slot),
+        ADVICE.get(slot["waits_for"], f"{WAIT}\n{RESOLVE}").format(terminal_id=terminal_id, **slot),
     ]
-
-
-def _advice(waits_for: str) -> str:
-    match waits_for:
-        case "acknowledgement" | "payment" | "cancel_answer" | "fetch" | "printing":
-            return RELEASE
-        case "result":
-            return WAIT
-        case _:
-            return f"{WAIT}\n{RESOLVE}"

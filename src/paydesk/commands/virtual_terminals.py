@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands import terminals
 from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.command import command
 from paydesk.commands.pay import VIRTUAL_TERMINALS
 
 TERMINAL = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
@@ -24,11 +26,13 @@ ACT_EXAMPLES = (
 TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="A virtual terminal.")]
 
 
+@command(terminals.app, "screen", *SCREEN_EXAMPLES)
 def screen(service: Service, terminal_id: TerminalId) -> Answer:
     """Show the screen of a virtual terminal, and the actions that it takes."""
     return service.get(f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}/screen")
 
 
+@command(terminals.app, "act", *ACT_EXAMPLES)
 def act(  # noqa: PLR0913 - one parameter for each option
     service: Service,
     terminal_id: TerminalId,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from paydesk.commands import webhooks
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import CredentialsFile, examples, harmless_json, note
 from paydesk.commands.webhook_attempts import checked_url, head, send, show_attempt, write_lines
@@ -29,6 +30,7 @@ CONCURRENT_MAX = 16
 PAUSE_SECONDS_MAX = 30.0
 
 
+@webhooks.app.command("listen", epilog=EPILOG)
 def listen(
     *,
     forward_to: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paydesk.commands import checked
+from paydesk.commands import checked, webhooks
 from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
@@ -32,6 +32,7 @@ EPILOG = examples(
 UNAUTHORIZED = 401
 
 
+@webhooks.app.command("trigger", epilog=EPILOG)
 def trigger(  # noqa: PLR0913 - one parameter for each option
     action: Annotated[str | None, typer.Argument(help="The action, such as order.failed.", show_default=False)] = None,
     *,
@@ -125,12 +126,10 @@ def _conclude(attempt: Attempt, url: str) -> None:
     if attempt.outcome.error is not None:
         raise Unreachable(f"No answer from {url}: {attempt.outcome.error}.")
     if not attempt.outcome.delivered:
-        message = (
-            f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again."
+        hint = (
+            "It usually verifies with another secret: give it the one that signed this, or name its own with --secret."
         )
-        if attempt.outcome.status == UNAUTHORIZED:
-            message += (
-                "\n  It usually verifies with another secret: give it the one that signed this, or name its own with"
-                " --secret."
-            )
-        raise Failure(message)
+        raise Failure(
+            f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again.",
+            *([hint] if attempt.outcome.status == UNAUTHORIZED else []),
+        )

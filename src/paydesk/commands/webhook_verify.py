@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paydesk.commands import recorded_requests
+from paydesk.commands import recorded_requests, webhooks
 from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import exists, read_document
 from paydesk.commands.failure import Failure, WrongUsage
@@ -29,6 +29,7 @@ EPILOG = examples(
 BYTES_MAX = 16 * 1024 * 1024
 
 
+@webhooks.app.command("verify", epilog=EPILOG)
 def verify(
     request: Annotated[
         Path | None,

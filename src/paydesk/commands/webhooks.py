@@ -1,9 +1,129 @@
-"""`paydesk webhooks`: the group of the commands around notifications."""
+"""`paydesk webhooks`, the group, and its commands `fault`, which disturb notifications in `paydesk dev`."""
 
 from __future__ import annotations
 
-from paydesk.commands import webhook_faults
-from paydesk.commands.options import group
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import typer
+
+from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.command import command
+from paydesk.commands.failure import WrongUsage
+from paydesk.commands.options import group, show_list
+from paydesk.core.durations import typed_seconds
 
 app = group("Notifications to applications.")
-app.add_typer(webhook_faults.app, name="fault")
+faults = group("Faults: disturb the notifications of a subscription, in `paydesk dev` only.")
+app.add_typer(faults, name="fault")
+
+SUBSCRIPTIONS = "/operator/v1/subscriptions"
+COLUMNS = ("id", "kind", "every", "delay_seconds", "seed", "url")
+WHICH = "[default: the subscription of the demo inbox]"
+
+Every = Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Disturb one of every N notifications.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Choose which one of every N, the same in each run. [default: the last of every N]"),
+]
+Delay = Annotated[str, typer.Option(metavar="TIME", help="How long: 10s, 2m, at most 10m.")]
+Subscription = Annotated[
+    str | None, typer.Option(metavar="ID", help=f"The subscription, see `paydesk subscriptions list`. {WHICH}")
+]
+
+DELAYING = {
+    "late": "Send notifications later. Newer ones of the same order wait too.",
+    "out_of_order": "Hold a notification back until a newer one of its order was delivered, at most for the time.",
+}
+OTHERS = {
+    "twice": "Send notifications two times: the second time right after the first was answered 2xx.",
+    "before_answer": "Send `order.created` before the response that creates the order, which waits 5 s at most.",
+    "bad_signature": "Make both signatures of the first attempt invalid. A retry is valid.",
+    "old_timestamp": "Sign the first attempt with a time that is 10 minutes old. A retry has the current time.",
+    "drop": "Do not send notifications: they become `exhausted`, and can be resent.",
+}
+
+
+def _set(service: Service, kind: str, subscription: str | None, **fields: Any) -> tuple[Answer, str]:
+    subscription_id = _demo(service) if subscription is None else subscription
+    fault = service.request("PUT", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault", given({"kind": kind, **fields}))
+    clear = "paydesk webhooks fault clear" + (f" --subscription {subscription}" if subscription else "")
+    return {"subscription_id": subscription_id, **fault}, f"The fault stays until you clear it: `{clear}`."
+
+
+def _delaying(kind: str) -> Callable[..., tuple[Answer, str]]:
+    def run(
+        service: Service,
+        delay: Delay = "10s",
+        every: Every = 1,
+        seed: Seed = None,
+        subscription: Subscription = None,
+    ) -> tuple[Answer, str]:
+        seconds = typed_seconds(delay)
+        if seconds is None:
+            raise WrongUsage(f"--delay {delay} is not a duration. Use one such as 30s or 2m.")
+        return _set(service, kind, subscription, every=every, seed=seed, delay_seconds=seconds)
+
+    return run
+
+
+def _other(kind: str) -> Callable[..., tuple[Answer, str]]:
+    def run(
+        service: Service, every: Every = 1, seed: Seed = None, subscription: Subscription = None
+    ) -> tuple[Answer, str]:
+        return _set(service, kind, subscription, every=every, seed=seed)
+
+    return run
+
+
+for _kind, _help in {**DELAYING, **OTHERS}.items():
+    _run = (_delaying if _kind in DELAYING else _other)(_kind)
+    _run.__doc__ = _help
+    _options = " --delay 30s" if _kind in DELAYING else ""
+    command(
+        faults,
+        _kind,
+        f"paydesk webhooks fault {_kind}{_options}",
+        f"paydesk webhooks fault {_kind}{_options} --every 3 --seed 7",
+    )(_run)
+
+
+@command(faults, "list", "paydesk webhooks fault list", "paydesk webhooks fault list --json")
+def list_faults(service: Service, *, as_json: bool) -> None:
+    """List the subscriptions that have a fault."""
+    rows = [
+        {"id": found["id"], "url": found["url"], **found["fault"]}
+        for found in _subscriptions(service)
+        if "fault" in found
+    ]
+    show_list({"data": rows}, COLUMNS, as_json=as_json)
+
+
+@command(faults, "clear", "paydesk webhooks fault clear")
+def clear(service: Service, subscription: Subscription = None) -> Answer:
+    """Clear the fault of a subscription. Notifications that it held back are sent."""
+    subscription_id = _demo(service) if subscription is None else subscription
+    service.request("DELETE", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault")
+    return {"subscription_id": subscription_id, "cleared": True}
+
+
+def _demo(service: Service) -> str:
+    """Return the id of the demo application's subscription to the demo inbox. Raises `WrongUsage` if there is none."""
+    document = service.credentials.document
+    url, client_id = document.get("webhook", {}).get("url"), document.get("client_id")
+    for found in _subscriptions(service):
+        if (found["url"], found["client_id"], found["topic"]) == (url, client_id, "orders"):
+            return str(found["id"])
+    raise WrongUsage(
+        "No subscription leads to the demo inbox. Name one with --subscription ID, see `paydesk subscriptions list`."
+    )
+
+
+def _subscriptions(service: Service) -> Iterator[Answer]:
+    after: str | None = None
+    while True:
+        page = service.get(SUBSCRIPTIONS, {"after": after})
+        yield from page["data"]
+        after = page.get("next")
+        if after is None:
+            return
