@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import typer
 
+from paydesk.commands import checked
 from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
@@ -100,7 +101,10 @@ def _option(one: Row) -> list[Parameter]:
     default = one.get("default", Parameter.empty if one.get("required") else None)
     if one["type"] == _PASSWORD:
         default = False
-    option = typer.Option(one["flags"], metavar=one.get("metavar"), help=one["help"], show_default="default" in one)
+    check = getattr(checked, one["checked"]) if "checked" in one else None
+    option = typer.Option(
+        one["flags"], metavar=one.get("metavar"), help=one["help"], show_default="default" in one, callback=check
+    )
     declared: Any = Annotated[kind if one.get("required") or one["type"] == _PASSWORD else kind | None, option]
     found = [Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=declared, default=default)]
     if "none" in one:

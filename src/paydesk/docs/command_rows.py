@@ -103,6 +103,7 @@ def _option(
         "required": required and not (shown.default or shown.credential),
         "default": shown.default,
         "credential": shown.credential,
+        "checked": shown.checked,
         "metavar": shown.metavar,
         "values": list(values) if kind == "string" and isinstance(shown.labels, Mapping) and not shown.default else [],
     }

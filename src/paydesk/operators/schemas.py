@@ -178,7 +178,7 @@ class ReplayRequest(Model):
         Annotated[
             str,
             Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"]),
-            Shown("Order", metavar="ORDER_ID", help="Replay this order's."),
+            Shown("Order", metavar="ORDER_ID", help="Replay this order's.", checked="order_id"),
         ]
         | None
     ) = None

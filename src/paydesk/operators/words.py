@@ -157,6 +157,8 @@ class Shown:
     """What the command sends without the option."""
     credential: str = ""
     """The name in the credentials file whose value the command sends without the option."""
+    checked: str = ""
+    """The function of `commands.checked` that refuses a wrong value of the option before anything is sent."""
 
 
 @dataclass(frozen=True, slots=True)
