@@ -178,7 +178,7 @@ class _Form:
         try:
             answer = await call(*_target(row.path.removeprefix(BASE), names), **more)
         except ApiRefused as refused:
-            raise _by_line(refused, sent) from None
+            raise _by_line(refused, {one.name: sent[one.name] for one in asked if one.widget == LINES}) from None
         return self._done(request, answer or {}, names)
 
     def _done(self, request: ConsoleRequest, answer: Document, names: Document) -> Done:
