@@ -21,7 +21,7 @@ async def test_every_role_reads_what_changed(service: Service, owner: Console, r
     """Who, what and its page, the values before and after, from where."""
     assert "paydesk audit list" in main_of(await owner.open(HERE))
     terminal = await service.terminal()
-    await owner.done(f"/console/terminals/{terminal.id}/mode", mode="STANDALONE")
+    await owner.done(f"/console/terminals/{terminal.id}/mode", operating_mode="STANDALONE")
     order_id = (await service.create(await service.terminal())).body["id"]
     await owner.done(f"/console/orders/{order_id}/cancel", reason="The buyer left")
     assert owner.operator is not None

@@ -109,12 +109,8 @@ COMMANDS: dict[Call, Command] = {
     ("DELETE", "subscriptions/{}/fault"): run("webhooks", "fault", "clear", "--subscription", ID),
     ("GET", "terminals"): run("terminals", "list"),
     ("POST", "terminals"): run("terminals", "create", "--virtual", "--seller", "1"),
-    ("GET", "terminals/{}"): run("terminals", "show", ID),
-    ("PATCH", "terminals/{}"): run("terminals", "change", ID, "--mode", "PDV"),
     ("GET", "terminals/{}/queue"): run("terminals", "queue", ID),
     ("POST", "terminals/{}/release"): run("terminals", "release", ID, *REASON),
-    ("POST", "terminals/{}/revoke"): run("terminals", "revoke", ID),
-    ("DELETE", "terminals/{}"): run("terminals", "delete", ID),
 }
 """The commands, written by hand, that send what the console sends."""
 

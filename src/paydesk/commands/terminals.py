@@ -8,18 +8,18 @@ import typer
 
 from paydesk.commands import checked
 from paydesk.commands.asking import Yes, confirm, refuse_unattended
-from paydesk.commands.client import Answer, Service, changes, segment
+from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, note
+from paydesk.commands.rows import add_rows
 from paydesk.terminals import pairing_codes
 
-app = group("Terminals, which take the orders.")
+app = add_rows(add_list(group("Terminals, which take the orders."), "terminals"), "terminals")
 
 PATH, PAIRINGS = "/operator/v1/terminals", "/operator/v1/pairings"
 
-TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
 StoreId = Annotated[
     int | None,
     typer.Option("--store", metavar="STORE_ID", help="The store. [default: the seller's first one, or a new one]"),
@@ -28,7 +28,6 @@ PosId = Annotated[
     int | None,
     typer.Option("--pos", metavar="POS_ID", help="The point of sale. [default: one named after the terminal]"),
 ]
-Mode = Annotated[str | None, typer.Option(help="PDV, which takes orders, STANDALONE or SELF_SERVICE.")]
 
 
 def _check_virtual(*, value: bool) -> None:
@@ -71,15 +70,6 @@ def create_terminal(
     """Add a virtual terminal, which takes orders at once, and print the address of its page."""
     body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
     return service.post(PATH, body)
-
-
-add_list(app, "terminals")
-
-
-@command(app, "show", "paydesk terminals show NEWLAND_N950__N950NCB801293324 --json")
-def show_terminal(service: Service, terminal_id: TerminalId) -> Answer:
-    """Show a terminal: whether it is online, its order, its mode and its place."""
-    return service.get(f"{PATH}/{segment(terminal_id)}")
 
 
 @command(
@@ -160,59 +150,3 @@ def _check_pairing(seen: Answer, *, replace: bool) -> None:
             "Add --replace to pair it again; its earlier device token is then revoked.",
             "If it belongs to another seller, delete it there first: paydesk terminals delete.",
         )
-
-
-@command(
-    app,
-    "change",
-    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --mode PDV",
-    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --pos 47792476 --tip 10 --tip 15",
-    "paydesk terminals change NEWLAND_N950__N950NCB801293324 --no-tips",
-    "paydesk terminals change PAYDESK_VIRTUAL__C2AFE1BB4D93 --script decline:card_disabled",
-)
-def change(
-    service: Service,
-    terminal_id: TerminalId,
-    *,
-    mode: Mode = None,
-    store: Annotated[
-        int | None, typer.Option(metavar="STORE_ID", help="Move it to a point of sale of its own in this store.")
-    ] = None,
-    pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="Move it to this point of sale.")] = None,
-    tip: Annotated[
-        list[int] | None, typer.Option(metavar="PERCENT", help="A tip that it offers; may be given up to five times.")
-    ] = None,
-    no_tips: Annotated[bool, typer.Option("--no-tips", help="Offer no tips.")] = False,
-    script: Annotated[
-        str | None, typer.Option(help="How a virtual terminal of `paydesk dev` behaves.", callback=checked.script)
-    ] = None,
-) -> Answer:
-    """Change only the given fields. All but the script needs a terminal without a live order."""
-    if tip and no_tips:
-        raise WrongUsage("Give either --tip or --no-tips.")
-    changed = changes(
-        operating_mode=mode,
-        store_id=store,
-        pos_id=pos,
-        tip_percentages=[] if no_tips else tip or None,
-        script=script,
-    )
-    return service.request("PATCH", f"{PATH}/{segment(terminal_id)}", changed)
-
-
-@command(app, "revoke", "paydesk terminals revoke NEWLAND_N950__N950NCB801293324")
-def revoke(service: Service, terminal_id: TerminalId) -> tuple[Answer, str]:
-    """Revoke the device token of a lost or stolen terminal. Its orders can still get a result for 7 days."""
-    revoked = service.post(f"{PATH}/{segment(terminal_id)}/revoke")
-    again = f"paydesk terminals pair CODE --seller {revoked['seller_id']} --replace"
-    return revoked, f"The device token is revoked. To pair the terminal again: `{again}`."
-
-
-@command(app, "delete", "paydesk terminals delete NEWLAND_N950__N950NCB801293324")
-def delete(service: Service, terminal_id: TerminalId) -> Answer:
-    """Delete a terminal without a live order, a virtual one with its own point of sale.
-
-    Its token is revoked and its orders stay; any seller can pair it then.
-    """
-    service.request("DELETE", f"{PATH}/{segment(terminal_id)}")
-    return {"id": terminal_id, "deleted": True}

@@ -41,16 +41,9 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "operators.revoke": ("Revoked", "operator", "/operators"),
     "orders.create": ("Added", "order", "/orders"),
     "orders.export": ("Exported", "order", "/orders"),
-    "pairings.approve": ("Paired", "terminal", "/terminals"),
-    "pairings.deny": ("Denied the pairing of", "terminal", ""),
     "requests.send": ("Sent again", "request", "/requests"),
     "sessions.end": ("Ended", "session", ""),
     "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
-    "terminals.change": ("Changed", "terminal", "/terminals"),
-    "terminals.create": ("Added", "terminal", "/terminals"),
-    "terminals.delete": ("Deleted", "terminal", ""),
-    "terminals.release": ("Released", "terminal", "/terminals"),
-    "terminals.revoke": ("Revoked", "terminal", "/terminals"),
 }
 """What no row records, or none any more, because old entries are read for ever: what was done, to what, and where the
 pages of such things are, below the console."""

@@ -24,9 +24,7 @@ from paydesk.console import (
     search,
     sellers,
     sent_elsewhere,
-    terminal_actions,
     terminal_modes,
-    terminal_places,
     terminals,
     webhooks,
 )
@@ -64,8 +62,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     *terminal_modes.OPERATIONS,
     *terminals.OPERATIONS,
-    *terminal_actions.OPERATIONS,
-    *terminal_places.OPERATIONS,
     *pairing.OPERATIONS,
     *account.OPERATIONS,
     *applications.OPERATIONS,

@@ -13,12 +13,14 @@ from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.api import ApiRefused, Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
-from paydesk.console.terminal_actions import mode_done, mode_field
-from paydesk.console.terminal_looks import KINDS, place_of
-from paydesk.console.terminal_places import place_field, place_sent
+from paydesk.console.terminal_looks import KINDS
+from paydesk.console.terminal_modes import mode_field
 from paydesk.console.terminals import HERE as TERMINALS
 from paydesk.console.terminals import SECTION
+from paydesk.core.sentences import text_of
 from paydesk.operation import Answer, Query
+from paydesk.operators.terminals.fields import POS, STORE, place_of, place_sent, places
+from paydesk.operators.terminals.operations import SET_MODE
 from paydesk.terminals import pairing_codes
 from paydesk.terminals.schemas import VIRTUAL_MODEL
 from paydesk.web import html
@@ -102,7 +104,14 @@ async def approve(request: ConsoleRequest) -> Answer:
         back=f"{HERE}/{code}",
         section=SECTION,
         fields=(
-            await place_field(request, number, first[0], first),
+            Field(
+                "place",
+                "Point of sale",
+                "select",
+                value=first[0],
+                options=[first, *await places(request.api, {"seller_id": number})],
+                sets=(POS, STORE),
+            ),
             Field("kind", "Payments", "select", options=(*same, *KINDS.items())),
             Field(
                 "live",
@@ -131,24 +140,6 @@ async def approve(request: ConsoleRequest) -> Answer:
     return await act(request, action, work)
 
 
-@screen
-async def deny(request: ConsoleRequest) -> Answer:
-    """Deny the pairing of the terminal of a code."""
-    action = ActionForm(
-        title="Deny the pairing",
-        says=("The code becomes invalid, and the terminal shows that the pairing was denied.",),
-        back=f"{HERE}/{request.path}",
-        section=SECTION,
-        danger=True,
-    )
-
-    async def work(_: Mapping[str, str]) -> Done:
-        await request.api.delete("pairings/{}", request.path)
-        return Done("The pairing is denied.", path=TERMINALS)
-
-    return await act(request, action, work)
-
-
 async def _pairing(request: ConsoleRequest, code: str) -> Document:
     found: Document = await request.api.get("pairings/{}", code)
     return found
@@ -165,7 +156,7 @@ async def _set_mode(request: ConsoleRequest, terminal_id: str, mode: str) -> str
         changed = await request.api.patch("terminals/{}", terminal_id, body={"operating_mode": mode})
     except ApiRefused as refused:
         return f"Its mode could not be set, so it takes no orders yet: {' '.join(refused.sentences)}"
-    return mode_done(changed["operating_mode"])
+    return text_of(SET_MODE.done, changed)
 
 
 def _seller(query: Mapping[str, str]) -> tuple[str, int]:
@@ -182,5 +173,4 @@ OPERATIONS = (
     *form("/pair", "pair", "Find the terminal that shows a code", find, query=(_USER_CODE,)),
     page("/pair/{user_code}", "pairing", "Show the terminal that shows a code", show),
     *form("/pair/{user_code}/approve", "pair_approve", "Pair a terminal with a seller", approve, query=(_SELLER,)),
-    *form("/pair/{user_code}/deny", "pair_deny", "Deny the pairing of a terminal", deny),
 )

@@ -1,4 +1,4 @@
-"""How terminals are shown: presence, modes and kinds in words, and a terminal as a row of a list."""
+"""How terminals are shown: presence and kinds in words, and a terminal as a row of a list."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from paydesk.operators.terminals.fields import TAKING_ORDERS, place_of
 from paydesk.web import statuses
 from paydesk.web.statuses import Look
 
@@ -18,17 +19,10 @@ PRESENCES: Mapping[str, Look] = {
     "offline": Look("bad", "wifi-off", "Offline"),
 }
 """By `presence`."""
-MODES: Mapping[str, str] = {
-    "PDV": "takes orders; one terminal at a point of sale",
-    "SELF_SERVICE": "takes orders; several terminals at a point of sale",
-    "STANDALONE": "takes no orders: amounts are typed at the terminal",
-}
-"""The modes that can be set: what they mean."""
 KINDS: Mapping[str, str] = {
     "terminal": "The terminal requests authorization",
     "service": "Paydesk requests authorization",
 }
-TAKING_ORDERS = ("PDV", "SELF_SERVICE")
 RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
 """What an order or print action waits for while its terminal can be released: no card can have been charged."""
 
@@ -80,13 +74,6 @@ def row_of(terminal: Document) -> TerminalRow:
         live_mode=terminal["live_mode"],
         page=page_of(terminal),
     )
-
-
-def place_of(terminal: Document) -> str:
-    """Return the store and the point of sale, of which one is named after the terminal itself."""
-    if terminal["pos_name"] == terminal["id"]:
-        return str(terminal["store_name"])
-    return f"{terminal['store_name']}, {terminal['pos_name']}"
 
 
 def page_of(terminal: Document) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.api import ApiRefused, Document
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.console.terminal_actions import mode_field
-from paydesk.console.terminal_looks import place_of
 from paydesk.console.terminals import HERE, QUERY, ROWS, SECTION, filters
 from paydesk.operation import Answer
-from paydesk.operators.terminals.fields import serial_of
+from paydesk.operators.terminals.fields import MODES, place_of, serial_of
 
 _CHOSEN = "terminal:"
 """Before the id of a terminal: the checkbox that selects it."""
@@ -28,7 +25,6 @@ async def set_modes(request: ConsoleRequest) -> Answer:
     found = await request.api.get("terminals", **chosen, after=after, limit=ROWS)
     terminals: Sequence[Document] = found["data"]
     shown = {**chosen, **({"after": after} if after else {})}
-    mode = mode_field("")
     action = ActionForm(
         title="Set the mode of many terminals",
         says=(
@@ -41,7 +37,7 @@ async def set_modes(request: ConsoleRequest) -> Answer:
         section=SECTION,
         repeatable=True,
         fields=(
-            replace(mode, value="", options=[("", "Choose one"), *mode.options]),
+            mode_field("", ("", "Choose one")),
             *_choices(terminals, is_chosen=bool(chosen)),
         ),
     )
@@ -60,6 +56,12 @@ async def set_modes(request: ConsoleRequest) -> Answer:
         return _done(request, sent["mode"], len(ids), refused)
 
     return await act(request, action, work)
+
+
+def mode_field(now: str, *more: tuple[str, str]) -> Field:
+    """Return the field of a form that sets a mode. `more` are choices that go first."""
+    options = [*more, *((name, f"{name}: {meaning}") for name, meaning in MODES.items())]
+    return Field("mode", "Mode", "select", value=now, options=options, sets=("operating_mode",))
 
 
 def _choices(terminals: Sequence[Document], *, is_chosen: bool) -> Sequence[Field]:

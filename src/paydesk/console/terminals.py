@@ -10,8 +10,9 @@ from paydesk.console.api import ApiRefused, listed
 from paydesk.console.attention_items import ABOUT_TERMINALS, Item, item_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
-from paydesk.console.terminal_looks import KINDS, MODES, PRESENCES, RELEASABLE, TAKING_ORDERS, page_of, row_of
+from paydesk.console.terminal_looks import KINDS, PRESENCES, RELEASABLE, page_of, row_of
 from paydesk.operation import Answer, Query
+from paydesk.operators.terminals.fields import MODES, TAKING_ORDERS
 from paydesk.web import html, statuses
 
 HERE, SECTION = f"{PATH}/terminals", "terminals"

@@ -17,7 +17,10 @@ from paydesk.terminals.store import Terminal
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent: all of them, or none. A script changes from the next order on."""
+    """Change a terminal's mode, place, tips or script: all of the fields that were sent, or none.
+
+    A script changes from the next order on.
+    """
     body: TerminalChange = call.body
     if not body.model_fields_set:
         raise MINIMUM_PROPERTIES.with_reason(
@@ -33,7 +36,7 @@ async def change(call: Call) -> Answer:
 
 
 async def revoke(call: Call) -> Answer:
-    """Revoke the terminal's device token alone; it may still report results of its own leases for 7 days."""
+    """Revoke a terminal's device token: it may still report results of its own leases for 7 days."""
     terminal = await _lock(call.tx, call.path)
     if await store.revoke_tokens(call.tx, terminal.seller_id, terminal.terminal_id, call.now_ms):
         await audit.record(call, call.tx, "terminals.revoke", terminal.terminal_id)

@@ -155,7 +155,7 @@ def _flag(call: Call, one: Query) -> int:
 
 
 async def get(call: Call) -> Answer:
-    """Return one terminal as the list shows it. Raises `TERMINAL_NOT_FOUND`."""
+    """Get a terminal: as the list shows it. Raises `TERMINAL_NOT_FOUND`."""
     owner = await registry.owner_of(call.tx, call.path)
     row = None if owner is None else await call.tx.one(FIND, owner, call.path)
     if row is None:

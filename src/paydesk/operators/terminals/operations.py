@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
+from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun, creating, listing
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
+from paydesk.operators.words import Action, Words
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.terminals.errors import (
@@ -17,41 +19,114 @@ from paydesk.terminals.errors import (
     TERMINAL_NOT_FOUND,
 )
 from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, TERMINAL_ID_PATTERN
 
 _TERMINAL = Noun(
-    "terminals/{terminal_id}", "terminal", TERMINAL_ID_PATTERN, handlers.TerminalDocument, TERMINAL_NOT_FOUND
+    "terminals/{terminal_id}",
+    "terminal",
+    TERMINAL_ID_PATTERN,
+    handlers.TerminalDocument,
+    TERMINAL_NOT_FOUND,
+    key="id",
+    argument={"terminal_id": "The terminal, see `paydesk terminals list`."},
+    generic={"serial": "the terminal", "seller_name": "the seller"},
+    facts=lambda terminal: {"serial": fields.serial_of(terminal["terminal_id"])},
 )
 _QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", name="queue", document=queue.QueueDocument)
-_PAIRING = Noun("pairings/{user_code}", "pairing", USER_CODE_PATTERN, None, PAIRING_NOT_FOUND)
+_PAIRING = Noun(
+    "pairings/{user_code}",
+    "pairing",
+    USER_CODE_PATTERN,
+    None,
+    PAIRING_NOT_FOUND,
+    title="terminal",
+    section="terminals",
+    page="/terminals",
+    pages="/terminals",
+    forms="/pair/{user_code}",
+)
 _WRONG_CODES = "An operator may send five wrong codes a minute."
+_NEEDS_FREE = "It must have no order and no print action."
+SET_MODE = Words(
+    "Set the mode of {serial}",
+    says=("It is in mode {operating_mode}. It shows the new mode at once.", _NEEDS_FREE),
+    done=When(
+        "operating_mode",
+        "The terminal is in mode {operating_mode}: it takes orders.",
+        fields.TAKING_ORDERS,
+        otherwise="The terminal is in mode {operating_mode}: it does not take orders.",
+    ),
+    submit="Set the mode",
+    repeatable=True,
+    form="mode",
+    fields=("operating_mode",),
+)
+_SET_TIPS = Words(
+    "Tips at {serial}",
+    says=("The buyer chooses one of them, or none, before the payment. From the next order on.", _NEEDS_FREE),
+    done=When("tips", "The terminal offers tips of {tips}.", otherwise="The terminal offers no tips."),
+    submit="Set the tips",
+    repeatable=True,
+    form="tips",
+    fields=("tip_percentages",),
+    facts=lambda terminal: {"tips": ", ".join(f"{one} %" for one in terminal.get("tip_percentages", ()))},
+)
+_MOVE = Words(
+    "Move {serial}",
+    says=("It is at {place}. Orders that it had stay where they were made.", _NEEDS_FREE),
+    done="The terminal is at {place}.",
+    submit="Move the terminal",
+    form="place",
+    asks=fields.PlaceForm,
+    facts=lambda terminal: {"place": fields.place_of(terminal)},
+    sends=lambda typed, _: fields.place_sent(typed["place"]),
+)
 
 OPERATIONS = (
     listing("terminals", handlers.PAGES),
-    creating(
-        "terminals",
+    _TERMINAL.creating(
         handlers.create,
         fields.TerminalRequest,
         VirtualTerminal,
-        summary="Add a virtual terminal",
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
         transaction="none",
         development=True,
         errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
+        words=Words("New virtual terminal", did="Added", form=None, command=None),
     ),
-    _TERMINAL.reading(handlers.get, summary="Get a terminal", name="operator_get_terminal"),
+    _TERMINAL.reading(
+        handlers.get,
+        words=Words(
+            "Show {serial}",
+            says="Its presence, its order, its mode and its place are shown.",
+            form=None,
+            command="terminals show",
+            examples=(f"{EXAMPLE_TERMINAL_ID} --json",),
+        ),
+    ),
     _TERMINAL.changing(
         changes.change,
         fields.TerminalChange,
-        summary="Change a terminal's mode, place, tips or script",
         errors=(errors.STORE_NOT_FOUND, errors.POS_NOT_FOUND, TERMINAL_BUSY, errors.POS_TAKEN),
         transaction="none",
+        words=Words(
+            "Change {serial}",
+            says="Only what is given changes. All but the script needs a terminal without an order and a print action.",
+            done="{serial} is changed.",
+            did="Changed",
+            repeatable=True,
+            form=None,
+            forms=(SET_MODE, _SET_TIPS, _MOVE),
+            examples=(
+                f"{EXAMPLE_TERMINAL_ID} --mode PDV",
+                f"{EXAMPLE_TERMINAL_ID} --pos 47792476 --tip 10 --tip 15",
+                f"{EXAMPLE_TERMINAL_ID} --no-tips",
+                "PAYDESK_VIRTUAL__C2AFE1BB4D93 --script decline:card_disabled",
+            ),
+        ),
     ),
     _TERMINAL.deleting(
         changes.delete,
-        summary="Delete a terminal without a live order",
-        status=204,
-        answer=None,
         transaction="none",
         errors=(IN_USE,),
         description=(
@@ -59,19 +134,47 @@ OPERATIONS = (
             " days. Any seller can be paired with it afterwards. The point of sale that was made for a virtual terminal"
             " is deleted with it."
         ),
+        words=Words(
+            "Delete {serial}",
+            says=(
+                "{seller_name} does not have the terminal any more, and its device token is revoked. Its orders stay.",
+                "Any seller can be paired with it afterwards. The point of sale that was made for a virtual terminal is"
+                " deleted with it.",
+                _NEEDS_FREE,
+            ),
+            done="{terminal_id} is deleted.",
+            did="Deleted",
+            submit="Delete the terminal",
+            danger=True,
+            repeatable=True,
+            examples=(EXAMPLE_TERMINAL_ID,),
+        ),
     ),
     _TERMINAL.acting(
         "revoke",
         changes.revoke,
-        summary="Revoke a terminal's device token",
         description=(
             "The terminal may still report results of earlier orders for 7 days; pair it anew for another token."
             " Revoking a revoked token has no effect."
         ),
+        words=Words(
+            "Revoke the token of {serial}",
+            says=(
+                "For a terminal that is lost or stolen: it is disconnected at once and takes no orders until it is"
+                " paired again.",
+                "It can still report results of the orders that it has, for 7 days.",
+            ),
+            done="The device token is revoked. To use the terminal again, pair it again.",
+            next="Pair it with `paydesk terminals pair CODE --seller {seller_id} --replace`.",
+            did="Revoked",
+            submit="Revoke the token",
+            danger=True,
+            repeatable=True,
+            examples=(EXAMPLE_TERMINAL_ID,),
+        ),
     ),
     _QUEUE.reading(
         queue.queue,
-        summary="Show what holds a terminal",
         description=(
             "The terminal's live order or print action, what that waits for (`waits_for`) and until when."
             " Empty if the terminal is free."
@@ -80,7 +183,6 @@ OPERATIONS = (
     _TERMINAL.acting(
         "release",
         queue.release,
-        summary="Release a terminal from its order",
         answer=queue.ReleaseDocument,
         body=fields.ReleaseRequest,
         description=(
@@ -89,22 +191,55 @@ OPERATIONS = (
             " audit trail records the reason."
         ),
         errors=(errors.CANNOT_RELEASE_TERMINAL,),
+        words=Words(
+            "Release {serial}",
+            reads=f"{_TERMINAL.path}/queue",
+            says=(
+                When(
+                    "current.type",
+                    "Its print action is canceled at once, without waiting for the terminal.",
+                    ("print",),
+                ),
+                When(
+                    "current.type",
+                    "Its order {current[id]} is canceled at once, without waiting for the terminal. Nothing is"
+                    " charged.",
+                    ("order",),
+                ),
+                When(
+                    "current.type",
+                    "The release is refused once authorization is permitted, because the card may then be charged.",
+                    ("order",),
+                ),
+            ),
+            impossible=When("current", "", otherwise="Nothing holds the terminal: it is free."),
+            done=First(
+                When("answer.released.type", "The print action is canceled. The terminal is free.", ("print",)),
+                When(
+                    "answer.released",
+                    "The order {answer[released][id]} is canceled, and nothing was charged. The terminal is free.",
+                    otherwise="The terminal was free already. Nothing has changed.",
+                ),
+            ),
+            did="Released",
+            submit="Release the terminal",
+            danger=True,
+            repeatable=True,
+            command=None,
+        ),
     ),
     _PAIRING.reading(
         pairing.get,
-        summary="Get the terminal that shows a code",
-        name="operator_get_pairing",
         answer=pairing.PairingDocument,
         transaction="none",
         description=f"The code is valid for 5 minutes and is used once. {_WRONG_CODES}",
     ),
     creating(
-        "pairings/{user_code}",
+        _PAIRING.path,
         pairing.approve,
         fields.PairingApproval,
         handlers.TerminalDocument,
         name="operator_approve_pairing",
-        summary="Pair the terminal that shows a code with a seller",
         path_pattern=USER_CODE_PATTERN,
         transaction="none",
         description=(
@@ -120,13 +255,24 @@ OPERATIONS = (
             errors.STORE_NOT_FOUND,
             errors.POS_NOT_FOUND,
         ),
+        action=Action(
+            _TERMINAL, "pair", Words("Pair a terminal", did="Paired", audit="pairings.approve", form=None, command=None)
+        ),
     ),
     _PAIRING.deleting(
         pairing.deny,
-        summary="Deny the pairing of the terminal that shows a code",
         name="operator_deny_pairing",
-        status=204,
         transaction="none",
         description=f"The terminal gets `access_denied`. {_WRONG_CODES}",
+        words=Words(
+            "Deny the pairing",
+            says="The code becomes invalid, and the terminal shows that the pairing was denied.",
+            done="The pairing is denied.",
+            did="Denied the pairing of",
+            audit="pairings.deny",
+            danger=True,
+            form="deny",
+            command=None,
+        ),
     ),
 )

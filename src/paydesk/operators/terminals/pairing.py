@@ -38,7 +38,7 @@ class PairingDocument(Closed, frozen=True):
 
 
 async def get(call: Call) -> Answer:
-    """Return the pairing of a user code that an operator can still decide."""
+    """Get the terminal that shows a code: with a pairing that an operator can still decide."""
 
     async def work(tx: Transaction, user_code: str) -> PairingDocument | None:
         pairing = await pairing_store.pending(tx, user_code, call.now_ms)
@@ -51,14 +51,14 @@ async def get(call: Call) -> Answer:
 
 
 async def approve(call: Call) -> Answer:
-    """Pair the terminal with a seller. Of two approvals of a code exactly one succeeds."""
+    """Pair the terminal that shows a code with a seller. Of two approvals of a code exactly one succeeds."""
     paired = await _by_code(call, call.database.write, partial(_approve, call))
     call.database.signals.hint("terminal", paired.id)
     return Answer(201, paired)
 
 
 async def deny(call: Call) -> Answer:
-    """Deny the pairing: the terminal gets `access_denied`."""
+    """Deny the pairing of the terminal that shows a code: it gets `access_denied`."""
 
     async def work(tx: Transaction, user_code: str) -> Pairing | None:
         pairing = await pairing_store.deny(tx, user_code, call.now_ms)

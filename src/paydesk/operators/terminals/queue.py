@@ -97,7 +97,7 @@ class ReleaseDocument(QueueDocument, frozen=True):
 
 
 async def queue(call: Call) -> Answer:
-    """Return what holds the terminal, and what that waits for."""
+    """Show what holds a terminal: an order or a print action, and what that waits for."""
     seen = await _seen(call)
     order = await orders.live_on_terminal(call.tx, seen.seller_id, call.path)
     if order is not None:
@@ -107,7 +107,7 @@ async def queue(call: Call) -> Answer:
 
 
 async def release(call: Call) -> Answer:
-    """Cancel the terminal's order, unless authorization is permitted, or its print action.
+    """Release a terminal from its order: cancel it, unless authorization is permitted. Likewise its print action.
 
     Without either nothing changes.
     """
