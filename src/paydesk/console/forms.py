@@ -255,7 +255,7 @@ async def _choices(request: ConsoleRequest, one: Property, names: Document) -> C
     labels = one.shown.labels
     if callable(labels):
         return await labels(request.api, names)
-    return [(value, (labels or {}).get(value, value)) for value in one.values]
+    return list((labels or dict(zip(one.values, one.values, strict=True))).items())
 
 
 def _target(path: str, names: Document) -> tuple[str, ...]:
