@@ -13,7 +13,7 @@ from accounts import other_seller
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.operators import newest
-from paydesk.operators.deliveries import DELIVERIES
+from paydesk.operators.deliveries.handlers import DELIVERIES
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Row, Transaction
 from paydesk.webhooks import schedule

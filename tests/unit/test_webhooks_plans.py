@@ -6,7 +6,8 @@ import re
 from functools import partial
 from typing import Any
 
-from paydesk.operators import deliveries, owners
+from paydesk.operators import owners
+from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import backlog, replaying, resend_store

@@ -29,7 +29,6 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "applications.secrets.remove": ("Removed a secret of", "application", "/applications"),
     "applications.suspend": ("Suspended", "application", "/applications"),
     "codes.create": ("Added", "authorization code", ""),
-    "deliveries.resend": ("Sent again", "notification", "/webhooks/deliveries"),
     "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
     "dev.reset": ("Reset", "database", ""),
     "grants.withdraw": ("Withdrew", "authorization", ""),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,7 +15,6 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from paydesk.console import webhooks
-from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
@@ -76,34 +75,6 @@ async def show(request: ConsoleRequest) -> Answer:
         signatures=_signatures(delivery, explained),
         notification=_indented(delivery["notification"]),
     )
-
-
-@screen
-async def resend(request: ConsoleRequest) -> Answer:
-    """Send a notification again."""
-    return await send_again(request, request.path, page_of(request.path), SECTION)
-
-
-async def send_again(request: ConsoleRequest, delivery_id: str, back: str, section: str) -> Answer:
-    """Send a notification again, from the page `back` that shows its answers."""
-    delivery = await request.api.get("deliveries/{}", delivery_id)
-    action = ActionForm(
-        title=f"Send {delivery['action']} again",
-        says=(
-            f"The same notification is sent once more to {delivery['url']}, at once, with a new signature.",
-            "Receivers recognize it by its id and should not act on it twice.",
-        ),
-        submit="Send it again",
-        back=back,
-        section=section,
-        permitted=request.may_resend,
-    )
-
-    async def work(_: Mapping[str, str]) -> Done:
-        await request.api.post("deliveries/{}/resend", delivery_id)
-        return Done("The notification is being sent again. Its answer appears below within seconds.")
-
-    return await act(request, action, work)
 
 
 @screen
@@ -275,6 +246,5 @@ OPERATIONS = (
         show,
         query=(Query("attempt", {"type": "string"}, "The one whose signatures are explained; by default the last."),),
     ),
-    *form(f"{_ONE}/resend", "delivery_resend", "Send a notification again", resend),
     *form(f"{_ONE}/verify", "delivery_verify", "Check what a receiver got", verify),
 )

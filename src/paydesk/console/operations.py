@@ -15,7 +15,6 @@ from paydesk.console import (
     live,
     operators,
     order,
-    order_actions,
     orders,
     overview,
     pairing,
@@ -29,7 +28,7 @@ from paydesk.console import (
     webhooks,
 )
 from paydesk.console.forms import forms
-from paydesk.console.screen import PACKAGE, form, nowhere, page
+from paydesk.console.screen import PACKAGE, nowhere, page
 from paydesk.operation import Operation, Query
 from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.web import assets
@@ -54,12 +53,6 @@ OPERATIONS: tuple[Operation, ...] = (
     page("/orders", "orders", "List the orders", orders.show),
     replace(page("/orders.csv", "orders_csv", "Export orders as CSV", orders.export), media_type=orders.CSV),
     page("/orders/{order_id}", "order", "Show an order", order.show),
-    *form(
-        "/orders/{order_id}/resend/{delivery_id}",
-        "order_resend",
-        "Send a notification of an order again",
-        order_actions.resend,
-    ),
     *terminal_modes.OPERATIONS,
     *terminals.OPERATIONS,
     *pairing.OPERATIONS,

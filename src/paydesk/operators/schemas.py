@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
-from paydesk.core.ids import ORDER_ID_PATTERN, UUID_PATTERN
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operators.words import Shown
-from paydesk.orders.searching import DATE, is_instant
 
 LOOPBACK_ALLOWED = "loopback_allowed"
 """The key of the validation context that permits http redirect URIs to this machine."""
@@ -79,8 +77,6 @@ _OVERLAP = rule(
 )
 # For the OpenAPI document; the validators' messages are written for people.
 _TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
-_INSTANT = rule("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z", is_instant)
-_SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
@@ -154,60 +150,6 @@ class SecretRequest(Model):
         description="How long the other secrets stay valid: `24h`, `30m`, `0s`; if absent, until they are removed.",
         examples=["24h"],
     )
-
-
-class ReplayRequest(Model):
-    """`POST /operator/v1/deliveries/replay`: of either one subscription or one order."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"properties": {"order": False}}, {"properties": {"subscription_id": False}}],
-            "examples": [{"subscription_id": _SUBSCRIPTION, "since": "2026-01-31T14:26:42.109Z"}],
-        }
-    )
-
-    subscription_id: (
-        Annotated[
-            str,
-            Field(pattern=UUID_PATTERN, examples=[_SUBSCRIPTION]),
-            Shown("Subscription", option="--subscription", metavar="ID", help="Replay this subscription's."),
-        ]
-        | None
-    ) = None
-    order: (
-        Annotated[
-            str,
-            Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"]),
-            Shown("Order", metavar="ORDER_ID", help="Replay this order's.", checked="order_id"),
-        ]
-        | None
-    ) = None
-    since: (
-        Annotated[
-            str,
-            _INSTANT,
-            Field(
-                description="Only deliveries of events from this time on: RFC 3339, or a date.",
-                examples=["2026-01-31T14:26:42.109Z"],
-                json_schema_extra={"pattern": DATE["pattern"]},
-            ),
-            Shown(
-                "Since",
-                "A date in UTC, such as 2026-01-31, or a time, such as 2026-01-31T14:26:42Z. Empty: all of them.",
-                noun="time",
-                optional=True,
-                metavar="TIME",
-                help="Only those created from then on: RFC 3339, or a date.",
-            ),
-        ]
-        | None
-    ) = None
-
-    @model_validator(mode="after")
-    def _names_one(self) -> Self:
-        if (self.subscription_id is None) == (self.order is None):
-            raise property_fault("must have exactly one of subscription_id and order")
-        return self
 
 
 class CodeRequest(Model):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.redaction import redacted_url
-from paydesk.operators import deliveries, lists
+from paydesk.operators import lists
+from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.order_search import (
     order,
     orders_by_card,

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time
-from paydesk.operators import deliveries
-from paydesk.operators.deliveries import DeliveryDocument
+from paydesk.operators.deliveries import handlers as deliveries
+from paydesk.operators.deliveries.handlers import DeliveryDocument
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import resend_store
 

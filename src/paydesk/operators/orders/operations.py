@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
 from paydesk.core.sentences import First, When
-from paydesk.operators.delivery_operations import OPERATIONS as DELIVERIES
+from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
 from paydesk.operators.noun import Noun, listing
 from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
 from paydesk.operators.words import Words

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, UUID_PATTERN
-from paydesk.core.sentences import First, When
-from paydesk.operators import errors, replays, schemas
-from paydesk.operators.noun import Noun, creating, listing
+from paydesk.core.sentences import When
+from paydesk.operators import errors
+from paydesk.operators.noun import Noun, listing
 from paydesk.operators.subscriptions import fields, handlers, secrets
-from paydesk.operators.words import Action, Once, Words
-from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.operators.words import Once, Words
 
 _EXAMPLE = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 _PAGE = "/webhooks/subscriptions/{subscription_id}"
@@ -240,57 +239,6 @@ OPERATIONS = (
             command="subscriptions drop",
             danger=True,
             examples=(f"{_EXAMPLE} 1",),
-        ),
-    ),
-)
-
-REPLAY = creating(
-    "deliveries/replay",
-    replays.replay,
-    schemas.ReplayRequest,
-    replays.Replayed,
-    name="operator_replay_deliveries",
-    role="resend",
-    status=202,
-    description=(
-        "Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
-        " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer"
-        " ones may have been delivered already: compare `version`. Deliveries to a paused subscription wait until"
-        " it is resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that"
-        " was interrupted can be repeated."
-    ),
-    transaction="none",
-    errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
-    action=Action(
-        SUBSCRIPTION,
-        "replay",
-        Words(
-            "Send failed notifications again",
-            says=(
-                "Notifications that were given up, or replaced by newer ones, become pending again and are sent in"
-                " order.",
-                "The receiver may have newer versions of the orders already, so it must compare `version`.",
-                When("status", "The subscription is paused: they are sent when it is resumed.", ("paused",)),
-            ),
-            done=First(
-                When("answer.count", "One notification is pending again.", (1,)),
-                When(
-                    "answer.count",
-                    "{answer[count]} notifications are pending again.",
-                    otherwise="No notification was given up or replaced by a newer one since then, so nothing is sent"
-                    " again.",
-                ),
-            ),
-            did="Sent notifications again of",
-            audit="deliveries.replay",
-            command="webhooks replay",
-            submit="Send them again",
-            fields=("since",),
-            sends=lambda body, subscription: {"subscription_id": subscription["id"], **body},
-            examples=(
-                "--subscription 5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6 --since 2026-01-31",
-                "--order ORD01J67CQQH5904WDBVZEM4JMEP3",
-            ),
         ),
     ),
 )

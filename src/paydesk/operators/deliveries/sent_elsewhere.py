@@ -16,8 +16,8 @@ from paydesk.core.model import Model
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
-from paydesk.operators import deliveries
-from paydesk.operators.deliveries import AttemptAnswer, DeliveryDocument
+from paydesk.operators.deliveries import handlers as deliveries
+from paydesk.operators.deliveries.handlers import AttemptAnswer, DeliveryDocument
 from paydesk.operators.subscriptions.fields import Url
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import signature, subscriptions
@@ -46,7 +46,7 @@ class SentElsewhere(Closed, frozen=True, kw_only=True):
 
 
 async def send_to(call: Call) -> Answer:
-    """Send the notification of a delivery once to another URL, and return what its receiver answered.
+    """Send a notification once to another URL; return what its receiver answered.
 
     The role `support` may, `viewer` may not. Raises `DELIVERY_NOT_FOUND`, `SUBSCRIPTION_ENDED`, `PROPERTY_VALUE`.
     """

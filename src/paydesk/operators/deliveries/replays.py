@@ -7,10 +7,10 @@ from functools import partial
 from paydesk import audit
 from paydesk.core.response import Closed, Count
 from paydesk.operation import Answer, Call
-from paydesk.operators.deliveries import first_ms
+from paydesk.operators.deliveries.fields import ReplayRequest
+from paydesk.operators.deliveries.handlers import first_ms
 from paydesk.operators.errors import SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.owners import owner_of
-from paydesk.operators.schemas import ReplayRequest
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import replaying
 from paydesk.webhooks.replaying import Cursor

@@ -176,7 +176,7 @@ async def of_order(
 
 
 async def get(call: Call) -> Answer:
-    """Return a delivery with the notification's body and its attempts."""
+    """Get a delivery with the notification and all attempts."""
     delivery = await of_path(call.tx, call.path)
     key = delivery.seller_id, delivery.id
     body = await notification(call.tx, delivery)
@@ -185,7 +185,7 @@ async def get(call: Call) -> Answer:
 
 
 async def resend(call: Call) -> Answer:
-    """Request one attempt at once, outside the order and the schedule. The role `support` may, `viewer` may not."""
+    """Send a notification again: request one attempt at once, outside the order and the schedule."""
     _count_resend(call)
     before = await of_path(call.tx, call.path)
     target = await target_of(call.tx, before)

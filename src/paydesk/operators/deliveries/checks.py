@@ -24,7 +24,7 @@ from paydesk.core.model import Model
 from paydesk.core.redaction import redacted
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
-from paydesk.operators.deliveries import ATTEMPTS, notification, of_path
+from paydesk.operators.deliveries.handlers import ATTEMPTS, notification, of_path
 from paydesk.storage.database import Row
 from paydesk.webhooks import comparison, diagnosis, subscriptions
 from paydesk.webhooks.diagnosis import Verdict
@@ -99,7 +99,7 @@ class CheckedDelivery(Closed, frozen=True):
 
 
 async def verify(call: Call) -> Answer:
-    """Verify what a receiver got, or what was sent. Changes nothing, so operators of every role may."""
+    """Verify the signatures of a notification: what a receiver got, or what was sent. Changes nothing."""
     body: DeliveryCheck = call.body
     delivery = await of_path(call.tx, call.path)
     content = (await notification(call.tx, delivery)).encode()

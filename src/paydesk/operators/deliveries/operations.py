@@ -1,0 +1,145 @@
+"""What operators do about deliveries: their list, one with its attempts, resends, replays and checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.sentences import First, When
+from paydesk.operators import errors
+from paydesk.operators.deliveries import checks, fields, handlers, replays, sent_elsewhere
+from paydesk.operators.noun import Noun, creating, listing
+from paydesk.operators.subscriptions.operations import SUBSCRIPTION
+from paydesk.operators.words import Action, Words
+from paydesk.orders.errors import ORDER_NOT_FOUND
+
+_DELIVERY = Noun(
+    "deliveries/{delivery_id}",
+    "delivery",
+    handlers.ID_PATTERN,
+    handlers.DeliveryDocument,
+    errors.DELIVERY_NOT_FOUND,
+    key="id",
+    page="/webhooks/deliveries/{delivery_id}",
+)
+_RESEND = Words(
+    "Send {action} again",
+    says=(
+        "The same notification is sent once more to {url}, at once, with a new signature.",
+        "Receivers recognize it by its id and should not act on it twice.",
+    ),
+    done="The notification is being sent again. Its answer appears below within seconds.",
+    did="Sent again",
+    submit="Send it again",
+    command=None,
+)
+
+_REPLAY = creating(
+    "deliveries/replay",
+    replays.replay,
+    fields.ReplayRequest,
+    replays.Replayed,
+    name="operator_replay_deliveries",
+    role="resend",
+    status=202,
+    description=(
+        "Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
+        " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer"
+        " ones may have been delivered already: compare `version`. Deliveries to a paused subscription wait until"
+        " it is resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that"
+        " was interrupted can be repeated."
+    ),
+    transaction="none",
+    errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
+    action=Action(
+        SUBSCRIPTION,
+        "replay",
+        Words(
+            "Send failed notifications again",
+            says=(
+                "Notifications that were given up, or replaced by newer ones, become pending again and are sent in"
+                " order.",
+                "The receiver may have newer versions of the orders already, so it must compare `version`.",
+                When("status", "The subscription is paused: they are sent when it is resumed.", ("paused",)),
+            ),
+            done=First(
+                When("answer.count", "One notification is pending again.", (1,)),
+                When(
+                    "answer.count",
+                    "{answer[count]} notifications are pending again.",
+                    otherwise="No notification was given up or replaced by a newer one since then, so nothing is sent"
+                    " again.",
+                ),
+            ),
+            did="Sent notifications again of",
+            audit="deliveries.replay",
+            command="webhooks replay",
+            submit="Send them again",
+            fields=("since",),
+            sends=lambda body, subscription: {"subscription_id": subscription["id"], **body},
+            examples=(
+                "--subscription 5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6 --since 2026-01-31",
+                "--order ORD01J67CQQH5904WDBVZEM4JMEP3",
+            ),
+        ),
+    ),
+)
+
+OPERATIONS = (
+    listing("deliveries", handlers.PAGES, ORDER_NOT_FOUND),
+    _REPLAY,
+    _DELIVERY.reading(
+        handlers.get,
+        answer=handlers.InspectedDelivery,
+        description=(
+            "Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data or"
+            " secrets are masked."
+        ),
+    ),
+    _DELIVERY.acting(
+        "resend",
+        handlers.resend,
+        role="resend",
+        status=202,
+        description=(
+            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
+            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
+            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
+        ),
+        errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
+        words=replace(
+            _RESEND,
+            forms=(replace(_RESEND, form="/orders/{order_id}/resend/{delivery_id}", back="/orders/{order_id}"),),
+        ),
+    ),
+    _DELIVERY.acting(
+        "send-to",
+        sent_elsewhere.send_to,
+        role="resend",
+        name="operator_send_delivery_to",
+        body=sent_elsewhere.SendElsewhere,
+        answer=sent_elsewhere.SentElsewhere,
+        description=(
+            "Sends the same notification once, at once, with the same ids and body and a new signature by the"
+            " subscription's secrets, also if the subscription is paused; its fault has no effect. Returns what the"
+            " receiver answered. It is no attempt: nothing of the delivery changes."
+        ),
+        transaction="none",
+        development=True,
+        errors=(errors.SUBSCRIPTION_ENDED, PROPERTY_VALUE),
+    ),
+    _DELIVERY.acting(
+        "verify",
+        checks.verify,
+        answer=checks.CheckedDelivery,
+        body=checks.DeliveryCheck,
+        transaction="heavy",
+        role="every",
+        description=(
+            "Send what a receiver got: the answer says whether both signatures are valid, if not which usual mistake"
+            " explains it, and which parts differ from what was sent. Without headers and body, what was sent is"
+            " explained. Any age of a signature is accepted. Changes nothing."
+        ),
+        errors=(PROPERTY_VALUE,),
+    ),
+)
