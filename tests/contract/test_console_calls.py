@@ -94,7 +94,6 @@ COMMANDS: dict[Call, Command] = {
     ("DELETE", "pairings/{}"): run("terminals", "pair", CODE, "--deny"),
     ("GET", "pos"): run("pos", "list"),
     ("GET", "requests"): run("requests", "list"),
-    ("GET", "requests/{}"): run("requests", "show", ID),
     ("POST", "requests/{}/send"): run("requests", "send", ID),
     ("GET", "search"): run("search", "A-1"),
     ("GET", "sessions"): run("sessions", "list"),

@@ -10,18 +10,12 @@ from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
 from paydesk.commands.lists import add_list
 from paydesk.commands.options import group
+from paydesk.commands.rows import add_rows
 
 app = add_list(group("The last requests of applications and terminals, and how they were answered."), "requests")
-
+add_rows(app, "requests")
 
 EXAMPLE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
-EntryId = Annotated[str, typer.Argument(metavar="ENTRY_ID", help="The request, see `paydesk requests list`.")]
-
-
-@command(app, "show", f"paydesk requests show {EXAMPLE_ID} --json")
-def show_one(service: Service, entry_id: EntryId) -> Answer:
-    """Show a request; in development with its bodies, in which secrets are masked."""
-    return service.get(f"/operator/v1/requests/{segment(entry_id)}")
 
 
 @command(
@@ -32,7 +26,7 @@ def show_one(service: Service, entry_id: EntryId) -> Answer:
 )
 def send(
     service: Service,
-    entry_id: EntryId,
+    entry_id: Annotated[str, typer.Argument(metavar="ENTRY_ID", help="The request, see `paydesk requests list`.")],
     *,
     path: Annotated[str | None, typer.Option(metavar="PATH", help="Another path, with its query.")] = None,
     body: Annotated[str | None, typer.Option(metavar="JSON", help="Another body.")] = None,

@@ -40,3 +40,6 @@ SUBSCRIPTION_ENDED = ErrorKind(
     "The subscription is deleted, or the seller has withdrawn the application's authorization: nothing is sent any"
     " more.",
 )
+REQUEST_NOT_FOUND = ErrorKind(
+    "request_not_found", 404, "There is no such recorded request. The last 10,000 are kept for up to 7 days."
+)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paydesk.core.errors import PROPERTY_VALUE, SELLER_NOT_FOUND
-from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators import audit_trail, authorizations, codes, errors, requests, schemas, sent_again
+from paydesk.core.errors import SELLER_NOT_FOUND
+from paydesk.operators import audit_trail, authorizations, codes, errors, schemas
 from paydesk.operators.application_operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.exports import OPERATIONS as EXPORTS
@@ -14,6 +13,7 @@ from paydesk.operators.figures import OPERATIONS as FIGURES
 from paydesk.operators.noun import Noun, creating, listing
 from paydesk.operators.operator_operations import OPERATIONS as OPERATORS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
+from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
@@ -21,9 +21,6 @@ from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAU
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminals.operations import OPERATIONS as TERMINALS
 
-_REQUEST = Noun(
-    "requests/{entry_id}", "request", f"^{ULID_PATTERN}$", requests.InspectedRequest, requests.REQUEST_NOT_FOUND
-)
 _GRANT = Noun(
     "grants/{grant_id}",
     "grant",
@@ -36,19 +33,7 @@ OPERATIONS = (
     *APPLICATIONS,
     *SELLERS,
     *OPERATORS,
-    listing("requests", requests.PAGES),
-    _REQUEST.reading(requests.get, summary="Get a recorded request, in development with its bodies"),
-    _REQUEST.acting(
-        "send",
-        sent_again.send,
-        summary="Send a recorded request of an application again",
-        body=sent_again.SendRequest,
-        answer=sent_again.SentRequest,
-        description="With a token of the credentials file. What is not sent here is as in the recorded request.",
-        transaction="none",
-        development=True,
-        errors=(PROPERTY_VALUE, sent_again.CANNOT_SEND_AGAIN),
-    ),
+    *REQUESTS,
     listing("grants", authorizations.PAGES),
     _GRANT.reading(authorizations.get, summary="Get a grant"),
     _GRANT.deleting(

@@ -20,7 +20,7 @@ from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call
 from paydesk.operators import recorded_store
-from paydesk.operators.requests import REQUEST_NOT_FOUND
+from paydesk.operators.errors import REQUEST_NOT_FOUND
 
 CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")
 BODY_CHARACTERS_MAX = 65_536
@@ -58,7 +58,10 @@ class SentRequest(Closed, frozen=True, kw_only=True):
 
 
 async def send(call: Call) -> Answer:
-    """Send a recorded request again and return the response. Raises `REQUEST_NOT_FOUND`, `CANNOT_SEND_AGAIN`."""
+    """Send a recorded request of an application again; return the response.
+
+    Raises `REQUEST_NOT_FOUND`, `CANNOT_SEND_AGAIN`.
+    """
     change: SendRequest = call.body
     row = await call.database.read(lambda tx: tx.one(recorded_store.GET_SENT, call.path))
     if row is None:

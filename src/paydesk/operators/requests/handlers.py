@@ -8,17 +8,15 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE, ErrorKind
+from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, ORDER_ID_PATTERN
 from paydesk.core.response import Closed, Count, Time
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists, recorded_store
+from paydesk.operators.errors import REQUEST_NOT_FOUND
 from paydesk.orders.searching import TERMINAL_ID_PATTERN
 from paydesk.storage.database import Row
 
-REQUEST_NOT_FOUND = ErrorKind(
-    "request_not_found", 404, "There is no such recorded request. The last 10,000 are kept for up to 7 days."
-)
 FIRST = "ZZZZ"
 STATUSES = {"2xx": (200, 299), "4xx": (400, 499), "5xx": (500, 599), "failed": (400, 599)}
 ALL_STATUSES = (0, 999)
@@ -100,7 +98,7 @@ async def find_all(call: Call) -> Answer:
 
 
 async def get(call: Call) -> Answer:
-    """Return a recorded request with its bodies."""
+    """Get a recorded request, in development with its bodies."""
     row = await call.tx.one(recorded_store.GET, call.path)
     if row is None:
         raise REQUEST_NOT_FOUND.with_reason("unknown or deleted")

@@ -1,0 +1,39 @@
+"""What operators do about recorded requests: their list, one with its bodies, and sending one again."""
+
+from __future__ import annotations
+
+from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.operators import errors, sent_again
+from paydesk.operators.noun import Noun, listing
+from paydesk.operators.requests import handlers
+from paydesk.operators.words import Words
+
+_REQUEST = Noun(
+    "requests/{entry_id}",
+    "request",
+    f"^{ULID_PATTERN}$",
+    handlers.InspectedRequest,
+    errors.REQUEST_NOT_FOUND,
+    argument={"entry_id": "The request, see `paydesk requests list`."},
+)
+
+OPERATIONS = (
+    listing("requests", handlers.PAGES),
+    _REQUEST.reading(
+        handlers.get,
+        words=Words(
+            "Show the request", form=None, command="requests show", examples=("01J67CQQH5904WDBVZEM4JMEP3 --json",)
+        ),
+    ),
+    _REQUEST.acting(
+        "send",
+        sent_again.send,
+        body=sent_again.SendRequest,
+        answer=sent_again.SentRequest,
+        description="With a token of the credentials file. What is not sent here is as in the recorded request.",
+        transaction="none",
+        development=True,
+        errors=(PROPERTY_VALUE, sent_again.CANNOT_SEND_AGAIN),
+    ),
+)
