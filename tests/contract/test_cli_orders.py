@@ -31,6 +31,7 @@ from waiting import HANGS_SECONDS
 
 UNKNOWN_ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 NO_SERVICE = {"PAYDESK_BASE_URL": "http://127.0.0.1:9", "PAYDESK_OPERATOR_TOKEN": "x"}
+NO_ID = "is not the id of an order"
 WRONG_AMOUNTS = {
     "abc": "abc is not an amount. Use digits and a decimal point, such as 24.90.",
     "-5": "-5 is not an amount. It must be above zero, such as 24.90.",
@@ -511,15 +512,18 @@ def test_amounts_of_every_form_are_accepted() -> None:
 
 
 @each(
-    "arguments",
+    "arguments, sentence",
     [
-        *(("orders", verb) for verb in ("get", "watch", "cancel", "refund")),
-        ("deliveries", "list", "--order"),
-        ("webhooks", "replay", "--order"),
-        ("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9", "--order"),
+        *((("orders", verb), NO_ID) for verb in ("get", "watch", "cancel", "refund")),
+        (("orders", "resolve", "--outcome", "approved", "--reason", "seen"), "ORDER_ID is malformed: "),
+        (("deliveries", "list", "--order"), NO_ID),
+        (("webhooks", "replay", "--order"), "ORDER is malformed: "),
+        (("webhooks", "trigger", "order.failed", "--to", "http://127.0.0.1:9", "--order"), NO_ID),
     ],
 )
-def test_wrong_ids_are_refused_before_anything_is_sent(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_wrong_ids_are_refused_before_anything_is_sent(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
     """A payment's id, one too short, one with letters outside the alphabet, an empty one."""
     for text in (
         "PAY01J67CQQH5904WDBVZEM4JMEP3",
@@ -532,7 +536,7 @@ def test_wrong_ids_are_refused_before_anything_is_sent(arguments: tuple[str, ...
     ):
         ended = command(*arguments, text, folder=tmp_path, **NO_SERVICE)
         assert (ended.returncode, ended.stdout) == (2, ""), text
-        assert "is not the id of an order" in ended.stderr, text
+        assert sentence in ended.stderr, text
 
 
 def test_unknown_values_are_refused_with_the_allowed_ones(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def _command(row: Row) -> Any:
     arguments, options = row.get("arguments", ()), row.get("options", ())
 
     def work(service: Service, **typed: Any) -> tuple[Answer, str]:
-        ids = {one["name"]: _checked(one, typed[one["name"]]) for one in arguments}
+        ids = {one["name"]: typed[one["name"]] for one in arguments}
         sent = {one["name"]: value for one in options if (value := _value(one, typed, service)) is not None}
         query = {one["name"]: sent.pop(one["name"]) for one in options if one.get("query") and one["name"] in sent}
         if row["method"] == "PATCH" and not sent:
@@ -90,7 +90,8 @@ def _with_signature(work: Any, row: Row, *parameters: Parameter) -> Any:
 
 
 def _argument(one: Row) -> Parameter:
-    kind = Annotated[str, typer.Argument(metavar=one["name"].upper(), help=one["help"])]
+    argument = typer.Argument(metavar=one["name"].upper(), help=one["help"], callback=_check(one))
+    kind = Annotated[str, argument]
     return Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=kind)
 
 
@@ -101,7 +102,7 @@ def _option(one: Row) -> list[Parameter]:
     default = one.get("default", Parameter.empty if one.get("required") else None)
     if one["type"] == _PASSWORD:
         default = False
-    check = getattr(checked, one["checked"]) if "checked" in one else None
+    check = getattr(checked, one["checked"]) if "checked" in one else _check(one) if "pattern" in one else None
     option = typer.Option(
         one["flags"], metavar=one.get("metavar"), help=one["help"], show_default="default" in one, callback=check
     )
@@ -134,13 +135,20 @@ def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
     return value
 
 
-def _checked(one: Row, text: str) -> str:
-    """Return an id, in upper case if that is how it is written. Raises `WrongUsage` if it cannot be one."""
+def _check(one: Row) -> Callable[[str | None], str | None]:
+    """Return what checks an id before anything is sent."""
     pattern = one.get("pattern") or ".+"
-    found = next((sent for sent in (text, text.upper()) if re.fullmatch(pattern, sent)), None)
-    if found is None:
-        raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
-    return found
+
+    def checked(text: str | None) -> str | None:
+        """Return the id, in upper case if that is how it is written. Raises `WrongUsage` if it cannot be one."""
+        if text is None:
+            return None
+        found = next((sent for sent in (text, text.upper()) if re.fullmatch(pattern, sent)), None)
+        if found is None:
+            raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
+        return found
+
+    return checked
 
 
 def _line(note: Any) -> Line:

@@ -73,7 +73,7 @@ def _given(name: str, lines: Lines) -> Lines:
 def _options(row: Operation) -> Iterator[Json]:
     for one in properties(row.body) if row.body is not None else ():
         yield _option(one.name, one.shown, _type(one), many=one.widget in _MANY, joined=one.widget == WORDS,
-                      required=one.is_required, values=one.values)  # fmt: skip
+                      required=one.is_required, values=one.values, pattern=one.pattern)  # fmt: skip
 
 
 def _parameters(row: Operation) -> Iterator[Json]:
@@ -91,6 +91,7 @@ def _option(
     joined: bool = False,
     required: bool = False,
     values: tuple[str, ...] = (),
+    pattern: str = "",
 ) -> Json:
     found = {
         "name": name,
@@ -105,6 +106,7 @@ def _option(
         "credential": shown.credential,
         "checked": shown.checked,
         "metavar": shown.metavar,
+        "pattern": pattern if (shown.metavar or "").endswith("ID") else "",
         "values": list(values) if kind == "string" and isinstance(shown.labels, Mapping) and not shown.default else [],
     }
     return {key: value for key, value in found.items() if value}

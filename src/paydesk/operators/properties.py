@@ -45,6 +45,8 @@ class Property:
     values: tuple[str, ...]
     """Those that its type permits; empty for any."""
     characters_max: int
+    pattern: str
+    """That of its type; empty for any text."""
 
     def is_asked(self, names: Document) -> bool:
         """Return whether it is asked or sent, by the property or fact that it depends on."""
@@ -137,8 +139,9 @@ def _property(model: type[BaseModel], name: str) -> Property | None:
         return None
     default = None if field.default is PydanticUndefined else field.default
     values = _values(kind) or (tuple(shown.labels) if isinstance(shown.labels, Mapping) else ())
-    widget = shown.widget or _widget(kind, shown)
-    return Property(name, shown, widget, field.is_required(), default, values, _longest(kind, metadata))
+    widget, longest = shown.widget or _widget(kind, shown), _longest(kind, metadata)
+    pattern = next((found for one in metadata if (found := getattr(one, "pattern", None))), "")
+    return Property(name, shown, widget, field.is_required(), default, values, longest, pattern)
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:

@@ -37,7 +37,7 @@ class ReplayRequest(Model):
         Annotated[
             str,
             Field(pattern=ORDER_ID_PATTERN, examples=["ORD01J67CQQH5904WDBVZEM4JMEP3"]),
-            Shown("Order", metavar="ORDER_ID", help="Replay this order's.", checked="order_id"),
+            Shown("Order", metavar="ORDER_ID", help="Replay this order's."),
         ]
         | None
     ) = None
