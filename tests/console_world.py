@@ -87,7 +87,7 @@ class World:
             "subscription_id": [one["id"] for one in subscriptions],
             "secret_id": secrets[:1],
             "client_id": sorted((one["client_id"] for one in applications), key=lambda one: one != client_id),
-            "client_secret_id": [one["id"] for one in client_secrets],
+            "client_id/secret_id": [one["id"] for one in client_secrets],
             "grant_id": [grants[0]["id"]],
             "reversal_id": [one["id"] for one in reversals],
             "terminal_id": [self.device.terminal.id, self.virtual.id],
@@ -105,7 +105,8 @@ class World:
     def paths(self, operation: Operation) -> Iterator[str]:
         """Yield the paths of a page or form: one for each id, with the first of the others."""
         names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-        known = [self.values.get(name, []) for name in names]
+        pairs = itertools.pairwise(["", *names])
+        known = [self.values.get(f"{before}/{name}") or self.values.get(name, []) for before, name in pairs]
         assert all(known), f"the tests know no value of {names} in {operation.path}: add it to console_world.World"
         for chosen in itertools.product(*known) if len(names) < 2 else [tuple(values[0] for values in known)]:
             path = operation.path

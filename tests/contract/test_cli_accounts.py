@@ -343,8 +343,8 @@ def test_refused_command_exits_1(folder: Path) -> None:
     client_id = credentials(folder)["client_id"]
     for arguments, message in (
         (("apps", "show", "1"), "application_not_found"),
-        (("apps", "show", "x"), "invalid_path_param"),
-        (("apps", "show", "../sellers"), "not_found"),
+        (("apps", "secrets", "list", "x"), "invalid_path_param"),
+        (("apps", "secrets", "list", "../sellers"), "not_found"),
         (("apps", "change", client_id, "--redirect-uri", "https://shop.example/#a"), "must not have a fragment"),
         (("apps", "secrets", "add", client_id, "--others-expire-in", "soon"), "must be a duration such as 0s"),
         (("sellers", "suspend", "1"), "seller_not_found"),
@@ -360,7 +360,10 @@ def test_wrong_usage_exits_2(tmp_path: Path) -> None:
     for arguments, message in (
         (("apps", "change", "1"), "Nothing to change"),
         (("sellers", "password", "1", "--password-stdin"), "no password on standard input"),
-        (("apps", "show", ""), "must not be empty"),
+        (("apps", "secrets", "list", ""), "must not be empty"),
+        (("apps", "show", ""), "CLIENT_ID is malformed"),
+        (("apps", "show", "x"), "CLIENT_ID is malformed"),
+        (("apps", "show", "../sellers"), "CLIENT_ID is malformed"),
         (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "either"),
         (("operators", "revoke"), "OPERATOR_ID"),
         (("grants", "revoke", ""), "must not be empty"),

@@ -11,7 +11,8 @@ import structlog
 from console_scene import Console, alert_of, console, links, main_of, notice_of, part_of
 from operator_calls import audited
 from page_scene import Page
-from paydesk.operators.applications import VALID_SECRETS_MAX
+from paydesk.console.view import instant_ms
+from paydesk.operators.applications.handlers import VALID_SECRETS_MAX
 from service import Service
 from tables import each
 from webhooks_scene import subscribe
@@ -51,11 +52,16 @@ async def document(owner: Console, path: str) -> dict[str, object]:
     return await owner.operator.did("GET", f"applications/{path.removeprefix(HERE)[1:]}")
 
 
-async def secret_ids(owner: Console, path: str) -> list[str]:
-    """Return the ids of the secrets, the oldest first."""
+async def secrets_of(owner: Console, path: str) -> list[dict[str, str]]:
+    """Return the ids and dates of the secrets, the oldest first."""
     secrets = (await document(owner, path))["secrets"]
     assert isinstance(secrets, list)
-    return [one["id"] for one in secrets]
+    return secrets
+
+
+async def secret_ids(owner: Console, path: str) -> list[str]:
+    """Return the ids of the secrets, the oldest first."""
+    return [one["id"] for one in await secrets_of(owner, path)]
 
 
 async def authenticates(service: Service, path: str, secret: str) -> bool:
@@ -102,10 +108,10 @@ async def test_fields_of_a_new_application_are_sent(owner: Console) -> None:
     path = await added(
         owner,
         redirect_uris="https://shop.example/a\r\n\r\n  https://shop.example/b\r\n",
-        scope_write="",
         pkce_required="yes",
         test_tokens="yes",
         on_replay="refuse",
+        **{"scopes.write": ""},
     )
     found = await document(owner, path)
     assert found["redirect_uris"] == ["https://shop.example/a", "https://shop.example/b"]
@@ -128,7 +134,7 @@ async def test_fields_of_a_new_application_are_sent(owner: Console) -> None:
         (
             {"redirect_uris": "https://a.example/cb\n\nhttp://b.example/cb"},
             "redirect_uris",
-            "The list of redirect URIs has a fault in line 3: the address must be https",
+            "The list of redirect URIs has a fault in line 3: it must be https",
         ),
         (
             {"redirect_uris": "https://a.example/cb\nhttps://a.example/cb"},
@@ -136,9 +142,9 @@ async def test_fields_of_a_new_application_are_sent(owner: Console) -> None:
             "The list of redirect URIs must name each address once.",
         ),
         (
-            dict.fromkeys(("scope_read", "scope_write", "scope_offline_access"), ""),
-            "scope_read",
-            "The list of scopes must have at least one scope.",
+            dict.fromkeys(("scopes.read", "scopes.write", "scopes.offline_access"), ""),
+            "scopes.read",
+            "The list of scopes needs at least one.",
         ),
     ],
 )
@@ -167,9 +173,8 @@ async def test_application_is_changed(service: Service, owner: Console) -> None:
     assert await owner.done(f"{path}/change", name="Corner shop 2", pkce_required="yes") == "Corner shop 2 is changed."
     last = (await audited(service))[-1]
     assert (last.action, last.after["name"]) == ("applications.change", "Corner shop 2")
-    assert (
-        await owner.done(f"{path}/change", scope_offline_access="", on_replay="refuse") == "Corner shop 2 is changed."
-    )
+    changed = {"scopes.offline_access": "", "on_replay": "refuse"}
+    assert await owner.done(f"{path}/change", **changed) == "Corner shop 2 is changed."
     found = await document(owner, path)
     assert (found["name"], found["pkce_required"]) == ("Corner shop 2", True)
     assert (found["scopes"], found["on_replay"]) == ("read write", "refuse")
@@ -230,10 +235,10 @@ async def test_unused_application_is_deleted(owner: Console) -> None:
 @pytest.mark.parametrize(
     ("choice", "sentence", "is_old_valid"),
     [
-        ("kept", "The other secrets stay valid until you remove them.", True),
-        ("24h", "The other secrets stay valid for 24 hours.", True),
-        ("7d", "The other secrets stay valid for 7 days.", True),
-        ("0s", "The other secrets are not valid any more.", False),
+        ("", "The other secrets stay valid until you remove them.", True),
+        ("24h", "until they expire or are removed; the oldest expires on", True),
+        ("7d", "until they expire or are removed; the oldest expires on", True),
+        ("0s", "It is the only one that is valid.", False),
     ],
 )
 async def test_secret_is_added(
@@ -254,8 +259,10 @@ async def test_secret_is_added(
     assert await authenticates(service, path, new)
     assert await authenticates(service, path, old) is is_old_valid
     if choice in ("24h", "7d"):
-        first = (await secret_ids(owner, path))[0]
-        assert f"secret {first[:6]}…{first[-4:]} expires" in main_of(shown)
+        first, second = await secrets_of(owner, path)
+        hours = (instant_ms(first["expires_date"]) - instant_ms(second["created_date"])) // 3_600_000
+        assert hours == {"24h": 24, "7d": 7 * 24}[choice]
+        assert f"secret {first['id'][:6]}…{first['id'][-4:]} expires" in main_of(shown)
         assert "Expires" in main_of(shown)
 
 
@@ -263,8 +270,8 @@ async def test_sixth_secret_is_refused(owner: Console) -> None:
     """With the reason, in the form."""
     path = await added(owner)
     for _ in range(VALID_SECRETS_MAX - 1):
-        secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
-    status, reason = await owner.refused(f"{path}/secrets/add", others_expire_in="kept")
+        secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
+    status, reason = await owner.refused(f"{path}/secrets/add", others_expire_in="")
     assert (status, f"at most {VALID_SECRETS_MAX}" in reason.lower()) == (409, True), reason
     secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="0s"))
     assert len(await secret_ids(owner, path)) == 1
@@ -273,7 +280,7 @@ async def test_sixth_secret_is_refused(owner: Console) -> None:
 async def test_secret_is_removed(owner: Console) -> None:
     """The form of the last valid one says that it is; the page then says what is missing."""
     path = await added(owner)
-    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
+    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
     first, second = await secret_ids(owner, path)
     form = f"{path}/secrets/{first}/remove"
     assert form in links(await owner.open(path))
@@ -305,7 +312,7 @@ async def test_sending_a_form_twice_is_harmless(owner: Console) -> None:
         assert page.status == 303, (verb, page.text)
         assert await document(owner, path) == after
     assert notice_of(await owner.open(path)) == "Nothing has changed."
-    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
+    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
     first, second = await secret_ids(owner, path)
     for target, status in ((f"{path}/secrets/{first}/remove", 404), (f"{path}/delete", 404)):
         form, _ = await owner.form_of(target)

@@ -178,7 +178,7 @@ CHANGES = {
         "applications/{client_id}/change",
         "applications/{client_id}",
         {"name": "Shop 2", "pkce_required": False},
-        {"scope_write": ""},
+        {"scopes.write": ""},
         {"scopes": "offline_access read"},
         {"redirect_uris": "http://a.example/cb"},
     ),

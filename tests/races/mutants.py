@@ -672,7 +672,7 @@ MUTANTS = (
     Mutant(
         "No secret is in the database",
         "the audit trail keeps an application's secret",
-        "operators/applications.py",
+        "operators/applications/handlers.py",
         "answer.client_id, after=answer)",
         "answer.client_id, after=NewApplication.of(answer, client_secret=secret.reveal()))",
         SECRETS,

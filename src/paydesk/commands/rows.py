@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from pathlib import Path
 from types import GenericAlias

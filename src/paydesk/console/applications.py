@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from paydesk.console import application_actions, application_secrets, audit_rows, authorizations, webhooks
+from paydesk.console import application_secrets, audit_rows, authorizations, webhooks
 from paydesk.console.api import Document
-from paydesk.console.application_actions import ON_REPLAY, SCOPES
 from paydesk.console.application_paths import HERE, SECTION, path_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
@@ -15,6 +14,7 @@ from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.core.redaction import redacted_url
 from paydesk.oauth import scopes
 from paydesk.operation import Answer, Query
+from paydesk.operators.applications.fields import ON_REPLAY, SCOPES
 from paydesk.web.statuses import Look
 
 ROWS, CHANGES, SUBSCRIPTIONS_MAX = 50, 10, 20
@@ -124,7 +124,6 @@ OPERATIONS = (
         show,
         query=(Query("after", {"type": "string"}, "Where the page begins."),),
     ),
-    *application_actions.OF_ALL,
     page(
         "/applications/{client_id}",
         "application",
@@ -133,5 +132,4 @@ OPERATIONS = (
         path_pattern=NUMBER_PATTERN,
         query=authorizations.QUERY,
     ),
-    *application_actions.OF_ONE,
 )

@@ -21,13 +21,6 @@ SHOWN_MAX, FIRST = 6, 4
 _ROWS = {row.action.audit: row.action for row in ROWS if row.action is not None}
 """The actions by their names in the audit trail."""
 OTHERS: Mapping[str, tuple[str, str, str]] = {
-    "applications.change": ("Changed", "application", "/applications"),
-    "applications.create": ("Added", "application", "/applications"),
-    "applications.delete": ("Deleted", "application", ""),
-    "applications.resume": ("Resumed", "application", "/applications"),
-    "applications.secrets.add": ("Added a secret to", "application", "/applications"),
-    "applications.secrets.remove": ("Removed a secret of", "application", "/applications"),
-    "applications.suspend": ("Suspended", "application", "/applications"),
     "codes.create": ("Added", "authorization code", ""),
     "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
     "dev.reset": ("Reset", "database", ""),

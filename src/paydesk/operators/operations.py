@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from paydesk.core.errors import SELLER_NOT_FOUND
 from paydesk.operators import audit_trail, authorizations, codes, errors, schemas
-from paydesk.operators.application_operations import OPERATIONS as APPLICATIONS
+from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES

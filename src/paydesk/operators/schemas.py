@@ -5,19 +5,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
-from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
 from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
 from paydesk.oauth import scopes
-from paydesk.oauth.clients import redirect_uris
-from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operators.words import Shown
-
-LOOPBACK_ALLOWED = "loopback_allowed"
-"""The key of the validation context that permits http redirect URIs to this machine."""
-OVERLAP_SECONDS_MAX = 90 * 86_400
 
 _EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
 _EMAIL = re.compile(f"{_EMAIL_PART}@{_EMAIL_PART}")
@@ -32,13 +25,6 @@ class Change(Model):
 def _digits(value: Any) -> Any:
     """Accept ids as numbers and as text of digits."""
     return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
-
-
-def _redirect_uri(text: str, info: ValidationInfo) -> str:
-    fault = redirect_uris.fault(text, loopback_allowed=bool(info.context and info.context.get(LOOPBACK_ALLOWED)))
-    if fault is not None:
-        raise property_fault(fault)
-    return text
 
 
 def _scopes(text: str) -> str:
@@ -59,24 +45,7 @@ Name = Annotated[
     NO_CARD_NUMBER,
     Shown("Name"),
 ]
-RedirectUri = Annotated[
-    str,
-    Field(max_length=redirect_uris.CHARACTERS_MAX),
-    AfterValidator(_redirect_uri),
-    NO_CARD_NUMBER,
-]
-RedirectUris = Annotated[
-    list[RedirectUri],
-    Field(min_length=1, max_length=20),
-    rule("must name each address once", lambda uris: len(set(uris)) == len(uris)),
-]
 Scopes = Annotated[str, AfterValidator(_scopes), Field(json_schema_extra={"pattern": scopes.PATTERN})]
-_OVERLAP = rule(
-    "must be a duration such as 0s, 30m, 24h or 7d, at most 90d",
-    lambda text: (seconds := typed_seconds(text)) is not None and seconds <= OVERLAP_SECONDS_MAX,
-)
-# For the OpenAPI document; the validators' messages are written for people.
-_TYPED = Field(json_schema_extra={"pattern": f"^({TYPED_PATTERN}|{PATTERN})$"})
 Email = Annotated[
     str,
     Field(max_length=254, json_schema_extra={"pattern": f"^{_EMAIL_PART}@{_EMAIL_PART}$"}),
@@ -113,43 +82,6 @@ Reason = Annotated[
     NO_CARD_NUMBER,
     Shown("Reason", "Kept in the audit trail with your name. At most 500 characters."),
 ]
-
-
-_TEST_TOKENS = (
-    "Whether an exchange without `test_token` returns test tokens. For clients that cannot send this parameter."
-)
-
-
-class ApplicationRequest(Model):
-    """`POST /operator/v1/applications`."""
-
-    name: Name = Field(examples=["Corner shop"])
-    redirect_uris: RedirectUris = Field(examples=[["https://shop.example/callback"]])
-    scopes: Scopes = "offline_access read write"
-    pkce_required: bool = False
-    on_replay: OnReplay = "revoke"
-    test_tokens: bool = Field(False, description=_TEST_TOKENS)
-
-
-class ApplicationChange(Change):
-    """`PATCH /operator/v1/applications/{client_id}`. Only the fields sent change; a list is replaced as a whole."""
-
-    name: Name | None = None
-    redirect_uris: RedirectUris | None = None
-    scopes: Scopes | None = None
-    pkce_required: bool | None = None
-    on_replay: OnReplay | None = None
-    test_tokens: bool | None = Field(None, description=_TEST_TOKENS)
-
-
-class SecretRequest(Model):
-    """`POST /operator/v1/applications/{client_id}/secrets`."""
-
-    others_expire_in: Annotated[str, _OVERLAP, _TYPED] | None = Field(
-        None,
-        description="How long the other secrets stay valid: `24h`, `30m`, `0s`; if absent, until they are removed.",
-        examples=["24h"],
-    )
 
 
 class CodeRequest(Model):

@@ -15,8 +15,8 @@ from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
+from paydesk.operators.applications.fields import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
-from paydesk.operators.schemas import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
@@ -75,7 +75,7 @@ class NewSecret(Closed, frozen=True):
 
 
 async def create(call: Call) -> Answer:
-    """Register an application with its first secret."""
+    """Register an application; its first secret is in the response."""
     body: ApplicationRequest = call.body
     application, secret = await applications.create(
         call.tx,
@@ -93,7 +93,7 @@ async def create(call: Call) -> Answer:
 
 
 async def get(call: Call) -> Answer:
-    """Return an application with the ids and dates of its secrets."""
+    """Get an application with the ids and dates of its secrets."""
     application = await applications.get(call.tx, lists.id_in_path(call.path))
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")
@@ -101,7 +101,7 @@ async def get(call: Call) -> Answer:
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent, so that concurrent changes of different fields both take effect."""
+    """Change an application: only the fields that were sent, so that concurrent changes of others take effect too."""
     before, body = await _locked(call), call.body
     assert isinstance(body, ApplicationChange)
     sent = {name: getattr(body, name) for name in body.model_fields_set}
@@ -126,7 +126,7 @@ async def change(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete an application without orders, valid authorizations and subscriptions. Raises `IN_USE`."""
+    """Delete an application that nothing uses. Raises `IN_USE` with its orders, authorizations and subscriptions."""
     application = await _locked(call)
     number = application.application_id
     in_use.refuse(
@@ -158,7 +158,7 @@ async def resume(call: Call) -> Answer:
 
 
 async def add_secret(call: Call) -> Answer:
-    """Add a secret. The others stay valid for `others_expire_in`, or until they are removed."""
+    """Add a secret to an application. The others stay valid for `others_expire_in`, or until they are removed."""
     application, body = await _locked(call), call.body
     assert isinstance(body, SecretRequest)
     number, before = application.application_id, await applications.find_secrets(call.tx, application.application_id)
