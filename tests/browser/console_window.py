@@ -12,7 +12,7 @@ from playwright.async_api import ConsoleMessage, Page, Request, Response, Viewpo
 
 from browser.windows import Listeners, Windows, listening
 from console_world import World
-from paydesk.operators.operator_schemas import Role
+from paydesk.operators.schemas import Role
 
 PHONE, DESKTOP, WIDE = (ViewportSize(width=width, height=844) for width in (390, 1280, 1920))
 ROLES: tuple[str, ...] = get_args(Role)

@@ -72,11 +72,7 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "figures"): run("figures"),
     ("GET", "operators"): run("operators", "list"),
     ("POST", "operators"): run("operators", "create", "--name", "ana"),
-    ("GET", "operators/{}"): run("operators", "show", ID),
-    ("PATCH", "operators/{}"): run("operators", "change", ID, "--role", "viewer"),
-    ("DELETE", "operators/{}"): run("operators", "delete", ID),
     ("POST", "operators/{}/password-link"): run("operators", "link", ID),
-    ("POST", "operators/{}/revoke"): run("operators", "revoke", ID),
     ("GET", "orders"): run("orders", "list"),
     ("GET", "orders/{}"): run("orders", "get", ORDER),
     ("POST", "orders/{}/cancel"): run("orders", "cancel", ORDER, *REASON),
@@ -133,7 +129,11 @@ def calls_of_console() -> set[Call]:
     found: set[Call] = set()
     for file in sorted(Path(paydesk.console.__path__[0]).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if file.name in ("forms.py", "lists.py") or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            if (
+                file.name in ("forms.py", "lists.py")
+                or not isinstance(node, ast.Call)
+                or not isinstance(node.func, ast.Attribute)
+            ):
                 continue  # Forms and lists of rows send what the rows say.
             if node.func.attr not in VERBS or not _is_api(node.func.value):
                 continue

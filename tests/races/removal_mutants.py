@@ -20,7 +20,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "One valid owner stays",
         "the last owner can be revoked",
-        "operators/operator_accounts.py",
+        "operators/accounts/handlers.py",
         '    await _refuse_last_owner(call, before, "revoked")\n',
         "",
         "tests/contract/test_operators_accounts.py",
@@ -29,7 +29,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "One valid owner stays",
         "an owner who cannot authenticate counts",
-        "operators/operator_accounts.py",
+        "operators/accounts/handlers.py",
         "not any(owners.values())",
         "not owners",
         "tests/contract/test_operators_accounts.py",

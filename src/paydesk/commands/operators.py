@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from paydesk.commands.client import Answer, Service, changes, operator_service, segment
+from paydesk.commands.client import Answer, Service, operator_service, segment
 from paydesk.commands.command import command
 from paydesk.commands.credentials import DEFAULT_FILE, LOOPBACK_NAMES
 from paydesk.commands.credentials_file import exists
@@ -27,6 +27,7 @@ from paydesk.commands.local import (
     run_with_database,
 )
 from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
+from paydesk.commands.rows import add_rows
 
 app = group("Operators: people, who use the console, and programs, which use `paydesk` or the interface.")
 sessions = group("Sessions of operators who are signed in to the console.")
@@ -87,7 +88,7 @@ def create(
     With `--settings` or `PAYDESK_DATABASE_URL`, and without all of these, it is added directly to the database: use
     this for the first owner, and when every token is lost. With SQLite, stop the service first.
     """
-    from paydesk.operators.operator_schemas import ROLES
+    from paydesk.operators.schemas import ROLES
 
     if role not in ROLES:
         raise WrongUsage(f"There is no role {role}. Use one of {', '.join(ROLES)}.")
@@ -106,31 +107,7 @@ def create(
     note(TOKEN_SHOWN_ONCE if email is None else _about_link(created["password_url"]))
 
 
-add_list(app, "operators")
-
-
-@command(app, "show", "paydesk operators show 01J67CQQH5904WDBVZEM4JMEP3 --json")
-def show_one(service: Service, operator_id: OperatorId) -> Answer:
-    """Show an operator."""
-    return service.get(f"{PATH}/{segment(operator_id)}")
-
-
-@command(
-    app,
-    "change",
-    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --role support",
-    "paydesk operators change 01J67CQQH5904WDBVZEM4JMEP3 --name 'Ana Lima' --email ana@shop.example",
-)
-def change(
-    service: Service,
-    operator_id: OperatorId,
-    *,
-    name: Annotated[str | None, typer.Option(help="The operator's name.")] = None,
-    role: Annotated[str | None, typer.Option(help=ROLE_HELP)] = None,
-    email: Annotated[str | None, typer.Option(help="The new e-mail address for signing in.")] = None,
-) -> Answer:
-    """Change only the given fields. For owners only; the last owner with a token or a password keeps the role."""
-    return service.request("PATCH", f"{PATH}/{segment(operator_id)}", changes(name=name, role=role, email=email))
+add_rows(add_list(app, "operators"), "operators")
 
 
 @command(app, "link", "paydesk operators link 01J67CQQH5904WDBVZEM4JMEP3")
@@ -138,22 +115,6 @@ def link(service: Service, operator_id: OperatorId) -> tuple[Answer, str]:
     """Create a link with which an operator sets a password. It replaces earlier links. For owners only."""
     created = service.post(f"{PATH}/{segment(operator_id)}/password-link")
     return created, _about_link(created["url"])
-
-
-@command(app, "revoke", "paydesk operators revoke 01J67CQQH5904WDBVZEM4JMEP3")
-def revoke(service: Service, operator_id: OperatorId) -> Answer:
-    """Revoke an operator: token, sessions and links are refused at once. For owners only.
-
-    Not the last owner with a token or a password.
-    """
-    return service.post(f"{PATH}/{segment(operator_id)}/revoke")
-
-
-@command(app, "delete", "paydesk operators delete 01J67CQQH5904WDBVZEM4JMEP3")
-def delete(service: Service, operator_id: OperatorId) -> Answer:
-    """Delete an operator who has made no changes; one that the audit trail names can be revoked. For owners only."""
-    service.request("DELETE", f"{PATH}/{segment(operator_id)}")
-    return {"operator_id": operator_id.upper(), "deleted": True}
 
 
 @command(
@@ -232,8 +193,8 @@ def _create_local(body: Answer, settings_file: Path | None) -> Answer:
 
     from paydesk.core.clock import SystemClock
     from paydesk.http import validation
-    from paydesk.operators.operator_accounts import NewOperator, create_local
-    from paydesk.operators.operator_schemas import OperatorRequest
+    from paydesk.operators.accounts.fields import OperatorRequest
+    from paydesk.operators.accounts.handlers import NewOperator, create_local
     from paydesk.storage import mark
     from paydesk.storage.database import Database
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from paydesk.console import session_rows
 from paydesk.console.actions import ActionForm, Done, Field, act
-from paydesk.console.operators import ROLES
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
-from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.version import version
 from paydesk.operation import Answer
+from paydesk.operators.accounts.fields import MEANINGS
 
 ACCOUNT_PATH = f"{PATH}/account"
 SECTION = "account"
@@ -27,15 +26,9 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Account",
         live_on="sessions",
         sessions=await session_rows.page_of(request, request.operator.operator_id, ACCOUNT_PATH),
-        roles=ROLES,
+        roles=MEANINGS,
         version=version(),
     )
-
-
-@screen
-async def end_session(request: ConsoleRequest) -> Answer:
-    """End a session."""
-    return await session_rows.end(request, request.path, back=ACCOUNT_PATH, section=SECTION)
 
 
 @screen
@@ -76,13 +69,6 @@ async def change_password(request: ConsoleRequest) -> Answer:
 
 OPERATIONS = (
     page("/account", "account", "Show the own account", show, query=(session_rows.AFTER,)),
-    *form(
-        "/account/sessions/{session_id}/end",
-        "end_session",
-        "End a session",
-        end_session,
-        path_pattern=f"^{ULID_PATTERN}$",
-    ),
     *form("/account/sessions/end", "end_sessions", "End all sessions of the operator", end_sessions),
     *form("/account/password", "change_password", "Change the own password", change_password),
 )

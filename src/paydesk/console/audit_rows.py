@@ -25,16 +25,10 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
     "dev.reset": ("Reset", "database", ""),
     "grants.withdraw": ("Withdrew", "authorization", ""),
-    "operators.change": ("Changed", "operator", "/operators"),
-    "operators.create": ("Added", "operator", "/operators"),
-    "operators.delete": ("Deleted", "operator", ""),
     "operators.password": ("Set the password of", "operator", "/operators"),
-    "operators.password_link": ("Made a link for", "operator", "/operators"),
-    "operators.revoke": ("Revoked", "operator", "/operators"),
     "orders.create": ("Added", "order", "/orders"),
     "orders.export": ("Exported", "order", "/orders"),
     "requests.send": ("Sent again", "request", "/requests"),
-    "sessions.end": ("Ended", "session", ""),
     "subscriptions.secrets.remove": ("Removed a secret of", "subscription", "/webhooks/subscriptions"),
 }
 """What no row records, or none any more, because old entries are read for ever: what was done, to what, and where the

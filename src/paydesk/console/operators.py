@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from paydesk.console import audit_rows, operator_actions, session_rows
+from paydesk.console import audit_rows, session_rows
 from paydesk.console.api import Document
-from paydesk.console.operator_actions import HERE, SECTION, path_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.operation import Answer, Query
+from paydesk.operators.accounts.fields import MEANINGS
 from paydesk.web.statuses import Look
 
+HERE, SECTION = f"{PATH}/operators", "operators"
 ROWS, CHANGES = 50, 10
 LIVE_ON = "operators sessions"
-
-ROLES: Mapping[str, str] = {
-    "owner": "everything, operators too",
-    "operator": "everything but operators",
-    "support": "reads, and sends notifications again",
-    "viewer": "reads",
-}
-"""What each role may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,7 @@ async def show(request: ConsoleRequest) -> Answer:
         here=HERE,
         rows=sorted(rows, key=lambda row: (row.is_revoked, row.name.casefold())),
         sessions=await session_rows.page_of(request, session_rows.ALL, HERE) if request.is_owner else None,
-        roles=ROLES,
+        roles=MEANINGS,
         more=f"{HERE}?after={quote(found['next'])}" if "next" in found else "",
     )
 
@@ -80,7 +72,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         person=operator,
         row=row,
         state=state_of(operator),
-        roles=ROLES,
+        roles=MEANINGS,
         sees_sessions=sees_sessions,
         sessions=await session_rows.page_of(request, operator_id, row.href) if sees_sessions else None,
         entries=[audit_rows.row_of(one, {operator_id: row.name}) for one in changes["data"]],
@@ -101,7 +93,7 @@ def row_of(request: ConsoleRequest, operator: Document) -> OperatorRow:
         is_own=operator["operator_id"] == request.operator.operator_id,
         last_used_date=operator.get("last_used_date"),
         created_date=operator["created_date"],
-        href=path_of(operator["operator_id"]),
+        href=f"{HERE}/{operator['operator_id']}",
     )
 
 
@@ -138,7 +130,6 @@ OPERATIONS = (
         show,
         query=(Query("after", {"type": "string"}, "Where the page begins."), session_rows.AFTER),
     ),
-    *operator_actions.OF_ALL,
     page(
         "/operators/{operator_id}",
         "operator",
@@ -147,5 +138,4 @@ OPERATIONS = (
         path_pattern=f"^{ULID_PATTERN}$",
         query=(session_rows.AFTER,),
     ),
-    *operator_actions.OF_ONE,
 )

@@ -14,7 +14,7 @@ from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters,
 from paydesk.operation import Caller
 from paydesk.operators import sessions, store
 from paydesk.operators.errors import EMAIL_TAKEN
-from paydesk.operators.operator_schemas import ROLES
+from paydesk.operators.schemas import ROLES
 from paydesk.storage.database import Database, Transaction
 
 TOKEN_PATTERN = re.compile(r"PDO-[0-9a-f]{40}", re.ASCII)

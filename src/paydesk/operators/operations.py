@@ -6,16 +6,17 @@ from dataclasses import replace
 
 from paydesk.core.errors import SELLER_NOT_FOUND
 from paydesk.operators import audit_trail, authorizations, codes, errors, schemas
+from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
 from paydesk.operators.noun import Noun, creating, listing
-from paydesk.operators.operator_operations import OPERATIONS as OPERATORS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
+from paydesk.operators.session_operations import OPERATIONS as SESSIONS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
@@ -33,6 +34,7 @@ OPERATIONS = (
     *APPLICATIONS,
     *SELLERS,
     *OPERATORS,
+    *SESSIONS,
     *REQUESTS,
     listing("grants", authorizations.PAGES),
     _GRANT.reading(authorizations.get, summary="Get a grant"),

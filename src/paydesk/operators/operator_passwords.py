@@ -15,7 +15,7 @@ from paydesk.operators.credentials import (
     refuse_password_with_name,
 )
 from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
-from paydesk.operators.operator_schemas import OwnPasswordRequest
+from paydesk.operators.schemas import OwnPasswordRequest
 from paydesk.operators.sessions import OPERATORS
 from paydesk.operators.store import Person
 from paydesk.storage.database import Transaction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
@@ -75,6 +75,8 @@ Password = Annotated[
         option="--password-stdin",
     ),
 ]
+Role = Literal["owner", "operator", "support", "viewer"]
+ROLES: tuple[str, ...] = get_args(Role)
 Reason = Annotated[
     str,
     Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
@@ -82,6 +84,13 @@ Reason = Annotated[
     NO_CARD_NUMBER,
     Shown("Reason", "Kept in the audit trail with your name. At most 500 characters."),
 ]
+
+
+class OwnPasswordRequest(Model):
+    """`POST /operator/v1/password`."""
+
+    current_password: Annotated[str, Field(min_length=1, max_length=PASSWORD_CHARACTERS_MAX, repr=False)]
+    password: Password = Field(repr=False)
 
 
 class CodeRequest(Model):

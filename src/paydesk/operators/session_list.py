@@ -81,7 +81,7 @@ async def end(call: Call) -> Answer:
 
 
 async def end_all(call: Call) -> Answer:
-    """End the sessions of the caller or, as an owner, of other operators; return how many. Raises `FORBIDDEN`."""
+    """End all sessions of an operator: of the caller or, as an owner, of others. Raises `FORBIDDEN` for others."""
     operator_id, ended = _operator_id(call, call.caller.operator_id), 0
     rows = await call.tx.all(LIST, *BY_TIME, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
     while rows:

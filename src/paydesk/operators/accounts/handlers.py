@@ -20,8 +20,9 @@ from paydesk.core.text import canonical_email
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
 from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
+from paydesk.operators.accounts.fields import OperatorChange, OperatorRequest
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
-from paydesk.operators.operator_schemas import OperatorChange, OperatorRequest, Role
+from paydesk.operators.schemas import Role
 from paydesk.storage.database import Row, Transaction
 
 ACCOUNT_COLUMNS = 8
@@ -98,7 +99,7 @@ async def create_local(tx: Transaction, request: OperatorRequest, base_url: str,
 
 
 async def get(call: Call) -> Answer:
-    """Return an operator."""
+    """Get an operator."""
     found = await store.shown(call.tx, call.path)
     if found is None:
         raise _unknown()
@@ -111,7 +112,7 @@ async def find(call: Call) -> Answer:
 
 
 async def change(call: Call) -> Answer:
-    """Change only the fields that were sent. Raises `LAST_OWNER` for the last owner's role, `EMAIL_TAKEN`."""
+    """Change an operator: only the fields that were sent. Raises `LAST_OWNER` for the role, `EMAIL_TAKEN`."""
     before, body = await _locked(call), call.body
     assert isinstance(body, OperatorChange)
     if not body.model_fields_set:
@@ -145,7 +146,7 @@ async def revoke(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete an operator who has made no change that is in the audit trail.
+    """Delete an operator without changes in the audit trail.
 
     Raises `LAST_OWNER`, and `IN_USE`: such an operator can be revoked instead.
     """
@@ -163,7 +164,7 @@ async def delete(call: Call) -> Answer:
 
 
 async def create_link(call: Call) -> Answer:
-    """Create a link with which a person sets a password; it replaces earlier ones. Raises `CANNOT_SIGN_IN`."""
+    """Create a link with which an operator sets a password; it replaces earlier ones. Raises `CANNOT_SIGN_IN`."""
     operator = await _locked(call)
     if operator.revoked_date is not None:
         raise CANNOT_SIGN_IN.with_reason("revoked", "the operator is revoked; add another one instead")

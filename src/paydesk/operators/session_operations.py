@@ -1,0 +1,103 @@
+"""What operators do about their sessions: end one, or all of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
+from paydesk.core.ids import ULID_PATTERN
+from paydesk.core.sentences import First, When
+from paydesk.operators import errors, session_list
+from paydesk.operators.noun import Noun, listing
+from paydesk.operators.properties import every
+from paydesk.operators.user_agents import browser_of
+from paydesk.operators.words import Document, Reader, Words
+
+
+async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:
+    """Return the session if it is in the list that the operator sees."""
+    return next((one for one in await every(api, "sessions") if one["session_id"] == names["session_id"]), None)
+
+
+_OPERATOR = "operators/{operator_id}"
+_SESSION = Noun(
+    "sessions/{session_id}",
+    "session",
+    f"^{ULID_PATTERN}$",
+    session_list.SessionDocument,
+    errors.SESSION_NOT_FOUND,
+    page="/operators",
+    forms="/operators/sessions/{session_id}",
+    find=_find,
+    facts=lambda names: {"browser": browser_of(names["user_agent"])},
+)
+_SESSIONS = Noun("sessions", "sessions", "", None, FORBIDDEN, "session", selects={"operator": "{operator_id}"})
+_END = Words(
+    "End the session of {name}",
+    says=(
+        "{browser}, signed in from {address}, last used {used_date}.",
+        "The browser must sign in again. Nothing else changes.",
+    ),
+    done="The session of {name} has ended.",
+    did="Ended",
+    audit="sessions.end",
+    submit="End the session",
+    role="owner",
+    back="/operators",
+    form="end",
+    command=None,
+)
+
+OPERATIONS = (
+    listing("sessions", session_list.PAGES, FORBIDDEN),
+    _SESSION.deleting(
+        session_list.end,
+        name="operator_end_session",
+        role="every",
+        description="Every role ends its own sessions, an owner those of others too.",
+        errors=(FORBIDDEN,),
+        words=replace(
+            _END,
+            forms=(
+                replace(_END, back=f"/{_OPERATOR}", form=f"/{_OPERATOR}/sessions/{{session_id}}/end"),
+                replace(
+                    _END,
+                    title="End your session",
+                    done="Your session has ended.",
+                    role=None,
+                    back="/account",
+                    form="/account/sessions/{session_id}/end",
+                ),
+            ),
+        ),
+    ),
+    replace(
+        _SESSIONS.deleting(
+            session_list.end_all,
+            name="operator_end_sessions",
+            answer=session_list.EndedSessions,
+            role="every",
+            query=(session_list.OF_OPERATOR,),
+            description="Without `operator` those of the caller; those of others, or of all, for owners only.",
+            words=Words(
+                "Sign {name} out",
+                says="All sessions of {name} end. Every browser must sign in again; the password stays.",
+                done=First(
+                    When("answer.ended", "One session of {name} has ended.", (1,)),
+                    "{answer[ended]} sessions of {name} have ended.",
+                ),
+                did="Ended",
+                audit="sessions.end",
+                submit="End all sessions",
+                role="owner",
+                reads=_OPERATOR,
+                back=f"/{_OPERATOR}",
+                form=f"/{_OPERATOR}/sessions/end",
+                command=None,
+            ),
+        ),
+        errors=(FORBIDDEN, PROPERTY_VALUE),
+        path_pattern="",
+    ),
+)
