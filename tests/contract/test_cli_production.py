@@ -42,7 +42,7 @@ async def test_arguments_are_named_in_words(service: Service, tmp_path: Path) ->
     """An id in a path, an empty search, an application that no credentials name."""
     given = {"PAYDESK_BASE_URL": service.base_url, "PAYDESK_OPERATOR_TOKEN": (await operator(service)).token}
     for arguments, code, sentence in (
-        (("operators", "link", "bea@shop.example"), 2, "OPERATOR_ID is malformed: give an id as the lists show it."),
+        (("operators", "link", "bea@shop.example"), 1, "OPERATOR_ID is malformed: give an id as the lists show it."),
         (("search", " "), 2, "The text to search for is empty."),
         (("subscriptions", "create", "--url", "https://8.8.8.8/"), 2, "have no client_id. Add --client-id."),
     ):
