@@ -366,7 +366,7 @@ def test_wrong_usage_exits_2(tmp_path: Path) -> None:
         (("apps", "show", "../sellers"), "CLIENT_ID is malformed"),
         (("operators", "create", "--name", "a", "--settings", "a", "--credentials", "b"), "either"),
         (("operators", "revoke"), "OPERATOR_ID"),
-        (("grants", "revoke", ""), "must not be empty"),
+        (("grants", "revoke", ""), "GRANT_ID is malformed"),
     ):
         ended = command(*arguments, folder=tmp_path, **variables)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments

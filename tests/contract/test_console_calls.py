@@ -89,8 +89,6 @@ COMMANDS: dict[Call, Command] = {
     ("DELETE", "sessions"): run("sessions", "end", "--operator", "all"),
     ("DELETE", "sessions/{}"): run("sessions", "end", ID),
     ("GET", "grants"): run("grants", "list"),
-    ("GET", "grants/{}"): run("grants", "show", ID),
-    ("DELETE", "grants/{}"): run("grants", "revoke", ID),
     ("GET", "stores"): run("stores", "list"),
     ("GET", "subscriptions"): run("subscriptions", "list"),
     ("PUT", "subscriptions/{}/fault"): run("webhooks", "fault", "twice", "--subscription", ID),

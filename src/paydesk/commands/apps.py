@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.client import Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, note, show_list
@@ -15,7 +15,7 @@ from paydesk.commands.rows import add_rows
 app = add_rows(add_list(group("Applications, the OAuth clients of the service."), "applications"), "apps")
 secrets = add_rows(group("The client secrets of an application; several can be valid at once."), "apps secrets")
 app.add_typer(secrets, name="secrets")
-grants = add_list(group("Grants: which applications may act for which sellers."), "grants")
+grants = add_rows(add_list(group("Grants: which applications may act for which sellers."), "grants"), "grants")
 
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
 PATH = "/operator/v1/applications"
@@ -40,19 +40,3 @@ def remove_secret(service: Service, client_id: ClientId, secret_id: SecretId, *,
     show_list({"data": answer["secrets"]}, SECRET_COLUMNS, as_json=as_json)
     if not answer["secrets"]:
         note(f"The application has no secret left and gets no tokens. Add one: `paydesk apps secrets add {client_id}`.")
-
-
-GrantId = Annotated[str, typer.Argument(metavar="GRANT_ID", help="The grant's id, see `paydesk grants list`.")]
-
-
-@command(grants, "show", "paydesk grants show 01J67CQQH5904WDBVZEM4JMEP3-1160535239 --json")
-def show_grant(service: Service, grant_id: GrantId) -> Answer:
-    """Show a grant."""
-    return service.get(f"/operator/v1/grants/{segment(grant_id)}")
-
-
-@command(grants, "revoke", "paydesk grants revoke 01J67CQQH5904WDBVZEM4JMEP3-1160535239")
-def revoke_grant(service: Service, grant_id: GrantId) -> Answer:
-    """Withdraw a grant on its seller's behalf. Its tokens are refused at once; open orders continue. Repeatable."""
-    service.request("DELETE", f"/operator/v1/grants/{segment(grant_id)}")
-    return {"id": grant_id.upper(), "withdrawn": True}

@@ -24,7 +24,6 @@ OTHERS: Mapping[str, tuple[str, str, str]] = {
     "codes.create": ("Added", "authorization code", ""),
     "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
     "dev.reset": ("Reset", "database", ""),
-    "grants.withdraw": ("Withdrew", "authorization", ""),
     "operators.password": ("Set the password of", "operator", "/operators"),
     "orders.create": ("Added", "order", "/orders"),
     "orders.export": ("Exported", "order", "/orders"),

@@ -1,4 +1,4 @@
-"""Authorizations on the pages of applications and of sellers: a row of each, and the form that withdraws one."""
+"""Authorizations on the pages of applications and of sellers: a row of each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from paydesk.console.actions import ActionForm, Done, act
-from paydesk.console.api import ApiRefused, Document
+from paydesk.console.api import Document
 from paydesk.console.application_paths import HERE as APPLICATIONS
 from paydesk.console.request import PATH, ConsoleRequest
-from paydesk.console.screen import form, problem, screen
-from paydesk.operation import Answer, Query
-from paydesk.operators.authorizations import ID_PATTERN
+from paydesk.operation import Query
 
 SELLERS = f"{PATH}/sellers"
 
@@ -87,62 +84,3 @@ def _row(one: Document, here: str, *, is_of_seller: bool) -> AuthorizationRow:
         withdrawn_date=one.get("withdrawn_date", ""),
         withdraw="" if "withdrawn_date" in one else f"{here}/authorizations/{one['id']}/withdraw",
     )
-
-
-@screen
-async def withdraw_of_application(request: ConsoleRequest) -> Answer:
-    """Withdraw an authorization, from the page of its application."""
-    return await _withdraw(request, APPLICATIONS, "applications", "client_id")
-
-
-@screen
-async def withdraw_of_seller(request: ConsoleRequest) -> Answer:
-    """Withdraw an authorization, from the page of its seller."""
-    return await _withdraw(request, SELLERS, "sellers", "seller_id")
-
-
-async def _withdraw(request: ConsoleRequest, list_path: str, section: str, subject: str) -> Answer:
-    subject_id, grant_id = request.call.paths
-    found = await request.api.get("grants/{}", grant_id)
-    if str(found[subject]) != subject_id:
-        missing = ApiRefused(404, "grant_not_found", "There is no such authorization.", (), request.call.request_id)
-        return problem(request, missing, section)
-    application, seller = found["application_name"], found["seller_name"]
-    action = ActionForm(
-        title=f"Withdraw the authorization of {application}",
-        says=(
-            f"The tokens and codes that {application} has from this authorization by {seller} are refused: at once, on"
-            " other nodes within 5 s. Those from other authorizations stay valid. Open orders continue.",
-            "The application is notified if it has a subscription for authorizations.",
-        ),
-        impossible="This authorization is withdrawn already." if "withdrawn_date" in found else "",
-        back=f"{list_path}/{subject_id}",
-        section=section,
-        submit="Withdraw",
-        danger=True,
-        repeatable=True,
-    )
-
-    async def work(_: object) -> Done:
-        await request.api.delete("grants/{}", grant_id)
-        return Done(f"The authorization of {application} by {seller} is withdrawn.")
-
-    return await act(request, action, work)
-
-
-OPERATIONS = (
-    *form(
-        "/applications/{client_id}/authorizations/{grant_id}/withdraw",
-        "application_withdraw",
-        "Withdraw an authorization of an application",
-        withdraw_of_application,
-        path_pattern=ID_PATTERN,
-    ),
-    *form(
-        "/sellers/{user_id}/authorizations/{grant_id}/withdraw",
-        "seller_withdraw",
-        "Withdraw an authorization of a seller",
-        withdraw_of_seller,
-        path_pattern=ID_PATTERN,
-    ),
-)

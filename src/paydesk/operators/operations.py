@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paydesk.core.errors import SELLER_NOT_FOUND
-from paydesk.operators import audit_trail, authorizations, codes, errors, schemas
+from paydesk.operators import audit_trail, codes, errors, schemas
 from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
+from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
 from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
-from paydesk.operators.noun import Noun, creating, listing
+from paydesk.operators.noun import creating, listing
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search import OPERATIONS as SEARCH
@@ -22,34 +23,13 @@ from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAU
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminals.operations import OPERATIONS as TERMINALS
 
-_GRANT = Noun(
-    "grants/{grant_id}",
-    "grant",
-    authorizations.ID_PATTERN,
-    authorizations.AuthorizationDocument,
-    errors.AUTHORIZATION_NOT_FOUND,
-)
-
 OPERATIONS = (
     *APPLICATIONS,
     *SELLERS,
     *OPERATORS,
     *SESSIONS,
     *REQUESTS,
-    listing("grants", authorizations.PAGES),
-    _GRANT.reading(authorizations.get, summary="Get a grant"),
-    _GRANT.deleting(
-        authorizations.withdraw,
-        summary="Withdraw a grant",
-        name="operator_withdraw_grant",
-        status=204,
-        answer=None,
-        description=(
-            "Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
-            " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
-            " effect."
-        ),
-    ),
+    *GRANTS,
     *STORES,
     *TERMINALS,
     *SUBSCRIPTIONS,

@@ -60,7 +60,7 @@ class AuthorizationDocument(Closed, frozen=True):
 
 
 async def get(call: Call) -> Answer:
-    """Return an authorization."""
+    """Get a grant."""
     authorization_id, _, seller = call.path.partition("-")
     row = await call.tx.one(GET, int(seller), authorization_id)
     if row is None:
@@ -69,7 +69,7 @@ async def get(call: Call) -> Answer:
 
 
 async def withdraw(call: Call) -> Answer:
-    """Withdraw an authorization for its seller; a withdrawn one stays as it is."""
+    """Withdraw a grant; a withdrawn one stays as it is."""
     authorization_id, _, seller = call.path.partition("-")
     seller_id = int(seller)
     found = await authorizations.get(call.tx, seller_id, authorization_id)
