@@ -229,6 +229,7 @@ class Operation:
     """The type of the answer's body, such as a `core.response.Response`; None without a body."""
     example: Any = None
     scope: Scope | None = None
+    """Of an application's token; by default, on the surfaces that take one, `write`, and `read` for a read."""
     transaction: TransactionKind = "write"
     body: type[BaseModel] | None = None
     raw_body: bool = False
@@ -275,6 +276,8 @@ class Operation:
         if not self.summary:
             work = self.handler.begin if isinstance(self.handler, ThreePhase) else self.handler
             object.__setattr__(self, "summary", first_sentence(work.__doc__ or ""))
+        if self.scope is None and self.surface in ("application", "virtual"):
+            object.__setattr__(self, "scope", "read" if self.method == "GET" else "write")
         if self.role is None:
             object.__setattr__(self, "role", "every" if self.method == "GET" else "change")
 

@@ -41,7 +41,7 @@ from paydesk.storage.database import Transaction
 
 
 async def authorize(call: Call) -> Handled:
-    """Have the acquirer charge the payment, and return the outcome; `unknown` if there is none in time."""
+    """Have the service request the authorization (terminals of kind service). Without one in time it is `unknown`."""
     authorizations = call.shared.authorizations
     running = authorizations.running(f"ORD{call.path.upper()}")
     begin = partial(_begin, call=call, is_running=running is not None)

@@ -55,7 +55,7 @@ async def acknowledge(call: Call) -> Handled:
 
 
 async def progress(call: Call) -> Handled:
-    """Record the step of the payment. `authorizing` requests the authorization permit."""
+    """Report a payment step, or request the permit to authorize. The step `authorizing` requests it."""
     request: ProgressRequest = call.body
     change, session, order = await _begin(call, request.boot_id)
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
@@ -80,7 +80,7 @@ def lease_keys(call: Call) -> tuple[ConflictKey, ...]:
 
 
 async def answer_cancel(call: Call) -> Handled:
-    """Handle the terminal's answer to a cancel message: order released, or declined."""
+    """Answer a cancel message: the terminal has released the order, or declines."""
     request: CancelResultRequest = call.body
     change, _, order = await _begin(call, request.boot_id)
     if request.done and order.status in status.LIVE and order.detached_ms is None:

@@ -35,187 +35,150 @@ from paydesk.device.schemas import (
 )
 from paydesk.operation import WAIT, Operation, Query
 from paydesk.printing.errors import ACTION_NOT_FOUND
+from paydesk.rows import Rows
 from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
 
 LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
 AT_TERMINAL = {"order": {"id": f"ORD{LEASE_ID}", "status": "at_terminal", "status_detail": "at_terminal"}}
 
-HELLO = Operation(
-    method="POST",
-    path="/device/v1/hello",
-    name="device_hello",
-    summary="Begin a terminal's session",
-    surface="device",
-    handler=sessions.hello,
-    transaction="none",
-    of_fleet=True,
-    body=HelloRequest,
-    answer=HelloAnswer,
-    example={
-        "terminal_id": EXAMPLE_TERMINAL_ID,
-        "operating_mode": "PDV",
-        "seller_name": "Corner shop",
-        "currency": "BRL",
-        "time": "2026-01-31T14:26:42.109Z",
-        "leases": [{"lease_id": LEASE_ID, "verdict": "resume"}],
-    },
-    errors=(STALE_SESSION,),
-    description="A new `boot_id` ends all earlier sessions permanently.",
-)
-
-NEXT = Operation(
-    method="GET",
-    path="/device/v1/next",
-    name="device_next",
-    summary="Wait for the next message to the terminal",
-    further_statuses=(204,),
-    surface="device",
-    handler=polling.next_message,
-    transaction="none",
-    query=(
-        Query("boot_id", {"type": "string", "format": "uuid"}, "The `boot_id` of the session's hello.", required=True),
-        WAIT,
-    ),
-    answer=Message,
-    example={
-        "type": "order",
-        "lease_id": LEASE_ID,
-        "expires_date": "2026-01-31T14:42:42.109Z",
-        "order": {
-            "id": f"ORD{LEASE_ID}",
-            "payment_id": f"PAY{LEASE_ID}",
-            "amount": "24.90",
-            "currency": "BRL",
-            "print_on_terminal": "no_ticket",
-        },
-    },
-    errors=(PROPERTY_VALUE, STALE_SESSION),
-    description="Answers 204 without a body if there is no message in time, or a newer poll has begun.",
-)
-
-ACKNOWLEDGE = Operation(
-    method="POST",
-    path="/device/v1/leases/{lease_id}/ack",
-    name="device_acknowledge",
-    summary="Acknowledge an order: it becomes at_terminal",
-    surface="device",
-    handler=leases.acknowledge,
-    conflict_keys=leases.lease_keys,
-    body=SessionRequest,
-    answer=OrderAnswer,
-    example=AT_TERMINAL,
-    errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED, ORDER_FINISHED),
-)
-
-PROGRESS = Operation(
-    method="POST",
-    path="/device/v1/leases/{lease_id}/progress",
-    name="device_progress",
-    summary="Report a payment step, or request the permit to authorize",
-    surface="device",
-    handler=leases.progress,
-    conflict_keys=leases.lease_keys,
-    body=ProgressRequest,
-    answer=ProgressAnswer,
-    example={"go": True, "until": "2026-01-31T14:28:10.002Z"},
-    errors=(STALE_SESSION, LEASE_NOT_FOUND, ORDER_CANCELED),
-    description=(
-        "Only with `go` may the terminal send the payment to the acquirer. From then on neither a cancel nor the expiry"
-        " ends the order."
-    ),
-)
-
-AUTHORIZE = Operation(
-    method="POST",
-    path="/device/v1/leases/{lease_id}/authorize",
-    name="device_authorize",
-    summary="Have the service request the authorization (terminals of kind service)",
-    surface="device",
-    handler=authorizing.authorize,
-    transaction="none",
-    body=AuthorizeRequest,
-    answer=AuthorizationAnswer,
-    example={
-        "outcome": "approved",
-        "status_detail": "accredited",
-        "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
-        "authorization_code": "831000",
-        "reference_id": "115019989861",
-    },
-    errors=(
-        STALE_SESSION,
-        LEASE_NOT_FOUND,
-        NOT_A_SERVICE_TERMINAL,
-        AUTHORIZATION_CONFLICT,
-        ORDER_CANCELED,
-        ORDER_FINISHED,
-        ACQUIRER_NOT_CONFIGURED,
-    ),
-    description=(
-        "Takes the authorization permit and asks the acquirer, which gets `encrypted_data`; it is not stored. The order"
-        " ends by the acquirer's answer. Without one in 25 s the outcome is `unknown`, and the service inquires."
-        " Repeating the same request never charges twice; it returns what is known by then."
-    ),
-)
-
-CANCEL_RESULT = Operation(
-    method="POST",
-    path="/device/v1/leases/{lease_id}/cancel-result",
-    name="device_cancel_result",
-    summary="Answer a cancel message",
-    surface="device",
-    handler=leases.answer_cancel,
-    conflict_keys=leases.lease_keys,
-    body=CancelResultRequest,
-    answer=OrderAnswer,
-    example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
-    errors=(STALE_SESSION, LEASE_NOT_FOUND, CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
-)
-
-RESULT = Operation(
-    method="PUT",
-    path="/device/v1/leases/{lease_id}/results/{result_id}",
-    name="device_result",
-    summary="Report a payment's outcome",
-    surface="device",
-    handler=results.report,
-    conflict_keys=leases.lease_keys,
-    raw_body=True,
-    answer=ResultAnswer,
-    example={
-        "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
-        "print": True,
-    },
-    errors=(LEASE_NOT_FOUND, RESULT_CONFLICT, ORDER_FINISHED, TOO_MANY_REQUESTS),
-    description=(
-        "The terminal repeats a result until it gets a 2xx, or a 409 whose body has `recorded`. Earlier sessions may"
-        " report too, and for 7 days revoked device tokens, of orders from before the revocation."
-    ),
-)
-
-PRINT_RESULT = Operation(
-    method="POST",
-    path="/device/v1/actions/{action_id}/result",
-    name="device_print_result",
-    summary="Report whether a print action was printed",
-    surface="device",
-    handler=printing.report,
-    conflict_keys=printing.terminal_key,
-    body=PrintResultRequest,
-    answer=PrintResultAnswer,
-    example={"action": {"id": "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6", "status": "processed"}},
-    path_pattern=UUID_PATTERN,
-    errors=(STALE_SESSION, ACTION_NOT_FOUND),
-    description="The first report counts. Of an action that was canceled meanwhile, the answer is 200 too.",
-)
+_DEVICE = Rows("device", "/device/v1")
+_LEASE = _DEVICE.below("/leases/{lease_id}", conflict_keys=leases.lease_keys, errors=(STALE_SESSION, LEASE_NOT_FOUND))
 
 OPERATIONS: tuple[Operation, ...] = (
-    HELLO,
-    NEXT,
-    ACKNOWLEDGE,
-    PROGRESS,
-    AUTHORIZE,
-    CANCEL_RESULT,
-    RESULT,
-    PRINT_RESULT,
+    _DEVICE.post(
+        "/hello",
+        "device_hello",
+        sessions.hello,
+        transaction="none",
+        of_fleet=True,
+        body=HelloRequest,
+        answer=HelloAnswer,
+        example={
+            "terminal_id": EXAMPLE_TERMINAL_ID,
+            "operating_mode": "PDV",
+            "seller_name": "Corner shop",
+            "currency": "BRL",
+            "time": "2026-01-31T14:26:42.109Z",
+            "leases": [{"lease_id": LEASE_ID, "verdict": "resume"}],
+        },
+        errors=(STALE_SESSION,),
+        description="A new `boot_id` ends all earlier sessions permanently.",
+    ),
+    _DEVICE.get(
+        "/next",
+        "device_next",
+        polling.next_message,
+        further_statuses=(204,),
+        transaction="none",
+        query=(
+            Query(
+                "boot_id", {"type": "string", "format": "uuid"}, "The `boot_id` of the session's hello.", required=True
+            ),
+            WAIT,
+        ),
+        answer=Message,
+        example={
+            "type": "order",
+            "lease_id": LEASE_ID,
+            "expires_date": "2026-01-31T14:42:42.109Z",
+            "order": {
+                "id": f"ORD{LEASE_ID}",
+                "payment_id": f"PAY{LEASE_ID}",
+                "amount": "24.90",
+                "currency": "BRL",
+                "print_on_terminal": "no_ticket",
+            },
+        },
+        errors=(PROPERTY_VALUE, STALE_SESSION),
+        description="Answers 204 without a body if there is no message in time, or a newer poll has begun.",
+    ),
+    _LEASE.post(
+        "/ack",
+        "device_acknowledge",
+        leases.acknowledge,
+        summary="Acknowledge an order: it becomes at_terminal",
+        body=SessionRequest,
+        answer=OrderAnswer,
+        example=AT_TERMINAL,
+        errors=(ORDER_CANCELED, ORDER_FINISHED),
+    ),
+    _LEASE.post(
+        "/progress",
+        "device_progress",
+        leases.progress,
+        body=ProgressRequest,
+        answer=ProgressAnswer,
+        example={"go": True, "until": "2026-01-31T14:28:10.002Z"},
+        errors=(ORDER_CANCELED,),
+        description=(
+            "Only with `go` may the terminal send the payment to the acquirer. From then on neither a cancel nor the"
+            " expiry ends the order."
+        ),
+    ),
+    _LEASE.post(
+        "/authorize",
+        "device_authorize",
+        authorizing.authorize,
+        transaction="none",
+        conflict_keys=None,
+        body=AuthorizeRequest,
+        answer=AuthorizationAnswer,
+        example={
+            "outcome": "approved",
+            "status_detail": "accredited",
+            "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
+            "authorization_code": "831000",
+            "reference_id": "115019989861",
+        },
+        errors=(
+            NOT_A_SERVICE_TERMINAL,
+            AUTHORIZATION_CONFLICT,
+            ORDER_CANCELED,
+            ORDER_FINISHED,
+            ACQUIRER_NOT_CONFIGURED,
+        ),
+        description=(
+            "Takes the authorization permit and asks the acquirer, which gets `encrypted_data`; it is not stored. The"
+            " order ends by the acquirer's answer. Without one in 25 s the outcome is `unknown`, and the service"
+            " inquires. Repeating the same request never charges twice; it returns what is known by then."
+        ),
+    ),
+    _LEASE.post(
+        "/cancel-result",
+        "device_cancel_result",
+        leases.answer_cancel,
+        body=CancelResultRequest,
+        answer=OrderAnswer,
+        example={"order": {"id": f"ORD{LEASE_ID}", "status": "canceled", "status_detail": "canceled"}},
+        errors=(CANCEL_NOT_REQUESTED, ORDER_GRANTED, ORDER_NOT_GRANTED),
+    ),
+    _DEVICE.put(
+        "/leases/{lease_id}/results/{result_id}",
+        "device_result",
+        results.report,
+        conflict_keys=leases.lease_keys,
+        raw_body=True,
+        answer=ResultAnswer,
+        example={
+            "order": {"id": f"ORD{LEASE_ID}", "status": "processed", "status_detail": "processed"},
+            "print": True,
+        },
+        errors=(LEASE_NOT_FOUND, RESULT_CONFLICT, ORDER_FINISHED, TOO_MANY_REQUESTS),
+        description=(
+            "The terminal repeats a result until it gets a 2xx, or a 409 whose body has `recorded`. Earlier sessions"
+            " may report too, and for 7 days revoked device tokens, of orders from before the revocation."
+        ),
+    ),
+    _DEVICE.post(
+        "/actions/{action_id}/result",
+        "device_print_result",
+        printing.report,
+        conflict_keys=printing.terminal_key,
+        body=PrintResultRequest,
+        answer=PrintResultAnswer,
+        example={"action": {"id": "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6", "status": "processed"}},
+        path_pattern=UUID_PATTERN,
+        errors=(STALE_SESSION, ACTION_NOT_FOUND),
+        description="The first report counts. Of an action that was canceled meanwhile, the answer is 200 too.",
+    ),
 )

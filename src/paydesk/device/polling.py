@@ -16,7 +16,7 @@ from paydesk.storage.database import Transaction
 
 
 async def next_message(call: Call) -> Handled:
-    """Return the next message for the terminal: 200, or 204 if there was none in time or a newer poll began."""
+    """Wait for the next message to the terminal: 200, or 204 if there is none in time or a newer poll begins."""
     refuse_revoked(call)
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
     gateway = call.shared.gateway

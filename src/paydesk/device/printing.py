@@ -30,7 +30,7 @@ async def hand_out(call: Call, message: Message) -> Message | None:
 
 
 async def report(call: Call) -> Handled:
-    """End the action as printed or failed. A repeated report, and one of an action that has ended, change nothing."""
+    """Report whether a print action was printed. A second report changes nothing, nor does one after its end."""
     refuse_revoked(call)
     request: PrintResultRequest = call.body
     seller_id, terminal_id = call.caller.seller_id, call.caller.terminal_id

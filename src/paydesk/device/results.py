@@ -62,7 +62,7 @@ class Result:
 
 
 async def report(call: Call) -> Handled:
-    """Process a result. Earlier sessions and revoked tokens may report too."""
+    """Report a payment's outcome. Earlier sessions and revoked tokens may report too."""
     change = change_of(call)
     # The lease is checked first: a result for an unknown one is neither parsed nor recorded.
     order = await lock_order(call.tx, call.caller, call.paths[0])

@@ -26,7 +26,7 @@ SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
 
 
 async def hello(call: Call) -> Handled:
-    """Begin the session of this `boot_id`, or repeat the answer of the session that it has."""
+    """Begin a terminal's session. A repeated hello with its `boot_id` gets the same answer."""
     refuse_revoked(call)
     session, body = await call.database.write(partial(_begin, call=call))
     call.shared.gateway.session_began(call.caller.terminal_id, session, body.operating_mode)

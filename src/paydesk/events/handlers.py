@@ -25,7 +25,7 @@ short because other nodes may not have received this reader's announcement yet."
 
 
 async def read(call: Call) -> Handled:
-    """Return the events after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
+    """Read events: those after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
     after, seconds = _after(call, feed), WAIT.number(call.query) or 0

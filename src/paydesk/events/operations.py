@@ -10,6 +10,7 @@ from paydesk.events.cursors import CHARACTERS_MAX
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
 from paydesk.events.schemas import EventPage
 from paydesk.operation import WAIT, Operation, Query
+from paydesk.rows import Rows
 
 EXAMPLE: dict[str, Any] = {
     "data": [
@@ -46,20 +47,16 @@ EXAMPLE: dict[str, Any] = {
 }
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        method="GET",
-        path="/v1/events",
-        name="read_events",
-        summary="Read events",
+    Rows("application").get(
+        "/v1/events",
+        "read_events",
+        handlers.read,
         description=(
             "The events that webhooks deliver, for clients that poll instead: all events of the orders that the"
             " application created for the seller, live or test as the token is, oldest first. A client that follows"
             " `next` gets each event exactly once, and an order's events in order of `version`. Events are kept for"
             " 30 days."
         ),
-        surface="application",
-        scope="read",
-        handler=handlers.read,
         transaction="none",
         query=(
             Query(

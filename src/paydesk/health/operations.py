@@ -8,7 +8,8 @@ from paydesk import __version__
 from paydesk.core.errors import NOT_READY
 from paydesk.core.response import Closed, constant
 from paydesk.core.version import version
-from paydesk.operation import Answer, Call, Handled, Operation
+from paydesk.operation import Answer, Call, Handled
+from paydesk.rows import Rows
 
 NO_STORE = (("cache-control", "no-store"),)
 
@@ -31,41 +32,33 @@ ALIVE = Alive("alive")
 
 
 async def livez(_: Call) -> Handled:
-    """Return 200: a process that responds is alive."""
+    """Check that the process is alive: it is if it responds."""
     return Answer(200, ALIVE, NO_STORE)
 
 
 async def readyz(call: Call) -> Handled:
-    """Return 200, or 503 with the reason."""
+    """Check that this node is ready for traffic: 200, or 503 with the reason."""
     return await call.shared.readiness.refusal() or Answer(200, Ready("ready", version()), NO_STORE)
 
 
+_CHECKS = Rows("public", transaction="none", is_health_check=True)
+
 OPERATIONS = (
-    Operation(
-        "GET",
+    _CHECKS.get(
         "/livez",
         "livez",
-        "public",
         livez,
-        "Check that the process is alive",
-        transaction="none",
         answer=Alive,
         example=ALIVE,
-        is_health_check=True,
         is_constant=True,
         description="Restart a process that does not respond to it. It does not check the database.",
     ),
-    Operation(
-        "GET",
+    _CHECKS.get(
         "/readyz",
         "readyz",
-        "public",
         readyz,
-        "Check that this node is ready for traffic",
-        transaction="none",
         answer=Ready,
         example=Ready("ready", f"{__version__} (5f0c3ad18f1e)"),
-        is_health_check=True,
         errors=(NOT_READY,),
         description=(
             "A node is ready if it can write to the database, finds its tables and keys, and has a clock that did not"

@@ -20,7 +20,8 @@ from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, S
 from paydesk.http.openapi_webhooks import HEADERS, WEBHOOKS
 from paydesk.http.retired import DESCRIBED
 from paydesk.http.surfaces import JSON, POLICIES
-from paydesk.operation import Answer, Call, Handler, Operation
+from paydesk.operation import Answer, Call, Operation
+from paydesk.rows import Rows
 from paydesk.web import assets, html, language
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ PAGE_HEADERS = (
     ("cache-control", "no-cache"),
 )
 _CODE = re.compile("`([^`]+)`")
+_PUBLIC = Rows("public", transaction="none", is_constant=True)
 
 
 def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
@@ -52,14 +54,16 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
         return Answer(200, render((*described, *served)).encode(), PAGE_HEADERS, html.HTML)
 
     async def show_document(_: Call) -> Answer:
+        """Get the OpenAPI 3.1 document."""
         return document()
 
     async def show_page(_: Call) -> Answer:
+        """Show the API reference."""
         return page()
 
     served = (
-        _row("/openapi.json", "openapi", "Get the OpenAPI 3.1 document", show_document),
-        _row("/docs", "docs", "Show the API reference", show_page, html.HTML),
+        _PUBLIC.get("/openapi.json", "openapi", show_document),
+        _PUBLIC.get("/docs", "docs", show_page, media_type=html.HTML),
         *assets.operations(PACKAGE),
     )
     return served
@@ -120,9 +124,3 @@ def _pretty(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
-
-
-def _row(path: str, name: str, summary: str, handler: Handler, media_type: str = "application/json") -> Operation:
-    return Operation(
-        "GET", path, name, "public", handler, summary, transaction="none", is_constant=True, media_type=media_type
-    )

@@ -30,7 +30,7 @@ def redeemed_credential(call: Call) -> tuple[ConflictKey, ...]:
 
 
 async def token(call: Call) -> Answer | Refusal:
-    """Exchange a code for tokens, or refresh them (RFC 6749 sections 4.1.3 and 6)."""
+    """Exchange an authorization code for tokens, or refresh them: RFC 6749 sections 4.1.3 and 6."""
     request = schemas.read(TokenRequest, call.body)
     schemas.check_grant_type(request)
     redeem, settings = GRANTS[request.grant_type], call.settings
@@ -70,7 +70,7 @@ def presented_token(call: Call) -> tuple[ConflictKey, ...]:
 
 
 async def revoke(call: Call) -> Answer | Refusal:
-    """Revoke a token of the calling application (RFC 7009)."""
+    """Revoke a token: RFC 7009, for tokens of the calling application."""
     request = _presented(call)
 
     async def work(application: Application) -> Answer:
@@ -83,7 +83,7 @@ async def revoke(call: Call) -> Answer | Refusal:
 
 
 async def introspect(call: Call) -> Answer | Refusal:
-    """Describe a token of the calling application, if it is valid (RFC 7662)."""
+    """Introspect a token: RFC 7662, for valid tokens of the calling application."""
     request = _presented(call)
 
     async def work(application: Application) -> Answer:

@@ -20,6 +20,7 @@ def handler(endpoints: Mapping[str, str], grant_types: Collection[str]) -> Handl
     """Return the handler. `endpoints` has the paths of the members `…_endpoint` at which a client authenticates."""
 
     async def show(call: Call) -> Answer:
+        """Get the authorization server metadata."""
         return Answer(200, document(call.settings.issuer, endpoints, grant_types))
 
     return show

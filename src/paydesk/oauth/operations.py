@@ -6,20 +6,19 @@ from paydesk.oauth import handlers, metadata
 from paydesk.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
 from paydesk.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
 from paydesk.operation import Operation
+from paydesk.rows import Rows
 
 _BASIC = (
     "`Authorization: Basic` (RFC 6749 section 2.3.1) may stand for `client_id` and `client_secret`, if the body has"
     " neither."
 )
 
-TOKEN = Operation(
-    method="POST",
-    path="/oauth/token",
-    name="create_token",
-    summary="Exchange an authorization code for tokens, or refresh them",
-    surface="token",
-    handler=handlers.token,
-    transaction="write",
+_OAUTH = Rows("token")
+
+TOKEN = _OAUTH.post(
+    "/oauth/token",
+    "create_token",
+    handlers.token,
     conflict_keys=handlers.redeemed_credential,
     body=TokenRequest,
     answer=TokenAnswer,
@@ -41,19 +40,14 @@ TOKEN = Operation(
     ),
 )
 
-REVOKE = Operation(
-    method="POST",
-    path="/oauth/revoke",
-    name="revoke_token",
-    summary="Revoke a token",
-    surface="token",
-    handler=handlers.revoke,
-    transaction="write",
-    conflict_keys=handlers.presented_token,
-    body=PresentedToken,
+_PRESENTED = _OAUTH.below(conflict_keys=handlers.presented_token, body=PresentedToken, errors=CLIENT_ERRORS)
+
+REVOKE = _PRESENTED.post(
+    "/oauth/revoke",
+    "revoke_token",
+    handlers.revoke,
     answer=Revoked,
     example={},
-    errors=CLIENT_ERRORS,
     description=(
         f"RFC 7009. {_BASIC} Revoking a refresh token, also a used one, revokes its token family; revoking an access"
         " token revokes that token alone. An unknown token and one of another application get the same answer, without"
@@ -61,16 +55,10 @@ REVOKE = Operation(
     ),
 )
 
-INTROSPECT = Operation(
-    method="POST",
-    path="/oauth/introspect",
-    name="introspect_token",
-    summary="Introspect a token",
-    surface="token",
-    handler=handlers.introspect,
-    transaction="write",
-    conflict_keys=handlers.presented_token,
-    body=PresentedToken,
+INTROSPECT = _PRESENTED.post(
+    "/oauth/introspect",
+    "introspect_token",
+    handlers.introspect,
     answer=Introspection,
     example={
         "active": True,
@@ -84,7 +72,6 @@ INTROSPECT = Operation(
         "user_id": 1_160_535_239,
         "live_mode": True,
     },
-    errors=CLIENT_ERRORS,
     description=(
         f"RFC 7662, for the application's own tokens. {_BASIC} For a token that is unknown, of another application,"
         " expired, revoked or used, or whose seller is suspended or has withdrawn the authorization, the answer is only"
@@ -96,13 +83,10 @@ INTROSPECT = Operation(
 _ENDPOINTS = {"token": TOKEN.path, "revocation": REVOKE.path, "introspection": INTROSPECT.path}
 _METADATA = metadata.document("https://pay.example", _ENDPOINTS, handlers.GRANTS)
 
-METADATA = Operation(
-    method="GET",
-    path=metadata.PATH,
-    name="authorization_server_metadata",
-    summary="Get the authorization server metadata",
-    surface="token",
-    handler=metadata.handler(_ENDPOINTS, handlers.GRANTS),
+METADATA = _OAUTH.get(
+    metadata.PATH,
+    "authorization_server_metadata",
+    metadata.handler(_ENDPOINTS, handlers.GRANTS),
     transaction="none",
     is_constant=True,
     answer=metadata.answer_type(_METADATA),

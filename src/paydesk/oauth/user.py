@@ -13,7 +13,8 @@ from msgspec import Meta
 from paydesk.core.errors import UNAUTHORIZED
 from paydesk.core.response import Response, one_of
 from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call, Operation
+from paydesk.operation import Answer, Call
+from paydesk.rows import Rows
 
 TEST_USER = "test_user"
 
@@ -47,7 +48,7 @@ def user_document(seller_id: int, name: str, country: str, *, live: bool) -> Use
 
 
 async def get(call: Call) -> Answer:
-    """Return the seller of the access token."""
+    """Retrieve the seller of the access token."""
     seller = await sellers.get(call.tx, call.caller.seller_id)
     if seller is None:
         # Deleted since this node authenticated the token.
@@ -55,15 +56,11 @@ async def get(call: Call) -> Answer:
     return Answer(200, user_document(seller.seller_id, seller.name, seller.country, live=call.caller.live))
 
 
-OPERATION = Operation(
-    method="GET",
-    path="/users/me",
-    name="get_user",
-    summary="Retrieve the seller of the access token",
+OPERATION = Rows("application").get(
+    "/users/me",
+    "get_user",
+    get,
     description="Its id, name and country. The e-mail address is not included.",
-    surface="application",
-    scope="read",
-    handler=get,
     transaction="read",
     answer=UserDocument,
     example=msgspec.to_builtins(user_document(1_160_535_239, "Corner shop", "BRA", live=True)),

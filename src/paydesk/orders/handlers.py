@@ -49,7 +49,7 @@ async def create_on_free_terminal(call: Call) -> Handled:
 
 
 async def create(call: Call) -> Handled:
-    """Create an order for a terminal that accepts orders and has neither a live one nor a print action."""
+    """Create an order for a terminal. It must accept orders, and have neither a live order nor a print action."""
     change, expiration_default = change_of(call), call.settings.order_expiration_default
     order = new_order(call.body, call.caller, call.now_ms, expiration_default)
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
@@ -69,12 +69,12 @@ async def create(call: Call) -> Handled:
 
 
 async def get(call: Call) -> Handled:
-    """Return the order."""
+    """Retrieve an order."""
     return Answer(200, order_document(await requested_order(call), call.shared.labels))
 
 
 async def search(call: Call) -> Handled:
-    """Return a page of the seller's orders that match the query, and their total number."""
+    """Search orders: return a page of the seller's orders that match the query, and their total number."""
     labels = call.shared.labels
     query = searching.read(call.query_string, call.now_ms, labels)
     total, page = await search_store.run(call.tx, call.caller.seller_id, query, live=call.caller.live)
@@ -84,7 +84,7 @@ async def search(call: Call) -> Handled:
 
 
 async def cancel(call: Call) -> Handled:
-    """Cancel a created order at once, or, with the extra header, request the terminal to release one it has."""
+    """Cancel an order: a created one at once; with the extra header its terminal is requested to release it."""
     change = change_of(call)
     order = await store.expire_overdue(change, await requested_order(call))
     canceled = await store.move(change, status.CANCEL, order)

@@ -16,6 +16,7 @@ from paydesk.orders.errors import (
 )
 from paydesk.orders.presentation import OrderDocument, OrderPage, example_order
 from paydesk.orders.schemas import CancelRequest, OrderRequest
+from paydesk.rows import Rows
 
 EXAMPLE = example_order()
 CANCELED_EXAMPLE = example_order(
@@ -28,17 +29,15 @@ ALLOW_CANCELABLE_STATUS = Query(
     canonical=handlers.canonical_cancelable,
 )
 
+_ORDERS = Rows("application", "/v1/orders", refuses_test_header=True)
+ORDER = _ORDERS.below("/{order_id}", path_pattern=ORDER_ID_PATTERN, errors=(ORDER_NOT_FOUND,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        method="POST",
-        path="/v1/orders",
-        name="create_order",
-        summary="Create an order for a terminal",
-        surface="application",
-        refuses_test_header=True,
-        scope="write",
+    _ORDERS.post(
+        "",
+        "create_order",
+        handlers.create,
         idempotent=True,
-        handler=handlers.create,
         optimistic_handler=handlers.create_on_free_terminal,
         conflict_keys=handlers.terminal_key,
         status=201,
@@ -47,62 +46,37 @@ OPERATIONS: tuple[Operation, ...] = (
         example=EXAMPLE,
         errors=(FORBIDDEN_CHECKING_TERMINAL_OWNER, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
     ),
-    Operation(
-        method="GET",
-        path="/v1/orders",
-        name="search_orders",
-        summary="Search orders",
+    _ORDERS.get(
+        "",
+        "search_orders",
+        handlers.search,
         description=(
             "Finds the seller's orders in the token's mode, test or live, of all applications. Includes every order"
             " committed before the search. `total` is exact."
         ),
-        surface="application",
-        refuses_test_header=True,
-        scope="read",
         transaction="heavy",
-        handler=handlers.search,
         query=searching.PARAMETERS,
         answer=OrderPage,
         example={"data": [EXAMPLE], "paging": {"total": "1", "total_pages": "1", "offset": "0", "limit": "50"}},
         errors=(UNSUPPORTED_PROPERTIES, PROPERTY_VALUE),
     ),
-    Operation(
-        method="GET",
-        path="/v1/orders/{order_id}",
-        name="get_order",
-        summary="Retrieve an order",
-        surface="application",
-        refuses_test_header=True,
-        scope="read",
-        transaction="read",
-        handler=handlers.get,
-        path_pattern=ORDER_ID_PATTERN,
-        answer=OrderDocument,
-        example=EXAMPLE,
-        errors=(ORDER_NOT_FOUND,),
-    ),
-    Operation(
-        method="POST",
-        path="/v1/orders/{order_id}/cancel",
-        name="cancel_order",
-        summary="Cancel an order",
+    ORDER.get("", "get_order", handlers.get, transaction="read", answer=OrderDocument, example=EXAMPLE),
+    ORDER.post(
+        "/cancel",
+        "cancel_order",
+        handlers.cancel,
         description=(
             "Cancels a created order at once. An order at its terminal needs the extra header: the response is 202, and"
             " the terminal is requested to release the order. It ends as canceled, or, if authorization was permitted"
             " before, with its outcome."
         ),
         further_statuses=(202,),
-        surface="application",
-        refuses_test_header=True,
-        scope="write",
         idempotent=True,
-        handler=handlers.cancel,
         conflict_keys=handlers.order_key,
         body=CancelRequest,
         headers=(ALLOW_CANCELABLE_STATUS,),
-        path_pattern=ORDER_ID_PATTERN,
         answer=OrderDocument,
         example=CANCELED_EXAMPLE,
-        errors=(ORDER_NOT_FOUND, ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
+        errors=(ORDER_ALREADY_CANCELED, CANNOT_CANCEL_ORDER),
     ),
 )

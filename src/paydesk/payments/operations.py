@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.operation import Operation
 from paydesk.orders import handlers
-from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.operations import ORDER
 from paydesk.payments import refunds
 from paydesk.payments.errors import REFUND_ERRORS
 from paydesk.payments.refund import EXAMPLE, RefundResponse
 from paydesk.payments.schemas import RefundRequest
 
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        method="POST",
-        path="/v1/orders/{order_id}/refund",
-        name="refund_order",
-        summary="Refund an order, whole or in part",
+    ORDER.post(
+        "/refund",
+        "refund_order",
+        refunds.PHASES,
         description=(
             "Without a body, refunds all that remains of the payment. The acquirer has a few seconds to decide. If it"
             " confirms, the refund is `processed`. If it declines, the response is 409 `cannot_refund_order` and the"
@@ -24,17 +22,12 @@ OPERATIONS: tuple[Operation, ...] = (
             " or wait for a notification. A repeated request with the same key gets the same response and moves no"
             " money. The order becomes `refunded` when all of it is refunded."
         ),
-        surface="application",
-        refuses_test_header=True,
-        scope="write",
         idempotent=True,
-        handler=refunds.PHASES,
         conflict_keys=handlers.order_key,
         status=201,
         body=RefundRequest,
-        path_pattern=ORDER_ID_PATTERN,
         answer=RefundResponse,
         example=EXAMPLE,
-        errors=(ORDER_NOT_FOUND, *REFUND_ERRORS),
+        errors=REFUND_ERRORS,
     ),
 )

@@ -47,7 +47,7 @@ class Begun:
 
 
 async def begin(call: Call) -> Begun | Refusal:
-    """Reserve the amount and insert the refund, or return why it is refused."""
+    """Refund an order, whole or in part: reserve the amount and insert the refund, or return why it is refused."""
     change, part = change_of(call), _part(call.body)
     order = await store.expire_overdue(change, await requested_order(call))
     if part is not None and part.id != order.payment_id:

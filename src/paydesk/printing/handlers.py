@@ -24,7 +24,7 @@ def terminal_key(call: Call) -> tuple[ConflictKey, ...]:
 
 
 async def create(call: Call) -> Handled:
-    """Create a print action for a terminal that accepts orders and has neither an order nor another action."""
+    """Print a text or an image on a terminal. It must accept orders, and have neither an order nor another action."""
     body: ActionRequest = call.body
     change, caller, point = change_of(call), call.caller, body.config.point
     # The row stays locked until the commit, so that no order can be created meanwhile.
@@ -53,12 +53,12 @@ async def create(call: Call) -> Handled:
 
 
 async def get(call: Call) -> Handled:
-    """Return the print action."""
+    """Retrieve a print action."""
     return Answer(200, action_document(await _requested_action(call)))
 
 
 async def cancel(call: Call) -> Handled:
-    """Cancel a print action that its terminal has not fetched."""
+    """Cancel a print action. Its terminal must not have fetched it."""
     found = await _requested_action(call)
     await terminals.lock(call.tx, found.seller_id, found.terminal_id)
     action = await action_store.expire_overdue(call.tx, await _requested_action(call), call.now_ms)

@@ -7,12 +7,8 @@ from paydesk.operation import Operation
 from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
 from paydesk.printing import handlers
 from paydesk.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
-from paydesk.printing.schemas import (
-    BODY_BYTES_MAX,
-    ActionDocument,
-    ActionRequest,
-    CancelActionRequest,
-)
+from paydesk.printing.schemas import BODY_BYTES_MAX, ActionDocument, ActionRequest, CancelActionRequest
+from paydesk.rows import Rows
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
 
@@ -26,21 +22,19 @@ EXAMPLE = {
     "last_updated_date": "2026-01-31T14:26:42.109Z",
 }
 
+_ACTIONS = Rows("application", "/terminals/v1/actions", answer=ActionDocument)
+_ACTION = _ACTIONS.below("/{action_id}", path_pattern=UUID_PATTERN, errors=(ACTION_NOT_FOUND,))
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        method="POST",
-        path="/terminals/v1/actions",
-        name="create_action",
-        summary="Print a text or an image on a terminal",
-        surface="application",
-        scope="write",
+    _ACTIONS.post(
+        "",
+        "create_action",
+        handlers.create,
         idempotent=True,
-        handler=handlers.create,
         conflict_keys=handlers.terminal_key,
         status=201,
         body=ActionRequest,
         body_bytes_max=BODY_BYTES_MAX,
-        answer=ActionDocument,
         example=EXAMPLE,
         errors=(TERMINAL_NOT_FOUND, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEUED_ORDER_ON_TERMINAL),
         description=(
@@ -49,34 +43,15 @@ OPERATIONS: tuple[Operation, ...] = (
             " deleted when the action ends."
         ),
     ),
-    Operation(
-        method="GET",
-        path="/terminals/v1/actions/{action_id}",
-        name="get_action",
-        summary="Retrieve a print action",
-        surface="application",
-        scope="read",
-        transaction="read",
-        handler=handlers.get,
-        path_pattern=UUID_PATTERN,
-        answer=ActionDocument,
-        example={**EXAMPLE, "status": "processed"},
-        errors=(ACTION_NOT_FOUND,),
-    ),
-    Operation(
-        method="POST",
-        path="/terminals/v1/actions/{action_id}/cancel",
-        name="cancel_action",
-        summary="Cancel a print action",
-        surface="application",
-        scope="write",
+    _ACTION.get("", "get_action", handlers.get, transaction="read", example={**EXAMPLE, "status": "processed"}),
+    _ACTION.post(
+        "/cancel",
+        "cancel_action",
+        handlers.cancel,
         idempotent=True,
-        handler=handlers.cancel,
         body=CancelActionRequest,
-        path_pattern=UUID_PATTERN,
-        answer=ActionDocument,
         example={**EXAMPLE, "status": "canceled"},
-        errors=(ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION),
+        errors=(CANNOT_CANCEL_ACTION,),
         description="Only an action that the terminal has not fetched, with status `created`.",
     ),
 )

@@ -31,7 +31,7 @@ SLICE_ENTRIES = 50
 
 
 async def receive(call: Call) -> Handled:
-    """Receive a notification as an application would, and store it with whether its signatures are valid."""
+    """Receive a notification; store it with whether its signatures are valid."""
     secrets = await call.database.read(lambda tx: inbox.secrets_of(tx, call.keys))
     checks = inbox_checks.check(
         secrets, call.headers, call.query.get("data.id", ""), call.body, runtime.wall_ns() / 1_000_000_000
@@ -54,7 +54,7 @@ async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> No
 
 
 async def show_inbox(call: Call) -> Handled:
-    """Return the received notifications, or the newest of them, newest last; for a browser a page, newest first."""
+    """List the received notifications: all or the newest, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
         return await call.database.read(partial(_show_page, call=call))
     limit = inbox_page.LIMIT.number(call.query) or store.ENTRIES_MAX
@@ -80,14 +80,14 @@ async def empty_inbox(call: Call) -> Handled:
 
 
 async def show_callback(call: Call) -> Handled:
-    """Return the page that displays the authorization code."""
+    """Display the authorization code."""
     code = callback.code_of(call.query)
     exchange = await call.database.read(lambda tx: callback.find_exchange(tx, code)) if code else callback.UNKNOWN
     return callback.page(call.query, exchange)
 
 
 async def show_clock(call: Call) -> Answer:
-    """Return the clock's time and offset, and what is due next."""
+    """Read the clock, and what is due next."""
     now_ms = _clock(call).now_ms()
     due = await call.database.read(partial(next_due.find, settings=call.settings, now_ms=now_ms))
     return Answer(200, msgspec.structs.replace(_read_clock(call), next=_next(due)))
@@ -104,7 +104,7 @@ def _next(due: Due | None) -> NextDue | None:
 
 
 async def move_clock(call: Call) -> Handled:
-    """Freeze, advance, resume or reset the clock, or advance it to what is due next."""
+    """Freeze, advance, resume or reset the clock."""
     clock, move, due = _clock(call), call.body, None
     assert isinstance(move, ClockMove)
     sightings = call.shared.gateway.sightings
@@ -149,9 +149,10 @@ def _advance_to(clock: MovableClock, due_ms: int) -> None:
 
 
 async def authorize(call: Call) -> Handled:
-    """Charge at the simulated acquirer, at most once per payment id. The terminal reports the result itself.
+    """Request an authorization from the simulated acquirer. It charges a payment id at most once.
 
-    A payment that no order has is refused: it would be in the ledger for ever, with nothing to compare it with.
+    The terminal reports the result itself. A payment that no order has is refused: it would be in the ledger for ever,
+    with nothing to compare it with.
     """
     refuse_revoked(call)
     acquirer = call.shared.acquirers.of(call.caller.live)

@@ -78,7 +78,7 @@ async def show(call: Call) -> Answer:
 
 
 async def empty(call: Call) -> Answer:
-    """Delete the notifications, and return to the page. Raises `forbidden`, `form_outdated`."""
+    """Delete the received notifications, on the page. Raises `forbidden`, `form_outdated`."""
     request, form = BrowserRequest(call), call.body
     assert isinstance(form, EmptyForm)
     request.check_origin()

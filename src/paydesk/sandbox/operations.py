@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from paydesk.core.errors import FORBIDDEN, IN_USE, PROPERTY_VALUE
-from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Operation, Query
 from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk.orders.operations import ORDER
+from paydesk.rows import Rows
 from paydesk.sandbox import callback, handlers, inbox, inbox_page, reset, simulated_payments
 from paydesk.sandbox.schemas import (
     AcquirerAnswer,
@@ -22,11 +21,10 @@ from paydesk.sandbox.schemas import (
 from paydesk.web import assets, html
 
 SIMULATION: tuple[Operation, ...] = (
-    Operation(
-        method="POST",
-        path="/v1/orders/{order_id}/events",
-        name="simulate_order",
-        summary="Move a test order to a status",
+    ORDER.post(
+        "/events",
+        "simulate_order",
+        simulated_payments.simulate,
         description=(
             "Acts in place of the terminal: the order passes through `at_terminal`, and only a processed order can be"
             " refunded. Every status change is committed, with its notification, before the response. A terminal that"
@@ -34,28 +32,21 @@ SIMULATION: tuple[Operation, ...] = (
             " until its outcome is unknown. After `action_required` there is no inquiry at the acquirer: end the order"
             " with another request."
         ),
-        surface="application",
-        refuses_test_header=True,
-        scope="write",
-        handler=simulated_payments.simulate,
         transaction="none",
         status=204,
         body=SimulatedRequest,
-        path_pattern=ORDER_ID_PATTERN,
-        errors=(ORDER_NOT_FOUND,),
     ),
 )
 
-_development = partial(Operation, development=True)
-_demo = partial(_development, surface="public")
+_PUBLIC = Rows("public", development=True)
+_INBOX = _PUBLIC.below(inbox.PATH)
+_OPERATOR = Rows("operator", "/dev", development=True, transaction="none")
 
 OPERATIONS: tuple[Operation, ...] = (
-    _demo(
-        method="POST",
-        path=inbox.PATH,
-        name="demo_inbox_receive",
-        summary="Receive a notification",
-        handler=handlers.receive,
+    _INBOX.post(
+        "",
+        "demo_inbox_receive",
+        handlers.receive,
         answer=dict,
         example={},
         transaction="none",
@@ -65,58 +56,41 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(PROPERTY_VALUE,),
         description="The receiver of `paydesk dev`: verifies both signatures and stores the last 1,000 notifications.",
     ),
-    _demo(
-        method="GET",
-        path=inbox.PATH,
-        name="demo_inbox_show",
-        summary="List the received notifications",
+    _INBOX.get(
+        "",
+        "demo_inbox_show",
+        handlers.show_inbox,
         description="All as JSON, newest last. If `Accept` names `text/html`, as browsers do: a page, newest first.",
-        handler=handlers.show_inbox,
         answer=Inbox,
         transaction="none",
         query=inbox_page.QUERY,
         refuses_repeated=True,
         errors=(PROPERTY_VALUE,),
     ),
-    _demo(
-        method="DELETE",
-        path=inbox.PATH,
-        name="demo_inbox_empty",
-        summary="Delete the received notifications",
-        handler=handlers.empty_inbox,
-        status=204,
-    ),
-    _development(
-        method="POST",
-        path=inbox_page.EMPTY_PATH,
-        name="demo_inbox_button",
-        summary="Delete the received notifications, on the page",
-        surface="page",
+    _INBOX.delete("", "demo_inbox_empty", handlers.empty_inbox, status=204),
+    Rows("page", development=True).post(
+        inbox_page.EMPTY_PATH,
+        "demo_inbox_button",
+        inbox_page.empty,
         loopback_only=True,
-        handler=inbox_page.empty,
         status=303,
         body=inbox_page.EmptyForm,
         errors=(FORBIDDEN, FORM_OUTDATED),
         media_type=html.HTML,
     ),
-    _demo(
-        method="GET",
-        path="/demo/callback",
-        name="demo_callback",
-        summary="Display the authorization code",
-        handler=handlers.show_callback,
+    _PUBLIC.get(
+        "/demo/callback",
+        "demo_callback",
+        handlers.show_callback,
         transaction="none",
         query=tuple(Query(name, {"type": "string"}, f"Displayed as `{name}`.") for name in callback.PARAMETERS),
         is_constant=True,
         media_type="text/html",
     ),
-    _development(
-        method="POST",
-        path="/virtual/v1/acquirer/payments",
-        name="acquirer_authorize",
-        summary="Request an authorization from the simulated acquirer",
-        surface="device",
-        handler=handlers.authorize,
+    Rows("device", development=True).post(
+        "/virtual/v1/acquirer/payments",
+        "acquirer_authorize",
+        handlers.authorize,
         answer=AcquirerAnswer,
         example={
             "outcome": "approved",
@@ -133,13 +107,10 @@ OPERATIONS: tuple[Operation, ...] = (
             " and charges nothing. `docs/simulator.md` lists the test cards."
         ),
     ),
-    _development(
-        method="GET",
-        path="/dev/clock",
-        name="clock_show",
-        summary="Read the clock, and what is due next",
-        surface="operator",
-        handler=handlers.show_clock,
+    _OPERATOR.get(
+        "/clock",
+        "clock_show",
+        handlers.show_clock,
         answer=ClockAnswer,
         example={
             "now": "2026-01-31T14:26:42.109Z",
@@ -147,18 +118,13 @@ OPERATIONS: tuple[Operation, ...] = (
             "offset_seconds": 61.0,
             "next": {"kind": "order_expiry", "due_date": "2026-01-31T14:41:40.000Z", "count": 1},
         },
-        transaction="none",
     ),
-    _development(
-        method="POST",
-        path="/dev/clock",
-        name="clock_move",
-        summary="Freeze, advance, resume or reset the clock",
-        surface="operator",
-        handler=handlers.move_clock,
+    _OPERATOR.post(
+        "/clock",
+        "clock_move",
+        handlers.move_clock,
         answer=ClockAnswer,
         example={"now": "2026-01-31T14:26:42.109Z", "frozen": True, "offset_seconds": 61.0},
-        transaction="none",
         body=ClockMove,
         errors=(PROPERTY_VALUE, IN_USE),
         description=(
@@ -172,15 +138,11 @@ OPERATIONS: tuple[Operation, ...] = (
             " that are not in the credentials file: `POST /dev/reset` removes them."
         ),
     ),
-    _development(
-        method="POST",
-        path="/dev/reset",
-        name="dev_reset",
-        summary="Remove all orders and start anew",
-        surface="operator",
-        handler=reset.reset,
+    _OPERATOR.post(
+        "/reset",
+        "dev_reset",
+        reset.reset,
         status=204,
-        transaction="none",
         body=ResetRequest,
         description=(
             "Removes the orders of all sellers with their events, notifications, payments and print actions, stored"

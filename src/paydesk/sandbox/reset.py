@@ -118,7 +118,7 @@ DELETE FROM refresh_tokens WHERE NOT EXISTS (
 
 
 async def reset(call: Call) -> Answer:
-    """Remove the orders of all sellers, and every token that is not in the credentials file."""
+    """Remove all orders and start anew. Tokens that are not in the credentials file are removed too."""
     shared = call.shared
     kept = kept_tokens(shared)
     async with shared.resets.lock, AsyncExitStack() as stack:

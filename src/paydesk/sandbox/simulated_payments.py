@@ -37,7 +37,7 @@ METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"
 
 
 async def simulate(call: Call) -> Handled:
-    """Move the order to the status. Every move and its notification is committed before the answer."""
+    """Move a test order to a status. Every move and its notification is committed before the answer."""
     try:
         result = await _simulate(call)
     except OrderRemoved:

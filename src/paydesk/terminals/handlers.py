@@ -26,7 +26,7 @@ POS_ID = Query("pos_id", NUMBER, "Only terminals of this point of sale.")
 
 
 async def list_terminals(call: Call) -> Handled:
-    """Return one page of the seller's terminals, live or test as the token is."""
+    """List the seller's terminals: one page of them, live or test as the token is."""
     offset = OFFSET.number(call.query) or 0
     limit = min(LIMIT.number(call.query) or ITEMS_MAX, ITEMS_MAX)
     total, terminals = await store.page(
@@ -43,7 +43,7 @@ async def list_terminals(call: Call) -> Handled:
 
 
 async def setup(call: Call) -> Handled:
-    """Set the operating modes of one or several terminals: all of them, or none."""
+    """Set the operating mode of one or several terminals: all of the modes, or none."""
     request: SetupRequest = call.body
     await modes.apply(call.tx, call.caller.seller_id, request.terminals, call.now_ms, live=call.caller.live)
     return Answer(200, SetupAnswer([TerminalMode(item.id, item.operating_mode) for item in request.terminals]))

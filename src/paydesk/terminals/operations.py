@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.operation import Operation
+from paydesk.rows import Rows
 from paydesk.terminals import handlers, pairing
 from paydesk.terminals.errors import (
     ACCESS_DENIED,
@@ -27,106 +28,90 @@ from paydesk.terminals.schemas import (
     TerminalList,
 )
 
-LIST = Operation(
-    method="GET",
-    path="/terminals/v1/list",
-    name="list_terminals",
-    summary="List the seller's terminals",
-    surface="application",
-    handler=handlers.list_terminals,
-    scope="read",
-    transaction="heavy",
-    query=(handlers.LIMIT, handlers.OFFSET, handlers.STORE_ID, handlers.POS_ID),
-    answer=TerminalList,
-    example={
-        "data": {
-            "terminals": [
-                {
-                    "id": EXAMPLE_TERMINAL_ID,
-                    "terminal_id": EXAMPLE_TERMINAL_ID,
-                    "pos_id": 47792476,
-                    "store_id": "47792478",
-                    "external_pos_id": "SUC0101POS",
-                    "operating_mode": "PDV",
-                    "status": "active",
-                    "presence": "online",
-                    "last_seen_date": "2026-01-31T14:26:42.109Z",
-                    "current_order": {
-                        "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
-                        "status": "at_terminal",
-                        "since_date": "2026-01-31T14:26:40.312Z",
-                    },
-                }
-            ]
+_TERMINALS = Rows("application", "/terminals/v1", errors=(PROPERTY_VALUE,))
+_PAIRINGS = Rows("public", "/device/v1/pairings", transaction="none", errors=(TOO_MANY_REQUESTS,))
+
+OPERATIONS: tuple[Operation, ...] = (
+    _TERMINALS.get(
+        "/list",
+        "list_terminals",
+        handlers.list_terminals,
+        transaction="heavy",
+        query=(handlers.LIMIT, handlers.OFFSET, handlers.STORE_ID, handlers.POS_ID),
+        answer=TerminalList,
+        example={
+            "data": {
+                "terminals": [
+                    {
+                        "id": EXAMPLE_TERMINAL_ID,
+                        "terminal_id": EXAMPLE_TERMINAL_ID,
+                        "pos_id": 47792476,
+                        "store_id": "47792478",
+                        "external_pos_id": "SUC0101POS",
+                        "operating_mode": "PDV",
+                        "status": "active",
+                        "presence": "online",
+                        "last_seen_date": "2026-01-31T14:26:42.109Z",
+                        "current_order": {
+                            "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
+                            "status": "at_terminal",
+                            "since_date": "2026-01-31T14:26:40.312Z",
+                        },
+                    }
+                ]
+            },
+            "paging": {"total": 1, "offset": 0, "limit": ITEMS_MAX},
         },
-        "paging": {"total": 1, "offset": 0, "limit": ITEMS_MAX},
-    },
-    errors=(PROPERTY_VALUE,),
-    description=(
-        "`status` is `inactive` for a terminal without a valid device token. `presence` follows from `last_seen_date`,"
-        " the last sign of life: `online` until 45 s after it, `degraded` until 120 s, then `offline`."
-        " `current_order` is the order that is waiting for the terminal or at it, and since when it has its status."
+        description=(
+            "`status` is `inactive` for a terminal without a valid device token. `presence` follows from"
+            " `last_seen_date`, the last sign of life: `online` until 45 s after it, `degraded` until 120 s, then"
+            " `offline`. `current_order` is the order that is waiting for the terminal or at it, and since when it has"
+            " its status."
+        ),
+    ),
+    _TERMINALS.patch(
+        "/setup",
+        "setup_terminals",
+        handlers.setup,
+        body=SetupRequest,
+        answer=SetupAnswer,
+        example={"terminals": [{"id": EXAMPLE_TERMINAL_ID, "operating_mode": "PDV"}]},
+        errors=(TERMINAL_NOT_FOUND, TERMINAL_BUSY, PRECONDITION_FAILED),
+        description="Sets all of the modes, or none. A point of sale can have at most one terminal in mode PDV.",
+    ),
+    _PAIRINGS.post(
+        "",
+        "device_pair",
+        pairing.begin,
+        status=201,
+        body=PairingRequest,
+        answer=NewPairing,
+        example={
+            "device_code": "3f7b0c5e9a2d4816b0c7d2e5f8a1934c6e0b7d25",
+            "user_code": EXAMPLE_USER_CODE,
+            "expires_in": 300,
+            "interval": 3,
+            "verification_uri": "https://pay.example/console/pair",
+        },
+        description=(
+            "For a terminal without a token (RFC 8628). It shows `user_code`, which an operator approves, and polls"
+            " `POST /device/v1/pairings/token` every `interval` seconds with `device_code`, which it keeps secret."
+        ),
+    ),
+    _PAIRINGS.post(
+        "/token",
+        "device_pairing_token",
+        pairing.token,
+        body=PairingTokenRequest,
+        answer=PairedDevice,
+        example={
+            "terminal_id": EXAMPLE_TERMINAL_ID,
+            "device_token": "PDT-8d0b3c1f5e7a94260c8b1d3f5a7e92406b8d1f3c-1160535239",
+        },
+        errors=(EXPIRED_TOKEN, ACCESS_DENIED, SLOW_DOWN, AUTHORIZATION_PENDING),
+        description=(
+            "The same token is returned again until the terminal's first hello, for at most 10 minutes after the"
+            " approval."
+        ),
     ),
 )
-
-SETUP = Operation(
-    method="PATCH",
-    path="/terminals/v1/setup",
-    name="setup_terminals",
-    summary="Set the operating mode of one or several terminals",
-    surface="application",
-    handler=handlers.setup,
-    scope="write",
-    body=SetupRequest,
-    answer=SetupAnswer,
-    example={"terminals": [{"id": EXAMPLE_TERMINAL_ID, "operating_mode": "PDV"}]},
-    errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, TERMINAL_BUSY, PRECONDITION_FAILED),
-    description="Sets all of the modes, or none. A point of sale can have at most one terminal in mode PDV.",
-)
-
-PAIR = Operation(
-    method="POST",
-    path="/device/v1/pairings",
-    name="device_pair",
-    summary="Ask to be paired",
-    surface="public",
-    handler=pairing.begin,
-    transaction="none",
-    status=201,
-    body=PairingRequest,
-    answer=NewPairing,
-    example={
-        "device_code": "3f7b0c5e9a2d4816b0c7d2e5f8a1934c6e0b7d25",
-        "user_code": EXAMPLE_USER_CODE,
-        "expires_in": 300,
-        "interval": 3,
-        "verification_uri": "https://pay.example/console/pair",
-    },
-    errors=(TOO_MANY_REQUESTS,),
-    description=(
-        "For a terminal without a token (RFC 8628). It shows `user_code`, which an operator approves, and polls"
-        " `POST /device/v1/pairings/token` every `interval` seconds with `device_code`, which it keeps secret."
-    ),
-)
-
-TOKEN = Operation(
-    method="POST",
-    path="/device/v1/pairings/token",
-    name="device_pairing_token",
-    summary="Get the device token of an approved pairing",
-    surface="public",
-    handler=pairing.token,
-    transaction="none",
-    body=PairingTokenRequest,
-    answer=PairedDevice,
-    example={
-        "terminal_id": EXAMPLE_TERMINAL_ID,
-        "device_token": "PDT-8d0b3c1f5e7a94260c8b1d3f5a7e92406b8d1f3c-1160535239",
-    },
-    errors=(TOO_MANY_REQUESTS, EXPIRED_TOKEN, ACCESS_DENIED, SLOW_DOWN, AUTHORIZATION_PENDING),
-    description=(
-        "The same token is returned again until the terminal's first hello, for at most 10 minutes after the approval."
-    ),
-)
-
-OPERATIONS: tuple[Operation, ...] = (LIST, SETUP, PAIR, TOKEN)

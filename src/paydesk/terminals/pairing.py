@@ -25,7 +25,7 @@ NO_STORE = (("cache-control", "no-store"),)
 
 
 async def begin(call: Call) -> Handled:
-    """Insert a pending pairing and return its codes. Expired pairings are deleted with it."""
+    """Ask to be paired: insert a pending pairing and return its codes. Expired pairings are deleted with it."""
     rates = call.shared.pairing_rates
     rates.count_pairing(call.address)
     rates.refuse_while_full()
@@ -40,7 +40,7 @@ async def begin(call: Call) -> Handled:
 
 
 async def token(call: Call) -> Handled:
-    """Return the device token of an approved pairing, until the terminal has used it."""
+    """Get the device token of an approved pairing. It is returned until the terminal has used it."""
     request: PairingTokenRequest = call.body
     rates = call.shared.pairing_rates
     rates.count_poll(call.address)

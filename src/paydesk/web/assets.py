@@ -7,6 +7,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from paydesk.operation import Answer, Call, Operation, Surface
+from paydesk.rows import Rows
 
 PATH = "/pages/assets/"
 SHARED = "paydesk.web"
@@ -46,28 +47,19 @@ def path_of(package: str, name: str) -> str:
 
 def operations(package: str, *, surface: Surface = "public", development: bool = False) -> tuple[Operation, ...]:
     """Return the operations that serve the assets of `package`, which browsers cache for a year."""
-    return tuple(_operation(name, content, surface, development) for name, content in found(package).items())
+    rows = Rows(surface, PATH, transaction="none", is_constant=True, development=development)
+    return tuple(_row(rows, name, content) for name, content in found(package).items())
 
 
-def _operation(name: str, content: bytes, surface: Surface, development: bool) -> Operation:  # noqa: FBT001
+def _row(rows: Rows, name: str, content: bytes) -> Operation:
     media_type = MEDIA_TYPES[_suffix(name)]
     answer = Answer(200, content, HEADERS, media_type)
 
     async def show(_: Call) -> Answer:
         return answer
 
-    return Operation(
-        "GET",
-        f"{PATH}{name}",
-        f"pages_{name.replace('.', '_').replace('-', '_')}",
-        surface,
-        show,
-        f"Asset of the pages: {name}",
-        transaction="none",
-        is_constant=True,
-        development=development,
-        media_type=media_type,
-    )
+    operation_name = f"pages_{name.replace('.', '_').replace('-', '_')}"
+    return rows.get(name, operation_name, show, summary=f"Asset of the pages: {name}", media_type=media_type)
 
 
 def _suffix(name: str) -> str:

@@ -45,7 +45,7 @@ class AuthorizedApplication:
 
 
 async def show(call: Call) -> Answer:
-    """List the applications that the signed-in seller has authorized."""
+    """List the applications that the seller has authorized."""
     request = SellerRequest(call)
     session = await request.session(call.database)
     call.logged_seller_id = request.seller_id
@@ -65,7 +65,7 @@ async def show(call: Call) -> Answer:
 
 
 async def withdraw(call: Call) -> Answer:
-    """Withdraw one authorization; withdrawing it again has no effect."""
+    """Withdraw an authorization; withdrawing it again has no effect."""
     request, form, now_ms = SellerRequest(call), call.body, call.now_ms
     assert isinstance(form, Withdrawal)
     request.check_origin()

@@ -22,7 +22,7 @@ REFUSED = "The seller refused."
 
 
 async def show(call: Call) -> Answer:
-    """Validate the authorization request, sign the seller in, and show the consent page."""
+    """Ask a seller to authorize an application: validate the request, sign the seller in, show the consent page."""
     settings, asked = call.settings, authorization.read(call.query_string)
     found = await call.database.read(partial(applications.find, client_id=asked.client_id))
     application = authorization.check_client(asked, found)
@@ -66,7 +66,7 @@ async def show(call: Call) -> Answer:
 
 
 async def decide(call: Call) -> Answer:
-    """Record the seller's decision, once, and redirect to the application with a code or `access_denied`."""
+    """Decide about an authorization request: once. Redirects to the application with a code or `access_denied`."""
     request, form, settings = SellerRequest(call), call.body, call.settings
     assert isinstance(form, Consent)
     request.check_origin()

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
-
-from paydesk.core.errors import FORBIDDEN, ErrorKind
+from paydesk.core.errors import FORBIDDEN
 from paydesk.oauth.consent.authorization import PATH
 from paydesk.oauth.errors import (
     APPLICATION_CHANGED,
@@ -24,7 +20,8 @@ from paydesk.oauth.errors import (
 from paydesk.oauth.pages import applications, authorize, sign_in
 from paydesk.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
 from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH
-from paydesk.operation import Handler, Operation, Query
+from paydesk.operation import Operation, Query
+from paydesk.rows import Rows
 from paydesk.web import html
 
 AUTHORIZATION = (
@@ -47,23 +44,13 @@ AUTHORIZATION = (
     Query("platform_id", {"type": "string"}, "Accepted and ignored."),
 )
 
-
-def _page(method: str, path: str, name: str, summary: str, handler: Handler, **more: Any) -> Operation:
-    return Operation(method, path, name, "page", handler, summary, transaction="none", media_type=html.HTML, **more)
-
-
-def _form(
-    path: str, name: str, summary: str, handler: Handler, body: type[BaseModel], errors: tuple[ErrorKind, ...]
-) -> Operation:
-    return _page("POST", path, name, summary, handler, status=303, body=body, errors=(FORBIDDEN, *errors))
-
+_PAGES = Rows("page", transaction="none", media_type=html.HTML)
+_FORMS = _PAGES.below(status=303, errors=(FORBIDDEN,))
 
 OPERATIONS: tuple[Operation, ...] = (
-    _page(
-        "GET",
+    _PAGES.get(
         PATH,
         "authorization",
-        "Ask a seller to authorize an application",
         authorize.show,
         further_statuses=(303,),
         query=AUTHORIZATION,
@@ -74,37 +61,28 @@ OPERATIONS: tuple[Operation, ...] = (
             " `error_description`, `state` and `iss`."
         ),
     ),
-    _form(
+    _FORMS.post(
         PATH,
         "decide_authorization",
-        "Decide about an authorization request",
         authorize.decide,
-        Consent,
-        (SESSION_ENDED, FORM_OUTDATED, REQUEST_DECIDED, APPLICATION_CHANGED),
+        body=Consent,
+        errors=(SESSION_ENDED, FORM_OUTDATED, REQUEST_DECIDED, APPLICATION_CHANGED),
     ),
-    _page("GET", "/sign-in", "sign_in_page", "Show the sign-in form", sign_in.show, further_statuses=(303,)),
-    _form(
+    _PAGES.get("/sign-in", "sign_in_page", sign_in.show, further_statuses=(303,)),
+    _FORMS.post(
         "/sign-in",
         "sign_in",
-        "Sign a seller in",
         sign_in.sign_in,
-        SignIn,
-        (FORM_OUTDATED, SIGN_IN_THROTTLED, SIGN_IN_FAILED, SELLER_SUSPENDED),
+        body=SignIn,
+        errors=(FORM_OUTDATED, SIGN_IN_THROTTLED, SIGN_IN_FAILED, SELLER_SUSPENDED),
     ),
-    _form("/sign-out", "sign_out", "Sign the seller out", sign_in.sign_out, SignOut, (FORM_OUTDATED, SESSION_ENDED)),
-    _page(
-        "GET",
-        APPLICATIONS_PATH,
-        "acting_applications",
-        "List the applications that the seller has authorized",
-        applications.show,
-    ),
-    _form(
+    _FORMS.post("/sign-out", "sign_out", sign_in.sign_out, body=SignOut, errors=(FORM_OUTDATED, SESSION_ENDED)),
+    _PAGES.get(APPLICATIONS_PATH, "acting_applications", applications.show),
+    _FORMS.post(
         f"{APPLICATIONS_PATH}/withdraw",
         "withdraw_authorization",
-        "Withdraw an authorization",
         applications.withdraw,
-        Withdrawal,
-        (SESSION_ENDED, FORM_OUTDATED),
+        body=Withdrawal,
+        errors=(SESSION_ENDED, FORM_OUTDATED),
     ),
 )

@@ -90,7 +90,7 @@ def form(
 
 
 async def show(call: Call) -> Answer:
-    """`GET /sign-in`: the form, for a seller who reloads the page of a refused sign-in."""
+    """Show the sign-in form: for a seller who reloads the page of a refused sign-in."""
     request = SellerRequest(call)
     session = await request.session(call.database)
     call.logged_seller_id = request.seller_id
@@ -98,7 +98,7 @@ async def show(call: Call) -> Answer:
 
 
 async def sign_in(call: Call) -> Answer:
-    """`POST /sign-in`: begin a session. An unknown e-mail address and a wrong password are refused alike."""
+    """Sign a seller in. An unknown e-mail address and a wrong password are refused alike."""
     request, sent = SellerRequest(call), call.body
     assert isinstance(sent, SignIn)
     request.check_origin()
@@ -115,7 +115,7 @@ async def sign_in(call: Call) -> Answer:
 
 
 async def sign_out(call: Call) -> Answer:
-    """`POST /sign-out`: end the session, or all sessions of the seller, and return to the page it came from."""
+    """Sign the seller out: end the session, or all sessions of the seller, and return to the page it came from."""
     request, sent = SellerRequest(call), call.body
     assert isinstance(sent, SignOut)
     request.check_origin()

@@ -62,7 +62,7 @@ LOOK_AGAIN_SECONDS = 1.0
 
 
 async def create(call: Call) -> Answer:
-    """Create a virtual terminal at a point of sale of its own; the response is sent after its hello."""
+    """Create a virtual terminal. It has a point of sale of its own; the response is sent after its hello."""
     fleet, body = _fleet(call), call.body
     assert isinstance(body, NewTerminalRequest)
 
@@ -85,7 +85,7 @@ async def create(call: Call) -> Answer:
 
 
 async def find_all(call: Call) -> Answer:
-    """List the seller's virtual terminals that this process runs."""
+    """List the virtual terminals of a seller: those that this process runs."""
     given = call.query.get(SELLER.name)
     seller_id = None if given is None else SELLER.number(call.query)
 
@@ -101,7 +101,7 @@ async def find_all(call: Call) -> Answer:
 
 
 async def show_screen(call: Call) -> Answer:
-    """Return the terminal's screen; with `wait`, once `until` is met, or when the time is over."""
+    """Get the screen of a virtual terminal; with `wait`, once `until` is met, or when the time is over."""
     seconds, until = WAIT.number(call.query) or 0, call.query.get(UNTIL.name)
     if until is not None and until not in UNTILS:
         raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(UNTILS)}")
@@ -113,7 +113,7 @@ async def show_screen(call: Call) -> Answer:
 
 
 async def act(call: Call) -> Answer:
-    """Do at the terminal what a person would do; return the screen after it."""
+    """Act on a virtual terminal: do what a person would do, and return the screen after it."""
     fleet, body = _fleet(call), call.body
     assert isinstance(body, VirtualActionRequest)
     terminal = await find(call)
@@ -136,7 +136,7 @@ async def act(call: Call) -> Answer:
 
 
 async def delete(call: Call) -> Answer:
-    """Delete a virtual terminal and the point of sale that was made for it.
+    """Delete a virtual terminal. The point of sale that was made for it is deleted too.
 
     With `cancel` whatever holds it is canceled first. One that may be charging is switched off for good, and deleted
     once its order has ended.

@@ -33,7 +33,7 @@ ERRORS = (PROPERTY_VALUE, NO_APPLICATION, TERMINAL_NOT_IN_PDV_MODE, ALREADY_QUEU
 
 
 async def create(call: Call) -> Answer:
-    """Create the order that the form describes, under the rules of `POST /v1/orders`."""
+    """Create a test order for the virtual terminal. The rules are those of `POST /v1/orders`."""
     form: OrderForm = call.body
     access = await check_form(call, form.key)
     place = access.place
@@ -50,7 +50,7 @@ async def create(call: Call) -> Answer:
 
 
 async def create_by_api(call: Call) -> Handled:
-    """Create an order, under the rules of `POST /v1/orders`.
+    """Create an order for a virtual terminal. The rules are those of `POST /v1/orders`.
 
     With an access token its application creates it, for an operator the one that the seller authorized first.
     """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.operation import WAIT, Operation
 from paydesk.orders.operations import EXAMPLE as ORDER
 from paydesk.orders.presentation import OrderDocument
+from paydesk.rows import Rows
 from paydesk.sandbox.virtual import handlers, new_order
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import (
@@ -21,11 +20,9 @@ from paydesk.sandbox.virtual.schemas import (
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
-TERMINALS = "/virtual/v1/terminals"
-TERMINAL = f"{TERMINALS}/{{terminal_id}}"
 ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
-_TERMINAL = VirtualTerminal(
+_EXAMPLE = VirtualTerminal(
     id=ID,
     terminal_id=ID,
     seller_id=1160535239,
@@ -47,105 +44,87 @@ _APPROVED = ScreenDocument(
     ends_date="2026-01-31T14:26:47.109Z",
 )
 
-_virtual = partial(Operation, surface="virtual", transaction="none", development=True, refuses_repeated=True)
-_of_terminal = partial(_virtual, path_pattern=TERMINAL_ID_PATTERN)
+_TERMINALS = Rows("virtual", "/virtual/v1/terminals", transaction="none", development=True, refuses_repeated=True)
+_TERMINAL = _TERMINALS.below("/{terminal_id}", path_pattern=TERMINAL_ID_PATTERN)
 
 OPERATIONS: tuple[Operation, ...] = (
-    _virtual(
-        method="POST",
-        path=TERMINALS,
-        name="create_virtual_terminal",
-        summary="Create a virtual terminal",
+    _TERMINALS.post(
+        "",
+        "create_virtual_terminal",
+        handlers.create,
         description=(
             "A private terminal at a point of sale of its own, which takes test orders at once. Its script is `manual`"
             " by default: it acknowledges an order and waits for a person on its page (`page_url`) or for a test"
             " that sends actions. A seller has at most 200; delete what is no longer used."
         ),
-        scope="write",
-        handler=handlers.create,
         status=201,
         answer=VirtualTerminal,
-        example=_TERMINAL,
+        example=_EXAMPLE,
         body=NewTerminalRequest,
         errors=(SELLER_NOT_FOUND, TOO_MANY_TERMINALS),
     ),
-    _virtual(
-        method="GET",
-        path=TERMINALS,
-        name="list_virtual_terminals",
-        summary="List the virtual terminals of a seller",
-        scope="read",
-        handler=handlers.find_all,
+    _TERMINALS.get(
+        "",
+        "list_virtual_terminals",
+        handlers.find_all,
         answer=VirtualTerminals,
-        example=VirtualTerminals([_TERMINAL]),
+        example=VirtualTerminals([_EXAMPLE]),
         query=(handlers.SELLER,),
         errors=(PROPERTY_VALUE, SELLER_NOT_FOUND),
     ),
-    _of_terminal(
-        method="GET",
-        path=f"{TERMINAL}/screen",
-        name="get_virtual_screen",
-        summary="Get the screen of a virtual terminal",
+    _TERMINAL.get(
+        "/screen",
+        "get_virtual_screen",
+        handlers.show_screen,
         description=(
             "With `wait` and `until` the response is sent as soon as the terminal shows that screen, or after `wait`"
             " seconds with the screen that it shows then: compare `screen`. `authorizing` is shown once the terminal"
             " has the authorization permit, so from then on a cancel request has no effect. `until=permitted` waits for"
             " the permit whatever the screen is then: `authorizing`, or already the outcome."
         ),
-        scope="read",
-        handler=handlers.show_screen,
         answer=ScreenDocument,
         example=_APPROVED,
         query=(WAIT, handlers.UNTIL),
         errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND),
     ),
-    _of_terminal(
-        method="POST",
-        path=f"{TERMINAL}/actions",
-        name="act_on_virtual_terminal",
-        summary="Act on a virtual terminal",
+    _TERMINAL.post(
+        "/actions",
+        "act_on_virtual_terminal",
+        handlers.act,
         description=(
             "Does what a person would do: present a test card, type a PIN, press a key, pull the plug. The response has"
             " the screen after it. An action that the screen does not take changes nothing."
         ),
-        scope="write",
-        handler=handlers.act,
         answer=ScreenDocument,
         example=_APPROVED,
         body=VirtualActionRequest,
         errors=(TERMINAL_NOT_FOUND, ACTION_NOT_POSSIBLE),
     ),
-    _of_terminal(
-        method="POST",
-        path=f"{TERMINAL}/orders",
-        name="create_order_on_virtual_terminal",
-        summary="Create an order for a virtual terminal",
+    _TERMINAL.post(
+        "/orders",
+        "create_order_on_virtual_terminal",
+        new_order.create_by_api,
         description=(
             "A test order under the rules of `POST /v1/orders`, without an idempotency key: while the terminal has a"
             " live order, a repeated request is refused. With an access token its application creates it, for an"
             " operator the application that the seller authorized first."
         ),
-        scope="write",
-        handler=new_order.create_by_api,
         status=201,
         answer=OrderDocument,
         example=ORDER,
         body=NewOrderRequest,
         errors=(TERMINAL_NOT_FOUND, *new_order.ERRORS),
     ),
-    _of_terminal(
-        method="DELETE",
-        path=TERMINAL,
-        name="delete_virtual_terminal",
-        summary="Delete a virtual terminal",
+    _TERMINAL.delete(
+        "",
+        "delete_virtual_terminal",
+        handlers.delete,
         description=(
             "Its point of sale is deleted with it, if it was made for it. Its orders stay. A terminal with a live order"
             " or an open print action is refused, but for `cancel=true`, which cancels these first. If its order may be"
             " charging, nothing can cancel it: the terminal is gone from `/virtual/v1` at once, stays in the list of"
             " operators, switched off, and is deleted when its order has ended."
         ),
-        scope="write",
-        handler=handlers.delete,
         status=204,
         query=(handlers.CANCEL,),
         errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, IN_USE),

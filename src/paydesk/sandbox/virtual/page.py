@@ -41,7 +41,7 @@ _MINIMAL = "return=minimal"
 
 
 async def show(call: Call) -> Answer:
-    """Show the page."""
+    """Show a virtual terminal."""
     return page(await check_key(call, call.query.get("key", "")))
 
 
@@ -57,7 +57,7 @@ async def events(call: Call) -> Answer:
 
 
 async def act(call: Call) -> Answer:
-    """Do at the terminal what the person does on the page."""
+    """Do something at the virtual terminal: what the person does on the page."""
     form: ActionForm = call.body
     access = await check_form(call, form.key)
     try:
