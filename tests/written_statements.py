@@ -12,6 +12,7 @@ from typing import Any
 import paydesk
 from paydesk.jobs import Job
 from paydesk.oauth.consent.accounts import Accounts
+from paydesk.operators.newest import Newest
 from paydesk.storage.statements import without_comments
 
 ALLOWED_MODULES = "paydesk.invariants."
@@ -29,6 +30,8 @@ def _modules() -> Iterator[ModuleType]:
 def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield name, value
+    elif isinstance(value, Newest):
+        yield from ((f"{name}.{field}", text) for field, text in value._asdict().items())
     elif isinstance(value, dict):
         yield from (text for one in value.values() for text in _texts(name, one))
     elif isinstance(value, tuple | list):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,10 +10,7 @@ import pytest
 from accounts import other_seller
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.operators import newest
-from paydesk.operators.deliveries.handlers import DELIVERIES
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Row, Transaction
+from paydesk.storage.database import Database, Transaction
 from paydesk.webhooks import schedule
 from plain_rows import DELIVERY, EVENT, INQUIRY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from service import Service, running
@@ -42,11 +37,6 @@ async def deliver(database: Database, sellers: list[int], count: int) -> list[tu
 
     await database.write(insert)
     return sorted(made, reverse=True)
-
-
-async def explained(tx: Transaction, sql: str, args: tuple[Any, ...]) -> list[Row]:
-    """Return SQLite's plan of a statement."""
-    return await tx.all(f"EXPLAIN QUERY PLAN {sql}", *args)
 
 
 async def paged(desk: Operator, query: str, limit: int) -> list[dict[str, Any]]:
@@ -171,30 +161,3 @@ async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun:
     for after in ("1", "1.2.x", "x", "1.99999999999999999999", "1.%00", ""):
         assert await desk.refused("GET", f"{noun}?after={after}") == (400, "property_value"), after
     assert await desk.did("GET", f"{noun}?after=1.2.3") == {"data": []}
-
-
-@pytest.mark.on_postgres
-@pytest.mark.parametrize("rows_min", [1, 2])
-async def test_rows_of_sellers_are_read_in_parts(
-    database: Database, rows_min: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where a seller has more rows on the page than are read at once."""
-    monkeypatch.setattr(newest, "ROWS_MIN", rows_min)
-    async with running(database, workers=False) as service:
-        desk, sellers = await scene(service)
-        made = await deliver(database, sellers, 60)
-        for limit in (3, 50):
-            assert await ids(desk, "deliveries?", limit) == [one[2] for one in made]
-
-
-async def test_newest_deliveries_have_their_index(sqlite_url: str) -> None:
-    """No step goes through a table, or through all that a seller has in it."""
-    database = await open_database(sqlite_url)
-    for sql in DELIVERIES:
-        args = (7, 5, 7, "x", 10, "", "", 0)
-        rows = await database.read(partial(explained, sql=sql, args=args))
-        steps = [row[3] for row in rows if " deliveries " in row[3]]
-        assert steps, json.dumps([row[3] for row in rows])
-        for step in steps:
-            assert "deliveries_age (seller_id=? AND created_ms" in step
-    await database.close()

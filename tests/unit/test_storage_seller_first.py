@@ -21,6 +21,8 @@ TABLES = set(re.findall(r"CREATE TABLE (\w+) \((?:(?!\n\);).)*?PRIMARY KEY \(sel
 
 _EVERYBODYS = "looks for work of all sellers, and is followed by a transaction for each of them"
 _OPERATORS = "an operator's list of all sellers, a page at a time along the key"
+_NEWEST = "an operator's list of all sellers, newest first, along an index of all sellers"
+_NEWEST_OF_FEW = "an operator's list of few rows of all sellers, each found by an index that begins with the seller"
 _ATTENTION = "finds, of all sellers, what is open and needs a person, by an index of open rows"
 _NEXT_DUE = "counts what is due next of all sellers, in development"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
@@ -45,6 +47,18 @@ ALLOWED = {
     "webhooks.store.NEXT_DUE": _EVERYBODYS,
     "operators.subscriptions.store.BY_ID": _OPERATORS,
     "operators.subscriptions.store.BY_URGENCY": _OPERATORS,
+    "operators.order_lists.ALL.all": _NEWEST,
+    "operators.order_lists.ON_TERMINAL.all": _NEWEST,
+    "operators.order_lists.BY_LAST_DIGITS.all": _NEWEST,
+    "operators.order_lists.WITH_RARE_STATUS.all": _NEWEST,
+    "operators.order_lists.BY_REFERENCE.all": _NEWEST_OF_FEW,
+    "operators.order_lists.BY_PAYER_EMAIL.all": _NEWEST_OF_FEW,
+    "operators.order_lists.OPEN.all": _NEWEST_OF_FEW,
+    "operators.deliveries.handlers.DELIVERIES.all": _NEWEST,
+    "operators.deliveries.handlers.FAILED.all": _NEWEST,
+    "operators.orders.outcomes.LIST_REFUNDS.all": _NEWEST,
+    "operators.orders.outcomes.LIST_REVERSALS.all": _NEWEST,
+    "operators.orders.outcomes.LIST_INQUIRIES.all": _NEWEST,
     "webhooks.backlog.COUNTS": "counts the deliveries of a subscription of all sellers, for operators",
     "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
     "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
@@ -80,6 +94,9 @@ ALLOWED = {
     "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""
+NEWEST_INDEXES = {"orders_newest", "orders_newest_of_card", "orders_newest_by_status", "refunds_newest",
+                  "reversals_newest", "inquiries_newest", "deliveries_newest", "deliveries_newest_failed"}  # fmt: skip
+"""Indexes of all rows by which operators list them newest first. Requests of applications and terminals read none."""
 _TABLE = re.compile(
     r"\b(?P<verb>FROM|JOIN|UPDATE|INTO)\s+(?P<table>\w+)"
     r"(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|LEFT|JOIN|ORDER|GROUP|LIMIT|FOR|VALUES|SELECT|UNION|RETURNING|AS)\b)(?P<alias>\w+))?",
@@ -175,11 +192,12 @@ async def test_every_executed_statement_names_the_seller(sqlite_url: str) -> Non
 
 
 def test_keys_and_indexes_begin_with_the_seller() -> None:
-    """Unique ones always; others but for the small partial ones by which a worker finds work of all sellers."""
-    pattern = r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((\w+)[^)]*\)(\s+WHERE)?"
-    found = [re.match(pattern, without_comments(one).strip()) for one in split(SCRIPT)]
+    """Unique ones always; others but for those of operators' lists and the small ones by which a worker finds work."""
+    pattern = r"CREATE (UNIQUE )?INDEX (\w+) ON (\w+) \((\w+)[^)]*\)(\s+WHERE.*)?"
+    found = [re.match(pattern, without_comments(one).strip(), re.DOTALL) for one in split(SCRIPT)]
     indexes = [match for match in found if match is not None and match[3] in TABLES]
     assert len(indexes) > 20
+    assert {match[2] for match in indexes if "seller_id > 0" in (match[5] or "")} == NEWEST_INDEXES
     for _, name, _, first, partial in (match.groups() for match in indexes if match[4] != "seller_id"):
         assert partial, f"{name} begins with {first} and is of all rows"
     assert [match[2] for match in indexes if match[1] and match[4] != "seller_id"] == []

@@ -29,8 +29,6 @@ STATEMENTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "owner of order": (owners.OWNER, (ORDER,)),
     "delivery": (deliveries.DELIVERY, (1, "a")),
     "deliveries of order": (deliveries.OF_ORDER, (1, ORDER, "", "", 1)),
-    "newest failed": (deliveries.FAILED.rows, (1, 1, 1, "", 5, "", "", 1)),
-    "sellers with failed ones": (deliveries.FAILED.heads, (1, 1, 1, "", 5, "", "", 1)),
     "attempts": (deliveries.ATTEMPTS, (1, "a")),
     "notification": (deliveries.NOTIFICATION["orders"], (1, "a")),
 }

@@ -12,7 +12,7 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.orders.order import Order
+from paydesk.operators.order_lists import order_of
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row
 
@@ -45,8 +45,7 @@ class Format(NamedTuple):
 
 def values(row: Row, labels: Labels) -> dict[str, Any]:
     """Return the values of a row of the list by their columns; None where there is none."""
-    *columns, last_digits = row
-    order = Order(*columns)
+    order, last_digits = order_of(row)
     decimals = CURRENCIES[order.currency].decimals
     method = msgspec.json.decode(order.payment_method) if order.payment_method else {}
     card = msgspec.json.decode(order.card) if order.card else {}

@@ -14,7 +14,6 @@ from paydesk.core.redaction import redacted
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.export_formats import FORMATS, values
-from paydesk.operators.newest import found_rows
 from paydesk.operators.noun import BASE
 from paydesk.operators.order_lists import Filters
 from paydesk.operators.orders.handlers import FILTER_QUERY, filters_of
@@ -86,10 +85,12 @@ async def _slice(
     call: Call, filters: Filters, query: Mapping[str, str], limit: int
 ) -> tuple[Sequence[Row], str | None]:
     """Return rows of the list and the cursor of the next ones."""
-    statement, chosen = filters.statement(call.shared.labels, lists.after(query, filters.first))
+    after = lists.after(query, filters.first)
+    statement, chosen = filters.statement(call.shared.labels, after)
+    sql, seller_id = statement.chosen(query)
 
     async def read(tx: Transaction) -> tuple[Sequence[Row], str | None]:
-        return await found_rows(tx, query, statement, filters.first, limit, *chosen)
+        return await lists.rows_after(tx, sql, after, limit, seller_id, *chosen)
 
     return await call.database.read(read, heavy=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -12,7 +12,7 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
 from paydesk.operation import Answer, Call, Handler, Query
-from paydesk.storage.database import Row
+from paydesk.storage.database import Row, Transaction
 
 LIMIT_DEFAULT = LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
@@ -88,9 +88,15 @@ async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any],
     `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
     """
     limit = LIMIT.number(call.query) or LIMIT_DEFAULT
-    rows = await call.tx.all(sql, *after(call.query, first), limit + 1, *args)
-    cursor = ".".join(str(part) for part in rows[limit - 1][: len(first)]) if len(rows) > limit else None
-    return Answer(200, Page([document(row) for row in rows[:limit]], cursor))
+    rows, cursor = await rows_after(call.tx, sql, after(call.query, first), limit, *args)
+    return Answer(200, Page([document(row) for row in rows], cursor))
+
+
+async def rows_after(tx: Transaction, sql: str, key: Key, limit: int, *args: Any) -> tuple[Sequence[Row], str | None]:
+    """Return the rows of a page, and the cursor of the next one. The rows of `sql` begin with their key."""
+    rows = await tx.all(sql, *key, limit + 1, *args)
+    cursor = ".".join(str(part) for part in rows[limit - 1][: len(key)]) if len(rows) > limit else None
+    return rows[:limit], cursor
 
 
 def of_status(lifecycle: Lifecycle) -> Query:

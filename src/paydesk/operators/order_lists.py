@@ -1,6 +1,6 @@
 """The statements that list orders, newest first. `Filters` chooses the one that reads the fewest rows.
 
-All statements have the same parameters up to $14. An order's id begins with the time of its creation, so a range of
+All statements have the same parameters up to $13. An order's id begins with the time of its creation, so a range of
 times is a range of ids.
 """
 
@@ -11,12 +11,14 @@ from typing import Any
 
 from paydesk.core import ids
 from paydesk.operators.lists import NUMBER_MAX, Key
-from paydesk.operators.newest import BY_ID, Newest, newest
+from paydesk.operators.newest import BY_ID, OF_ALL, Newest, newest
+from paydesk.orders.order import Order
 from paydesk.orders.status import LIVE, PARTIALLY_REFUNDED, STATES
 from paydesk.orders.status_labels import EXTENDED, Labels
 from paydesk.orders.store import COLUMNS, LIVE_STATUSES
+from paydesk.storage.database import Row
 
-LISTED = f"{COLUMNS}, last_digits"
+LISTED = f"order_id, seller_id, {COLUMNS.removeprefix('seller_id, order_id, ')}, last_digits"
 """What a row of the list has."""
 ANY = -1
 """The value of the filter `live` that selects test orders and live orders."""
@@ -32,66 +34,61 @@ A state is finer than a status: the list of orders in the console has a word for
 """
 _INSTANT_MS_MAX = 2**48 - 1
 
-_STATUS = """
-($6 = '' OR terminal_id = $6) AND ($7 = '' OR {0}.status = $7) AND ($8 = '' OR status_detail = $8)
-       AND status_detail NOT IN ($9, $10)"""
-_FILTERS = f"""{_STATUS.format("orders")}
-       AND CAST($11 AS bigint) IN ({ANY}, live) AND CAST($12 AS bigint) IN (0, application_id)
-       AND ($14 = '' OR payment_status_detail = $14)"""
-_SINCE = "orders.order_id {}>= $13"
+_FILTERS = f"""
+($5 = '' OR terminal_id = $5) AND ($6 = '' OR orders.status = $6) AND ($7 = '' OR status_detail = $7)
+       AND status_detail NOT IN ($8, $9) AND CAST($10 AS bigint) IN ({ANY}, live)
+       AND CAST($11 AS bigint) IN (0, application_id) AND ($13 = '' OR payment_status_detail = $13)"""
 
 
-def _list(indexed: str = "", *, few: bool = False) -> Newest:
-    since = _SINCE.format("|| '' " if few else "")
-    condition = f"{since} AND {indexed}" if indexed else since
-    return newest("orders", LISTED, "order_id", "order_id", _FILTERS, condition, few=few)
+def _list(indexed: str, *, few: bool = False) -> Newest:
+    key = "order_id || ''" if few else "order_id"
+    return newest("orders", LISTED, BY_ID, _FILTERS, f"{key} >= $12 AND {indexed}", few=few)
 
 
-ALL = _list()
-BY_REFERENCE = _list("external_reference = $15", few=True)
-BY_LAST_DIGITS = _list("last_digits = $15")
-BY_PAYER_EMAIL = _list("payer_email IS NOT NULL AND LOWER(payer_email) = LOWER($15)")
+BY_REFERENCE = _list("external_reference = $14", few=True)
+BY_LAST_DIGITS = _list("last_digits = $14")
+BY_PAYER_EMAIL = _list("payer_email IS NOT NULL AND LOWER(payer_email) = LOWER($14)", few=True)
 OPEN = _list(f"orders.status IN ({LIVE_STATUSES})", few=True)
 _RARE = " OR ".join(f"orders.status = '{name}'" for name in RARE)
 _RARE += f" OR orders.status_detail = '{PARTIALLY_REFUNDED.detail}'"
-WITH_RARE_STATUS = _list(f"({_RARE}) AND orders.status = $15")
+WITH_RARE_STATUS = _list(f"({_RARE}) AND orders.status = $14")
 
 
-def _searched(*, of_application: bool) -> Newest:
-    """Return the statements that read the index `orders_searched` alone until the rows of the page are found.
+def _by_kind(condition: str = "1 = 1") -> Newest:
+    """Return the statements that read test orders and live orders along an index each, and merge them.
 
-    $15 and $16 are the last and the first instant; $14 is empty, because open orders have another statement. The
-    index has one part for live orders and one for test orders.
+    The index of a seller's orders has them by time: $14 and $15 are the last and the first instant.
     """
 
-    def found(seller: str, live: int, limit: str) -> str:
-        application = "o.application_id" if of_application else "0"
-        return f"""
-SELECT order_id FROM (
-       SELECT o.order_id FROM orders o
-        WHERE o.seller_id = {seller} AND o.live = {live} AND CAST($11 AS bigint) IN ({ANY}, {live})
-          AND o.created_ms <= $15 AND o.created_ms >= $16 AND o.order_id || '' <= $2 AND o.order_id || '' >= $13
-          AND (o.order_id || '' < $2 OR o.seller_id < $3 OR (o.seller_id = $3 AND o.order_id || '' < $4))
-          AND {_STATUS.format("o")} AND CAST($12 AS bigint) = {application} AND $14 = ''
-        ORDER BY o.created_ms DESC, o.order_id DESC LIMIT {limit}) AS {"live" if live else "test"}_orders"""
+    def merged(whose: str, order: str, key: str) -> str:
+        parts = (
+            f"""
+SELECT * FROM (
+       SELECT {LISTED} FROM orders
+        WHERE live = {live} AND CAST($10 AS bigint) IN ({ANY}, {live}) AND {whose}
+          AND ({key}, seller_id) < ($1, $2) AND {key} >= $12 AND {condition}
+          AND CASE WHEN {_FILTERS} THEN 1 ELSE 0 END <> 0
+        ORDER BY {order} LIMIT $3) AS {name}"""
+            for live, name in enumerate(("test_orders", "live_orders"))
+        )
+        return f"{' UNION ALL'.join(parts)} ORDER BY {order} LIMIT $3"
 
-    def both(seller: str, limit: str) -> str:
-        return f"({found(seller, 0, limit)} UNION ALL {found(seller, 1, limit)}) AS found"
+    return Newest(
+        merged(
+            f"{OF_ALL.format('', '$4')} AND CAST($14 AS bigint) >= CAST($15 AS bigint)",
+            "order_id DESC, seller_id DESC",
+            "order_id",
+        ),
+        # An expression, so that no index of ids is preferred to that of times.
+        merged(
+            "seller_id = $4 AND created_ms <= $14 AND created_ms >= $15",
+            "created_ms DESC, order_id DESC",
+            "order_id || ''",
+        ),
+    )
 
-    heads = f"""
-SELECT seller_id, head FROM (
-       SELECT s.seller_id, (SELECT MAX(order_id) FROM {both("s.seller_id", "1")}) AS head
-         FROM sellers s WHERE s.seller_id >= $1) AS newest
- WHERE head IS NOT NULL ORDER BY head DESC, seller_id DESC LIMIT $5"""
-    rows = f"""
-SELECT order_id, order_id, {LISTED} FROM orders
- WHERE seller_id = $1
-   AND order_id IN (SELECT order_id FROM {both("$1", "$5")} ORDER BY order_id DESC LIMIT $5)
- ORDER BY order_id DESC"""
-    return Newest(heads, rows)
 
-
-SEARCHED, SEARCHED_OF_APPLICATION = _searched(of_application=False), _searched(of_application=True)
+ALL, ON_TERMINAL = _by_kind(), _by_kind("terminal_id = $5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +133,15 @@ class Filters:
             return OPEN, values
         if (row_status in RARE or detail == PARTIALLY_REFUNDED.detail) and not self.terminal_id:
             return WITH_RARE_STATUS, [*values, row_status]
-        if self.terminal_id or self.live != ANY:
-            last_ms = ids.instant_of(str(after[0])[3:])
-            instants = (_INSTANT_MS_MAX if last_ms is None else last_ms, self.since_ms or 0)
-            return (SEARCHED_OF_APPLICATION if self.application_id else SEARCHED), [*values, *instants]
-        return ALL, values
+        last_ms = ids.instant_of(str(after[0])[3:])
+        instants = (_INSTANT_MS_MAX if last_ms is None else last_ms, self.since_ms or 0)
+        return (ON_TERMINAL if self.terminal_id else ALL), [*values, *instants]
+
+
+def order_of(row: Row) -> tuple[Order, str | None]:
+    """Return the order of a row with the columns `LISTED`, and the last digits of its card."""
+    order_id, seller_id, *columns, last_digits = row
+    return Order(seller_id, order_id, *columns), last_digits
 
 
 def conditions(label: str, labels: Labels) -> tuple[str, str, str, str]:

@@ -8,11 +8,9 @@ from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
 from paydesk.operators import lists
-from paydesk.operators.newest import first_rows
-from paydesk.operators.order_lists import LISTED, Filters
+from paydesk.operators.order_lists import LISTED, Filters, order_of
 from paydesk.operators.owners import OWNER
 from paydesk.operators.search_hits import RESULTS_MAX, Hits, SearchHit
-from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 
@@ -115,7 +113,8 @@ async def orders_by_payer(tx: Transaction, text: str, labels: Labels) -> Hits:
 
 async def _newest(tx: Transaction, filters: Filters, labels: Labels) -> Hits:
     statement, values = filters.statement(labels, filters.first)
-    return [_order(row, labels) for row in await first_rows(tx, statement, filters.first, RESULTS_MAX, values)]
+    rows = await tx.all(statement.all, *filters.first, RESULTS_MAX, 0, *values)
+    return [_order(row, labels) for row in rows]
 
 
 async def _orders(tx: Transaction, keys: list[tuple[int, str]], labels: Labels) -> Hits:
@@ -124,8 +123,7 @@ async def _orders(tx: Transaction, keys: list[tuple[int, str]], labels: Labels) 
 
 
 def _order(row: Row, labels: Labels) -> SearchHit:
-    *columns, last_digits = row
-    one = Order(*columns)
+    one, last_digits = order_of(row)
     facts = (one.external_reference, f"card {last_digits}" if last_digits else None, one.terminal_id)
     return SearchHit(
         type="order",

@@ -49,10 +49,10 @@ _ATTEMPTS = (
     f"attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END"
 )
 _DELIVERY = f"""
-seller_id, delivery_id, subscription_id, order_id, version, {_ACTION},
+created_ms, seller_id, delivery_id, subscription_id, order_id, version, {_ACTION},
 (SELECT s.url FROM subscriptions s WHERE s.subscription_id = deliveries.subscription_id), status, resend_ms,
 {_ATTEMPTS},
-next_ms, created_ms, ended_ms"""
+next_ms, ended_ms"""
 
 DELIVERY = f"SELECT {_DELIVERY} FROM deliveries WHERE seller_id = $1 AND delivery_id = $2"
 
@@ -64,23 +64,15 @@ ORDER BY version, subscription_id"""
 
 _SELECTED = "($6 = '' OR status = $6) AND ($7 = '' OR subscription_id = $7)"
 
-DELIVERIES = newest(
-    "deliveries",
-    _DELIVERY,
-    "created_ms",
-    "delivery_id",
-    _SELECTED,
-    indexed="deliveries.created_ms >= $8",
-)
+DELIVERIES = newest("deliveries", _DELIVERY, BY_TIME, _SELECTED, "deliveries.created_ms >= $8")
 
 # Those that wait behind a failed one have no attempt.
 FAILED = newest(
     "deliveries",
     _DELIVERY,
-    "created_ms",
-    "delivery_id",
+    BY_TIME,
     f"{_SELECTED} AND ({schedule.EXHAUSTED} OR {_ATTEMPTS} > 0)",
-    indexed=f"deliveries.created_ms >= $8 AND {schedule.FAILED}",
+    f"deliveries.created_ms >= $8 AND {schedule.FAILED}",
 )
 
 NOTIFICATION = {
@@ -243,11 +235,11 @@ async def of_path(tx: Transaction, path: str) -> DeliveryDocument:
 
 
 def _present(row: Row) -> DeliveryDocument:
-    seller_id, delivery_id, subscription_id, subject, version, action, url, *more = row
-    status, resend_ms, attempts, next_ms, *rest = more
+    created_ms, seller_id, delivery_id, subscription_id, subject, version, action, url, *more = row
+    status, resend_ms, attempts, next_ms, ended_ms = more
     # Digits are the application of an authorization.
     topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
-    fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, *rest)}
+    fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, created_ms, ended_ms)}
     if next_ms == schedule.PARKED_MS and fields.pop("next_date", None) is not None:
         fields["paused"] = True
     if resend_ms is not None:

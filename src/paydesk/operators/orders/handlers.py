@@ -11,8 +11,7 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.newest import BY_ID, DESCRIPTION, page
-from paydesk.operators.order_lists import ANY, CONDITIONS_OF_STATE, Filters
-from paydesk.orders.order import Order
+from paydesk.operators.order_lists import ANY, CONDITIONS_OF_STATE, Filters, order_of
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import DATE, FILTERS, TERMINAL_ID_PATTERN, Check, instant_of
@@ -99,8 +98,8 @@ def filters_of(query: Mapping[str, str]) -> Filters:
 
 def present(labels: Labels, row: Row) -> ListedOrder:
     """Return the document of a row with the columns `LISTED`."""
-    *order, last_digits = row
-    return ListedOrder.of(order_document(Order(*order), labels), last_digits=last_digits)
+    order, last_digits = order_of(row)
+    return ListedOrder.of(order_document(order, labels), last_digits=last_digits)
 
 
 def _checked(query: Mapping[str, str], name: str, check: Check) -> str:

@@ -29,21 +29,21 @@ _CURRENCY = """
 
 # An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = f"""
-seller_id, reversal_id, order_id, live, {_CURRENCY.format("reversals")}, amount_minor, reference_id, confirmed, status,
+reversal_id, seller_id, order_id, live, {_CURRENCY.format("reversals")}, amount_minor, reference_id, confirmed, status,
 attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 _INQUIRY = f"""
-seller_id, order_id, live, reason, reversing_ms, outcome,
+order_id, seller_id, live, reason, reversing_ms, outcome,
 attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
 _REFUND = f"""
-seller_id, refund_id, order_id, live, {_CURRENCY.format("refunds")}, amount, status,
+refund_id, seller_id, order_id, live, {_CURRENCY.format("refunds")}, amount, status,
 attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
 next_ms, created_ms, ended_ms"""
 
-LIST_REVERSALS = newest("reversals", _REVERSAL, "reversal_id", "reversal_id", "$6 = '' OR status = $6")
+LIST_REVERSALS = newest("reversals", _REVERSAL, BY_ID, "$5 = '' OR status = $5")
 
 REVERSAL = f"SELECT {_REVERSAL} FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
 
@@ -51,9 +51,9 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-LIST_INQUIRIES = newest("inquiries", _INQUIRY, "order_id", "order_id", f"$6 <> 'true' OR {lifecycles.INQUIRIES.open}")
+LIST_INQUIRIES = newest("inquiries", _INQUIRY, BY_ID, f"$5 <> 'true' OR {lifecycles.INQUIRIES.open}")
 
-LIST_REFUNDS = newest("refunds", _REFUND, "refund_id", "refund_id", "$6 = '' OR status = $6")
+LIST_REFUNDS = newest("refunds", _REFUND, BY_ID, "$5 = '' OR status = $5")
 
 
 class ReversalDocument(Retried, frozen=True):
@@ -152,19 +152,19 @@ def _state(order: Order) -> dict[str, Any]:
 
 
 def _reversal(row: Row) -> ReversalDocument:
-    seller_id, reversal_id, order_id, live, currency, amount_minor, reference_id, confirmed, status, *rest = row
+    reversal_id, seller_id, order_id, live, currency, amount_minor, reference_id, confirmed, status, *rest = row
     about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
     return ReversalDocument(*about, currency, **times(*rest))
 
 
 def _inquiry(row: Row) -> InquiryDocument:
-    seller_id, order_id, live, reason, reversing_ms, outcome, *rest = row
+    order_id, seller_id, live, reason, reversing_ms, outcome, *rest = row
     status = lifecycles.inquiry_status(reversing_ms, outcome)
     return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
 
 
 def _refund(row: Row) -> RefundDocument:
-    seller_id, refund_id, order_id, live, currency, amount, status, *rest = row
+    refund_id, seller_id, order_id, live, currency, amount, status, *rest = row
     return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, currency, **times(*rest))
 
 
