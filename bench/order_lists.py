@@ -17,7 +17,7 @@ from rich.console import Console
 
 from bench.bulk import _COUNTED as COUNTED
 from bench.postgres import Postgres
-from paydesk.operators.order_lists import Filters
+from paydesk.operators.order_lists import OrderFilters
 from paydesk.operators.order_search import orders_by_ending
 from paydesk.operators.search_hits import Hits
 from paydesk.orders.status_labels import EXTENDED
@@ -62,38 +62,40 @@ INSERT INTO sellers (seller_id, email, name, country, currency, password, create
 VALUES (CAST($1 AS bigint), 's' || CAST(CAST($1 AS bigint) AS text), 'S', 'BRA', 'BRL', '', 1)"""
 
 
-def chosen(orders: int) -> dict[str, Filters]:
+def chosen(orders: int) -> dict[str, OrderFilters]:
     """Return the lists to measure."""
     middle_ms = BEGIN_MS + orders // 2 * EVERY_MS
     return {
-        "all": Filters(),
-        "since and until": Filters(since_ms=middle_ms, until_ms=middle_ms + 86_400_000),
-        "reference": Filters(external_reference="ext_ref_500"),
-        "last digits": Filters(last_digits="1234"),
-        "payer's address": Filters(payer_email="P500@shop.example"),
-        "processed": Filters(status="processed"),
-        "failed": Filters(status="failed"),
-        "canceled": Filters(status="canceled"),
-        "refunded: none": Filters(status="refunded"),
-        "expired: none": Filters(status="expired"),
-        "at a terminal: none": Filters(status="at_terminal"),
-        "action required: none": Filters(status="action_required"),
-        "processed, not refunded": Filters(state="processed"),
-        "partly refunded": Filters(state="partially_refunded"),
-        "live, partly refunded": Filters(state="partially_refunded", live=1),
-        "canceled, not expired": Filters(state="canceled"),
-        "cancel requested: none": Filters(state="cancellation_requested"),
-        "partly refunded on a terminal": Filters(terminal_id="NEWLAND_N950__N100000002", state="partially_refunded"),
-        "few on a terminal": Filters(terminal_id="NEWLAND_N950__N100000000"),
-        "many on a terminal": Filters(terminal_id="NEWLAND_N950__N100000005"),
-        "unknown terminal": Filters(terminal_id="NEWLAND_N950__N1"),
-        "failed, few on a terminal": Filters(terminal_id="NEWLAND_N950__N100000005", status="failed"),
-        "live": Filters(live=1),
-        "test: few": Filters(live=0),
-        "live, failed": Filters(live=1, status="failed"),
-        "live, of application": Filters(live=1, application_id=7),
-        "of application": Filters(application_id=7),
-        "of application: none": Filters(application_id=8),
+        "all": OrderFilters(),
+        "since and until": OrderFilters(since_ms=middle_ms, until_ms=middle_ms + 86_400_000),
+        "reference": OrderFilters(external_reference="ext_ref_500"),
+        "last digits": OrderFilters(last_digits="1234"),
+        "payer's address": OrderFilters(payer_email="P500@shop.example"),
+        "processed": OrderFilters(status="processed"),
+        "failed": OrderFilters(status="failed"),
+        "canceled": OrderFilters(status="canceled"),
+        "refunded: none": OrderFilters(status="refunded"),
+        "expired: none": OrderFilters(status="expired"),
+        "at a terminal: none": OrderFilters(status="at_terminal"),
+        "action required: none": OrderFilters(status="action_required"),
+        "processed, not refunded": OrderFilters(state="processed"),
+        "partly refunded": OrderFilters(state="partially_refunded"),
+        "live, partly refunded": OrderFilters(state="partially_refunded", live=1),
+        "canceled, not expired": OrderFilters(state="canceled"),
+        "cancel requested: none": OrderFilters(state="cancellation_requested"),
+        "partly refunded on a terminal": OrderFilters(
+            terminal_id="NEWLAND_N950__N100000002", state="partially_refunded"
+        ),
+        "few on a terminal": OrderFilters(terminal_id="NEWLAND_N950__N100000000"),
+        "many on a terminal": OrderFilters(terminal_id="NEWLAND_N950__N100000005"),
+        "unknown terminal": OrderFilters(terminal_id="NEWLAND_N950__N1"),
+        "failed, few on a terminal": OrderFilters(terminal_id="NEWLAND_N950__N100000005", status="failed"),
+        "live": OrderFilters(live=1),
+        "test: few": OrderFilters(live=0),
+        "live, failed": OrderFilters(live=1, status="failed"),
+        "live, of application": OrderFilters(live=1, application_id=7),
+        "of application": OrderFilters(application_id=7),
+        "of application: none": OrderFilters(application_id=8),
     }
 
 
@@ -114,7 +116,7 @@ async def _all(tx: Transaction, sql: str, args: tuple[Any, ...]) -> Any:
     return await tx.all(sql, *args)
 
 
-def calls_of(filters: Filters) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def calls_of(filters: OrderFilters) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Return the two statements of the first page of a list with their values."""
     statements, values = filters.statement(EXTENDED, filters.first)
     return tuple(
@@ -122,7 +124,7 @@ def calls_of(filters: Filters) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     )
 
 
-async def measured(database: Database, filters: Filters) -> tuple[int, float, float]:
+async def measured(database: Database, filters: OrderFilters) -> tuple[int, float, float]:
     """Return the number of rows of the first page, and the milliseconds of each statement, the best of three."""
     times, found = [], 0
     for sql, args in calls_of(filters):

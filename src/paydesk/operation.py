@@ -294,6 +294,29 @@ class Query:
     """How people see it: `operators.words.Shown`."""
     canonical: Callable[[str], str] = str
     """Makes the same text of a header's values that request the same under an idempotency key."""
+    rule: str = ""
+    """What a text must be that has the schema's pattern."""
+    check: Callable[[str], Any] | None = None
+    """Returns the value of a text, if the schema does not say all. Raises `ValueError` with the rule it breaks."""
+
+    def parse(self, text: str) -> Any:
+        """Return the value of a text: of a boolean 1 or 0. Raises `ValueError` with the rule it breaks."""
+        if self.check is not None:
+            return self.check(text)
+        match self.schema:
+            case {"const": str(only)} if text != only:
+                raise ValueError(f"must be {only}")
+            case {"enum": values} if text not in values:
+                raise ValueError(f"must be one of {', '.join(values)}")
+            case {"pattern": str(pattern)} if not re.fullmatch(pattern, text, re.ASCII):
+                raise ValueError(self.rule)
+            case {"type": "boolean"} if text not in {"true", "false"}:
+                raise ValueError("must be one of true, false")
+            case {"type": "boolean"}:
+                return int(text == "true")
+            case {"type": "integer"}:
+                return self.parse_number(text)
+        return text
 
     def number(self, query: Mapping[str, str]) -> int | None:
         """Return the number sent, or the schema's default (None without one). Raises `property_value`."""

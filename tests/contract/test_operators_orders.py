@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import pytest
 
@@ -12,6 +12,7 @@ from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.storage.database import Database
 from service import Service, running
+from tables import each
 
 
 async def listed(desk: Operator, query: str = "") -> list[str]:
@@ -173,3 +174,32 @@ async def test_invalid_filters_return_400(service: Service) -> None:
     ):
         assert await desk.refused("GET", f"orders?{query}") == (400, "property_value"), query
     assert await desk.refused("GET", "orders?external_reference=%0A") == (400, "property_value")
+
+
+@each(
+    "query",
+    [
+        "orders?state=open&status=created&until=x&seller=x&limit=0&after=x",
+        "exports/orders?format=xml&status=x&application=x&limit=10001",
+        "deliveries?order=x&failed=true&status=x&since=x&subscription=x",
+        "requests?order=x&request_id=%20&application=x&terminal=%00&method=get&status=1&sender=x",
+        "terminals?status=x&presence=x&mode=x&live=x&virtual=1&q=%00&seller=-1",
+        "grants?seller=x&application=x&status=x",
+        "subscriptions?client_id=x&sort=x",
+        "audit?operator=x&subject=%00",
+        "sessions?operator=x&limit=201",
+        "inquiries?open=x&seller=x",
+        "stores?seller=x&after=1",
+        "figures?live=x&day=today",
+    ],
+)
+async def test_every_invalid_filter_is_named(service: Service, query: str) -> None:
+    """In one refusal, in the order in which they were sent."""
+    sent = [name for name, _ in parse_qsl(query.partition("?")[2])]
+    if query.startswith("orders?"):
+        sent.remove("status")  # `state` must not be sent with it.
+    elif query.startswith("deliveries?"):
+        sent.remove("order")
+    reply = await (await operator(service)).ask("GET", query)
+    assert [error["code"] for error in reply.body["errors"]] == ["property_value"] * len(sent)
+    assert [detail.partition("'")[2].partition("'")[0] for detail in reply.details] == sent

@@ -14,7 +14,7 @@ from bench.order_lists import fill
 
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.newest import BY_ID, BY_TIME
-from paydesk.operators.order_lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, Filters
+from paydesk.operators.order_lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
 from paydesk.operators.orders import outcomes
 from paydesk.orders.status_labels import EXTENDED
 from paydesk.storage.connect import open_database
@@ -30,23 +30,23 @@ LIMIT = 51
 NEWEST = ("orders_newest", "orders_searched")
 RARE = ("orders_newest_by_status", "orders_by_status")
 FILTERED = {
-    "all": (Filters(), NEWEST),
-    "times": (Filters(since_ms=5, until_ms=7), NEWEST),
-    "reference": (Filters(external_reference="A-1"), ("orders_by_reference",) * 2),
-    "last digits": (Filters(last_digits="6351"), ("orders_newest_of_card", "orders_by_last_digits")),
-    "payer": (Filters(payer_email="p@shop.example"), ("orders_by_payer_email",) * 2),
-    "failed": (Filters(status="failed", live=1), RARE),
-    "expired": (Filters(status="expired"), RARE),
-    "partially refunded": (Filters(state="partially_refunded", live=1), RARE),
-    "canceled, not expired": (Filters(state="canceled"), RARE),
-    "cancel requested": (Filters(state="cancellation_requested"), ("orders_live_on_terminal",) * 2),
-    "processed": (Filters(state="processed"), NEWEST),
-    "processed on a terminal": (Filters(state="processed", terminal_id="T"), NEWEST),
-    "open": (Filters(status="created"), ("orders_live_on_terminal",) * 2),
-    "action required": (Filters(status="action_required"), ("orders_live_on_terminal",) * 2),
-    "live": (Filters(live=1, since_ms=5), NEWEST),
-    "terminal": (Filters(terminal_id="T", status="failed"), NEWEST),
-    "terminal and application": (Filters(terminal_id="T", application_id=7), NEWEST),
+    "all": (OrderFilters(), NEWEST),
+    "times": (OrderFilters(since_ms=5, until_ms=7), NEWEST),
+    "reference": (OrderFilters(external_reference="A-1"), ("orders_by_reference",) * 2),
+    "last digits": (OrderFilters(last_digits="6351"), ("orders_newest_of_card", "orders_by_last_digits")),
+    "payer": (OrderFilters(payer_email="p@shop.example"), ("orders_by_payer_email",) * 2),
+    "failed": (OrderFilters(status="failed", live=1), RARE),
+    "expired": (OrderFilters(status="expired"), RARE),
+    "partially refunded": (OrderFilters(state="partially_refunded", live=1), RARE),
+    "canceled, not expired": (OrderFilters(state="canceled"), RARE),
+    "cancel requested": (OrderFilters(state="cancellation_requested"), ("orders_live_on_terminal",) * 2),
+    "processed": (OrderFilters(state="processed"), NEWEST),
+    "processed on a terminal": (OrderFilters(state="processed", terminal_id="T"), NEWEST),
+    "open": (OrderFilters(status="created"), ("orders_live_on_terminal",) * 2),
+    "action required": (OrderFilters(status="action_required"), ("orders_live_on_terminal",) * 2),
+    "live": (OrderFilters(live=1, since_ms=5), NEWEST),
+    "terminal": (OrderFilters(terminal_id="T", status="failed"), NEWEST),
+    "terminal and application": (OrderFilters(terminal_id="T", application_id=7), NEWEST),
 }
 SORTED = (BY_REFERENCE, BY_PAYER_EMAIL, OPEN)
 """Few orders have what these look for."""

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, JsonObject, Time
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.storage.database import Row
@@ -46,18 +46,18 @@ class AuditEntry(Closed, frozen=True):
     after: Annotated[JsonObject, Meta(description="The values after it; absent for what was deleted.")] | None = None
 
 
-async def find(call: Call) -> Answer:
-    """List the entries, newest first. Raises `PROPERTY_VALUE` for an invalid parameter."""
-    operator_id, subject = call.query.get(BY_OPERATOR.name, "").upper(), lists.text(call.query, BY_SUBJECT)
-    if operator_id and not re.fullmatch(ULID_PATTERN, operator_id):
-        raise PROPERTY_VALUE.with_reason("not an operator's id", "'operator' - must be an operator's id")
-    if subject and operator_id:
-        return await lists.page(call, OF_BOTH, BY_TIME, _present, subject, operator_id)
-    if subject:
-        return await lists.page(call, OF_SUBJECT, BY_TIME, _present, subject)
-    if operator_id:
-        return await lists.page(call, OF_OPERATOR, BY_TIME, _present, operator_id)
-    return await lists.page(call, LIST, BY_TIME, _present)
+async def find(call: Call, filters: Filters) -> Answer:
+    """List the entries, newest first."""
+    operator_id, subject = filters.get("operator"), filters.get("subject")
+    sql = (OF_BOTH if operator_id else OF_SUBJECT) if subject else OF_OPERATOR if operator_id else LIST
+    args = (one for one in (subject, operator_id) if one)
+    return await lists.page(call, filters, sql, BY_TIME, _present, *args)
+
+
+def _operator_id(text: str) -> str:
+    if not re.fullmatch(ULID_PATTERN, text.upper()):
+        raise ValueError("must be an operator's id")
+    return text.upper()
 
 
 def _present(row: Row) -> AuditEntry:
@@ -80,12 +80,23 @@ def _raw(text: str | None) -> msgspec.Raw | None:
     return None if text is None else msgspec.Raw(text.encode())
 
 
-BY_OPERATOR = Query("operator", {"type": "string", "pattern": f"^{ULID_PATTERN}$"}, "Only changes by this operator.")
-BY_SUBJECT = Query(
-    "subject",
-    {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
-    "Only changes of this: the id of an order, a terminal, an operator.",
-)
 PAGES = lists.Pages(
-    lists.Page[AuditEntry], find, (BY_OPERATOR, BY_SUBJECT, *lists.paging(BY_TIME)), "By every role. Newest first."
+    lists.Page[AuditEntry],
+    find,
+    (
+        Query(
+            "operator",
+            {"type": "string", "pattern": f"^{ULID_PATTERN}$"},
+            "Only changes by this operator.",
+            check=_operator_id,
+        ),
+        Query(
+            "subject",
+            {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
+            "Only changes of this: the id of an order, a terminal, an operator.",
+            check=lists.text,
+        ),
+        *lists.paging(BY_TIME),
+    ),
+    "By every role. Newest first.",
 )

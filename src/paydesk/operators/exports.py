@@ -11,12 +11,14 @@ from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.core.redaction import redacted
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.export_formats import FORMATS, values
+from paydesk.operators.lists import Key
 from paydesk.operators.noun import BASE
-from paydesk.operators.order_lists import Filters
-from paydesk.operators.orders.handlers import FILTER_QUERY, filters_of
+from paydesk.operators.order_lists import OrderFilters
+from paydesk.operators.orders.handlers import FILTER_QUERY, chosen_by
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
@@ -34,6 +36,7 @@ LIMIT = Query(
     "The maximum number of orders.",
 )
 _, _AFTER = lists.paging(("", 0))
+QUERY = (*FILTER_QUERY, FORMAT, LIMIT, _AFTER)
 
 
 async def export_orders(call: Call) -> Answer:
@@ -42,24 +45,23 @@ async def export_orders(call: Call) -> Answer:
     They are read and written in slices, between which other requests are served. The audit trail has each export,
     because it has personal data of many buyers. Raises `TOO_MANY_REQUESTS` while another one of the operator runs.
     """
-    filters, limit = filters_of(call.query), LIMIT.number(call.query) or ROWS_MAX
-    chosen = FORMATS[lists.choice(call.query, FORMAT) or "csv"]
+    filters = Filters(QUERY, call.query)
+    listed, limit, chosen = chosen_by(filters), filters.get("limit"), FORMATS[filters.get("format")]
+    after: Key | None = lists.after(filters, listed.first)
+    filters.refuse_faults()
     with _alone(call):
-        parts, count, query, cursor = [chosen.header], 0, call.query, None
-        while count < limit:
-            rows, cursor = await _slice(call, filters, query, min(limit - count, SLICE_ROWS))
+        parts, count = [chosen.header], 0
+        while after is not None and count < limit:
+            rows, after = await _slice(call, filters, listed, after, min(limit - count, SLICE_ROWS))
             parts.append(chosen.written([values(row, call.shared.labels) for row in rows]))
             count += len(rows)
-            if cursor is None:
-                break
-            query = {**query, "after": cursor}
-        after = {"filters": _audited(call.query), "rows": count}
-        await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=after))
+        done = {"filters": _audited(call.query), "rows": count}
+        await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=done))
     since = rfc3339(call.now_ms)[:10]
     headers = [("content-disposition", f'attachment; filename="orders-{since}.{chosen.suffix}"')]
-    if cursor is not None:
+    if after is not None:
         sent = [(name, value) for name, value in parse_qsl(call.query_string) if name != "after"]
-        rest = urlencode([*sent, ("after", cursor)])
+        rest = urlencode([*sent, ("after", lists.written(after))])
         headers.append(("link", f'<{BASE}/exports/orders?{rest}>; rel="next"'))
     return Answer(200, b"".join(parts), tuple(headers), chosen.media_type)
 
@@ -82,15 +84,14 @@ def _alone(call: Call) -> Iterator[None]:
 
 
 async def _slice(
-    call: Call, filters: Filters, query: Mapping[str, str], limit: int
-) -> tuple[Sequence[Row], str | None]:
-    """Return rows of the list and the cursor of the next ones."""
-    after = lists.after(query, filters.first)
-    statement, chosen = filters.statement(call.shared.labels, after)
-    sql, seller_id = statement.chosen(query)
+    call: Call, filters: Filters, listed: OrderFilters, after: Key, limit: int
+) -> tuple[Sequence[Row], Key | None]:
+    """Return rows of the list, and the key of the last one if there are more."""
+    statement, args = listed.statement(call.shared.labels, after)
+    sql, seller_id = statement.chosen(filters)
 
-    async def read(tx: Transaction) -> tuple[Sequence[Row], str | None]:
-        return await lists.rows_after(tx, sql, after, limit, seller_id, *chosen)
+    async def read(tx: Transaction) -> tuple[Sequence[Row], Key | None]:
+        return await lists.rows_after(tx, sql, after, limit, seller_id, *args)
 
     return await call.database.read(read, heavy=True)
 
@@ -118,7 +119,7 @@ OPERATIONS = (
         surface="operator",
         handler=export_orders,
         transaction="none",
-        query=(*FILTER_QUERY, FORMAT, LIMIT, _AFTER),
+        query=QUERY,
         media_type=FORMATS["csv"].media_type,
         further_media_types=(FORMATS["jsonl"].media_type,),
         errors=(PROPERTY_VALUE,),

@@ -12,8 +12,8 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import Closed, Time
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
-from paydesk.operators import lists
 from paydesk.operators.noun import BASE
 from paydesk.orders.searching import DAY_MS, instant_of
 from paydesk.orders.status_labels import Labels
@@ -39,10 +39,23 @@ MEDIAN = f"""
 SELECT o.paid_ms - o.created_ms AS duration_ms {_OF_DAY} AND o.paid_ms IS NOT NULL
  ORDER BY duration_ms LIMIT 1 OFFSET $4"""
 
+
+def _day(text: str) -> int:
+    """Return the first instant of a day. Raises `ValueError`."""
+    try:
+        first_ms, last_ms = instant_of(text)
+    except ValueError:
+        first_ms = last_ms = 0
+    if last_ms - first_ms != DAY_MS - 1 or first_ms < 0:
+        raise ValueError("must be a date, such as 2026-01-31")
+    return first_ms
+
+
 DAY = Query(
     "day",
     {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "examples": ["2026-01-31"]},
     "The day in UTC; the default is today.",
+    check=_day,
 )
 LIVE = Query(
     "live",
@@ -85,10 +98,10 @@ class FiguresDocument(Closed, frozen=True, kw_only=True):
 
 async def get(call: Call) -> Answer:
     """Return the figures of a day, up to 20 s old if they take long to compute. Raises `PROPERTY_VALUE`."""
-    begin_ms = _begin_ms(call)
-    chosen = lists.choice(call.query, LIVE)
-    live = chosen == "true" if chosen else not call.shared.development
-    labels = call.shared.labels
+    filters = Filters((DAY, LIVE), call.query)
+    filters.refuse_faults()
+    begin_ms = filters.get("day", call.now_ms // DAY_MS * DAY_MS)
+    live, labels = bool(filters.get("live", not call.shared.development)), call.shared.labels
 
     async def compute() -> FiguresDocument:
         return await call.database.read(lambda tx: figures(tx, begin_ms, labels, live=live), heavy=True)
@@ -138,19 +151,6 @@ def _amounts(rows: Sequence[Row]) -> list[AmountFigures]:
 def _hour(rows: Sequence[Row], begin_ms: int, hour: int) -> HourFigures:
     own = [row for row in rows if row[3] == hour]
     return HourFigures(rfc3339(begin_ms + hour * HOUR_MS), _count(own), _count(own, *APPROVED), _count(own, DECLINED))
-
-
-def _begin_ms(call: Call) -> int:
-    text = call.query.get("day")
-    if text is None:
-        return call.now_ms // DAY_MS * DAY_MS
-    try:
-        first_ms, last_ms = instant_of(text)
-    except ValueError:
-        first_ms = last_ms = 0
-    if last_ms - first_ms != DAY_MS - 1 or first_ms < 0:
-        raise PROPERTY_VALUE.with_reason("day is malformed", "'day' - must be a date, such as 2026-01-31")
-    return first_ms
 
 
 OPERATIONS = (

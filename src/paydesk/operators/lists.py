@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Generic, TypeVar
 
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
-from paydesk.operation import Answer, Call, Handler, Query
+from paydesk.filters import Filters
+from paydesk.operation import Answer, Call, Query
 from paydesk.storage.database import Row, Transaction
 
-LIMIT_DEFAULT = LIMIT_MAX = 200
+LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
+AFTER, _CURSOR_RULE = "after", "must be the `next` of a page"
 
 LIMIT = Query(
     "limit",
-    {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+    {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_MAX},
     "The maximum number of rows.",
 )
 TEXT_CHARACTERS_MAX = 200
 ELLIPSIS = "…"
-OF_SELLER = Query("seller", {"type": "string", "pattern": "^[0-9]{1,15}$"}, "Only rows of this seller.")
-
+OF_SELLER = Query(
+    "seller",
+    {"type": "string", "pattern": "^[0-9]{1,15}$"},
+    "Only rows of this seller.",
+    rule="must be a whole number",
+)
 Item = TypeVar("Item")
 Key = tuple[int | str, ...]
 BY_SELLER: Key = (0, "")
@@ -42,18 +46,22 @@ class Page(Closed, Generic[Item], frozen=True):
 
 def paging(key: Key) -> tuple[Query, Query]:
     """Return the paging parameters of a list whose row keys have the types of `key`."""
-    after = {"type": "string", "pattern": f"^{_cursor_pattern(tuple(map(type, key)))}$"}
-    return LIMIT, Query("after", after, "The `next` of the previous page.")
+    schema = {"type": "string", "pattern": f"^{_cursor_pattern(key)}$"}
+    return LIMIT, Query(AFTER, schema, "The `next` of the previous page.", rule=_CURSOR_RULE)
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A paged list: the type of its pages, the handler that returns one, its query parameters, and its order."""
+    """A paged list: the type of its pages, the function that returns one, its query parameters, and its order."""
 
     answer: Any
-    handler: Handler
+    find: Callable[[Call, Filters], Awaitable[Answer]]
     query: tuple[Query, ...]
     description: str = ""
+
+    async def handler(self, call: Call) -> Answer:
+        """Return a page. Raises a refusal that names every invalid parameter."""
+        return await self.find(call, Filters(self.query, call.query))
 
 
 def pages(
@@ -71,32 +79,39 @@ def pages(
     """
     is_by_seller = len(key) > 1
 
-    async def handler(call: Call) -> Answer:
+    async def find(call: Call, filters: Filters) -> Answer:
         if not is_by_seller:
-            return await page(call, sql, key, document)
-        first, last = sellers(call.query)
-        return await page(call, sql, (first, *key[1:]), document, last)
+            return await page(call, filters, sql, key, document)
+        first, last = sellers(filters)
+        return await page(call, filters, sql, (first, *key[1:]), document, last)
 
     selection = (OF_SELLER,) if is_by_seller else ()
     order = description or ("By seller and id." if is_by_seller else "By id.")
-    return Pages(Page[item], handler, (*selection, *paging(key)), order)  # type: ignore[valid-type]
+    return Pages(Page[item], find, (*selection, *paging(key)), order)  # type: ignore[valid-type]
 
 
-async def page(call: Call, sql: str, first: Key, document: Callable[[Row], Any], *args: Any) -> Answer:
+async def page(
+    call: Call, filters: Filters, sql: str, first: Key, document: Callable[[Row], Any], *args: Any
+) -> Answer:
     """Return one page. `sql` takes the key to start after, the limit and `args`; its rows begin with their key.
 
-    `first` is a key that sorts before all others. Raises `PROPERTY_VALUE` for an invalid limit or cursor.
+    `first` is a key that sorts before all others. Raises a refusal that names every invalid parameter.
     """
-    limit = LIMIT.number(call.query) or LIMIT_DEFAULT
-    rows, cursor = await rows_after(call.tx, sql, after(call.query, first), limit, *args)
-    return Answer(200, Page([document(row) for row in rows], cursor))
+    key = after(filters, first)
+    filters.refuse_faults()
+    rows, last = await rows_after(call.tx, sql, key, filters.get("limit"), *args)
+    return Answer(200, Page([document(row) for row in rows], None if last is None else written(last)))
 
 
-async def rows_after(tx: Transaction, sql: str, key: Key, limit: int, *args: Any) -> tuple[Sequence[Row], str | None]:
-    """Return the rows of a page, and the cursor of the next one. The rows of `sql` begin with their key."""
+async def rows_after(tx: Transaction, sql: str, key: Key, limit: int, *args: Any) -> tuple[Sequence[Row], Key | None]:
+    """Return the rows of a page, and the last one's key if there is another page. The rows of `sql` begin with it."""
     rows = await tx.all(sql, *key, limit + 1, *args)
-    cursor = ".".join(str(part) for part in rows[limit - 1][: len(key)]) if len(rows) > limit else None
-    return rows[:limit], cursor
+    return rows[:limit], tuple(rows[limit - 1][: len(key)]) if len(rows) > limit else None
+
+
+def written(key: Key) -> str:
+    """Return the cursor of a key."""
+    return ".".join(map(str, key))
 
 
 def of_status(lifecycle: Lifecycle) -> Query:
@@ -104,15 +119,10 @@ def of_status(lifecycle: Lifecycle) -> Query:
     return Query("status", {"enum": list(lifecycle.names)}, "Only rows with this status.")
 
 
-def sellers(query: Mapping[str, str]) -> tuple[int, int]:
-    """Return the first and last seller id that `?seller=` selects: one, or all. Raises `PROPERTY_VALUE`."""
-    text = query.get("seller")
-    if text is None:
-        return 0, NUMBER_MAX
-    seller_id = id_in_path(text)
-    if seller_id < 0:
-        raise PROPERTY_VALUE.with_reason("seller is not a number", "'seller' - must be a whole number")
-    return seller_id, seller_id
+def sellers(filters: Filters) -> tuple[int, int]:
+    """Return the first and last seller id that `?seller=` selects: one, or all."""
+    seller_id = filters.get(OF_SELLER.name)
+    return (0, NUMBER_MAX) if seller_id is None else (int(seller_id), int(seller_id))
 
 
 def id_in_path(text: str) -> int:
@@ -120,22 +130,13 @@ def id_in_path(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
 
 
-def choice(query: Mapping[str, str], one: Query) -> str:
-    """Return an enumerated query parameter, or an empty text when it is absent. Raises `PROPERTY_VALUE`."""
-    text, values = query.get(one.name, ""), one.schema.get("enum", ("true", "false"))
-    if one.name in query and text not in values:
-        raise PROPERTY_VALUE.with_reason(f"unknown {one.name}", f"'{one.name}' - must be one of {', '.join(values)}")
-    return text
-
-
-def text(query: Mapping[str, str], one: Query) -> str:
-    """Return a text without the spaces around it, empty when it is absent. Raises `PROPERTY_VALUE`."""
-    sent = query.get(one.name, "").strip()
+def text(sent: str) -> str:
+    """Return a text without the spaces around it. Raises `ValueError`."""
+    sent = sent.strip()
     if len(sent) > TEXT_CHARACTERS_MAX:
-        rule = f"must have at most {TEXT_CHARACTERS_MAX} characters"
-        raise PROPERTY_VALUE.with_reason("the text is too long", f"'{one.name}' - {rule}")
+        raise ValueError(f"must have at most {TEXT_CHARACTERS_MAX} characters")
     if not sent.isprintable():
-        raise PROPERTY_VALUE.with_reason("control characters", f"'{one.name}' - must not contain control characters")
+        raise ValueError("must not contain control characters")
     return sent
 
 
@@ -148,19 +149,17 @@ def containing(sought: str) -> str:
     return f"%{escaped.replace('...', ELLIPSIS).replace(ELLIPSIS, '%')}%"
 
 
-def after(query: Mapping[str, str], first: Key) -> Key:
-    """Return the key of the cursor, by default `first`. Raises `PROPERTY_VALUE` for an invalid cursor."""
-    cursor = query.get("after")
-    if cursor is None:
-        return first
-    found = re.fullmatch(_cursor_pattern(tuple(map(type, first))), cursor)
+def after(filters: Filters, first: Key) -> Key:
+    """Return the key of the cursor, by default `first`. Adds the fault of an invalid cursor."""
+    found = re.fullmatch(_cursor_pattern(first), filters.get(AFTER, ""))
     if found is None:
-        raise PROPERTY_VALUE.with_reason("invalid cursor", "'after' - must be the `next` of a page")
+        if AFTER in filters:
+            filters.fault(AFTER, _CURSOR_RULE)
+        return first
     return tuple(
         int(part) if isinstance(place, int) else part for place, part in zip(first, found.groups(), strict=True)
     )
 
 
-@cache
-def _cursor_pattern(kinds: tuple[type, ...]) -> str:
-    return r"\.".join("([0-9]{1,18})" if kind is int else "([!-~]{1,100})" for kind in kinds)
+def _cursor_pattern(first: Key) -> str:
+    return r"\.".join("([0-9]{1,18})" if isinstance(place, int) else "([!-~]{1,100})" for place in first)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.lists import NUMBER_MAX, OF_SELLER, Item, Key, Page, Pages
@@ -29,9 +30,9 @@ class Newest(NamedTuple):
     all: str
     of_seller: str
 
-    def chosen(self, query: Mapping[str, str]) -> tuple[str, int]:
-        """Return the statement that a query chooses, and its seller. Raises `PROPERTY_VALUE`."""
-        seller_id, last = lists.sellers(query)
+    def chosen(self, filters: Filters) -> tuple[str, int]:
+        """Return the statement that the filters choose, and its seller."""
+        seller_id, last = lists.sellers(filters)
         return self.of_seller if seller_id == last else self.all, seller_id
 
 
@@ -59,18 +60,19 @@ SELECT {columns} FROM {table}
     return Newest(listed(each if few else OF_ALL.format(f"{table}.", seller)), listed(f"{table}.seller_id = {seller}"))
 
 
-def pages(item: type[Item], statements: Newest, document: Callable[[Row], Item], key: Key, *filters: Query) -> Pages:
-    """Return the list of the rows, newest first. `key` is `BY_ID` or `BY_TIME`; the filters are enumerated texts."""
+def pages(item: type[Item], statements: Newest, document: Callable[[Row], Item], key: Key, *chosen: Query) -> Pages:
+    """Return the list of the rows, newest first. `key` is `BY_ID` or `BY_TIME`; `chosen` are enumerated texts."""
 
-    async def handler(call: Call) -> Answer:
-        chosen = [lists.choice(call.query, one) for one in filters]
-        return await page(call, statements, key, document, *chosen)
+    async def find(call: Call, filters: Filters) -> Answer:
+        return await page(call, filters, statements, key, document, *(str(filters.get(one.name, "")) for one in chosen))
 
-    query = (*filters, OF_SELLER, *lists.paging(key))
-    return Pages(Page[item], handler, query, DESCRIPTION)  # type: ignore[valid-type]
+    query = (*chosen, OF_SELLER, *lists.paging(key))
+    return Pages(Page[item], find, query, DESCRIPTION)  # type: ignore[valid-type]
 
 
-async def page(call: Call, statements: Newest, first: Key, document: Callable[[Row], Any], *filters: Any) -> Answer:
-    """Return one page of one seller's rows or of all. Raises `PROPERTY_VALUE` for an invalid parameter."""
-    sql, seller_id = statements.chosen(call.query)
-    return await lists.page(call, sql, first, document, seller_id, *filters)
+async def page(
+    call: Call, filters: Filters, statements: Newest, first: Key, document: Callable[[Row], Any], *args: Any
+) -> Answer:
+    """Return one page of one seller's rows or of all. Raises a refusal that names every invalid parameter."""
+    sql, seller_id = statements.chosen(filters)
+    return await lists.page(call, filters, sql, first, document, seller_id, *args)

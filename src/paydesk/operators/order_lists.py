@@ -1,4 +1,4 @@
-"""The statements that list orders, newest first. `Filters` chooses the one that reads the fewest rows.
+"""The statements that list orders, newest first. `OrderFilters` chooses the one that reads the fewest rows.
 
 All statements have the same parameters up to $13. An order's id begins with the time of its creation, so a range of
 times is a range of ids.
@@ -92,7 +92,7 @@ ALL, ON_TERMINAL = _by_kind(), _by_kind("terminal_id = $5")
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class OrderFilters:
     """What to list. Empty texts, `ANY`, 0 and None select all."""
 
     status: str = ""

@@ -8,7 +8,7 @@ from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
 from paydesk.operators import lists
-from paydesk.operators.order_lists import LISTED, Filters, order_of
+from paydesk.operators.order_lists import LISTED, OrderFilters, order_of
 from paydesk.operators.owners import OWNER
 from paydesk.operators.search_hits import RESULTS_MAX, Hits, SearchHit
 from paydesk.orders.status_labels import Labels
@@ -93,7 +93,7 @@ async def orders_by_reference(tx: Transaction, text: str, labels: Labels) -> Hit
     """
     of_application: Hits = []
     for spelling in dict.fromkeys((text, text.upper(), text.lower())):
-        of_application = of_application or await _newest(tx, Filters(external_reference=spelling), labels)
+        of_application = of_application or await _newest(tx, OrderFilters(external_reference=spelling), labels)
     if not (text.isascii() and text.isdigit()):
         return of_application
     found = await tx.all(ORDERS_OF_ACQUIRER, text, RESULTS_MAX)
@@ -103,15 +103,15 @@ async def orders_by_reference(tx: Transaction, text: str, labels: Labels) -> Hit
 async def orders_by_card(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find the newest orders that a card with these last four digits paid, or tried to."""
     is_card = len(text) == 4 and text.isascii() and text.isdigit()
-    return await _newest(tx, Filters(last_digits=text), labels) if is_card else []
+    return await _newest(tx, OrderFilters(last_digits=text), labels) if is_card else []
 
 
 async def orders_by_payer(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find the newest orders with the payer's e-mail address, in upper or lower case."""
-    return await _newest(tx, Filters(payer_email=text), labels) if "@" in text else []
+    return await _newest(tx, OrderFilters(payer_email=text), labels) if "@" in text else []
 
 
-async def _newest(tx: Transaction, filters: Filters, labels: Labels) -> Hits:
+async def _newest(tx: Transaction, filters: OrderFilters, labels: Labels) -> Hits:
     statement, values = filters.statement(labels, filters.first)
     rows = await tx.all(statement.all, *filters.first, RESULTS_MAX, 0, *values)
     return [_order(row, labels) for row in rows]

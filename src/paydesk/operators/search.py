@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.response import Closed
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.noun import BASE
@@ -16,6 +17,7 @@ TEXT = Query(
     {"type": "string", "minLength": 1, "maxLength": lists.TEXT_CHARACTERS_MAX, "examples": ["ext_ref_1234"]},
     "What to search for.",
     required=True,
+    check=lists.text,
 )
 
 
@@ -27,7 +29,10 @@ class SearchDocument(Closed, frozen=True):
 
 async def search(call: Call) -> Answer:
     """Return what the text names. Raises `PROPERTY_VALUE` for a text that nothing can have."""
-    text, labels = _text(call), call.shared.labels
+    filters, labels = Filters((TEXT,), call.query), call.shared.labels
+    filters.refuse_faults()
+    if not (text := filters.get("q")):
+        raise PROPERTY_VALUE.with_reason("no text", "'q' - must be the text to search for")
     for lookup in EXACT:
         if found := await lookup(call.tx, text, labels):
             return Answer(200, SearchDocument(found))
@@ -40,13 +45,6 @@ async def search(call: Call) -> Answer:
 
 def _key(hit: SearchHit) -> tuple[str, str]:
     return hit.type, hit.id
-
-
-def _text(call: Call) -> str:
-    text = lists.text(call.query, TEXT)
-    if not text:
-        raise PROPERTY_VALUE.with_reason("no text", "'q' - must be the text to search for")
-    return text
 
 
 OPERATIONS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -11,9 +12,9 @@ from msgspec import Meta
 from paydesk import audit
 from paydesk.core import roles
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists, sessions
 from paydesk.operators.errors import SESSION_NOT_FOUND
@@ -58,12 +59,13 @@ class EndedSessions(Closed, frozen=True):
     ended: int
 
 
-async def find_sessions(call: Call) -> Answer:
+async def find_sessions(call: Call, filters: Filters) -> Answer:
     """List valid sessions, newest first. Raises `FORBIDDEN` for those of others unless the caller is an owner."""
+    filters.refuse_faults()
     idle_ms = call.settings.session_idle_minutes * 60_000
     default = ALL if call.caller.role == "owner" else call.caller.operator_id
-    filters = call.now_ms, call.now_ms - idle_ms, _operator_id(call, default)
-    return await lists.page(call, LIST, BY_TIME, partial(_present, call), *filters)
+    args = call.now_ms, call.now_ms - idle_ms, _chosen(call, filters, default)
+    return await lists.page(call, filters, LIST, BY_TIME, partial(_present, call), *args)
 
 
 async def end(call: Call) -> Answer:
@@ -82,7 +84,9 @@ async def end(call: Call) -> Answer:
 
 async def end_all(call: Call) -> Answer:
     """End all sessions of an operator: of the caller or, as an owner, of others. Raises `FORBIDDEN` for others."""
-    operator_id, ended = _operator_id(call, call.caller.operator_id), 0
+    filters, ended = Filters((OF_OPERATOR,), call.query), 0
+    filters.refuse_faults()
+    operator_id = _chosen(call, filters, call.caller.operator_id)
     rows = await call.tx.all(LIST, *BY_TIME, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
     while rows:
         for row in rows:
@@ -95,17 +99,20 @@ async def end_all(call: Call) -> Answer:
     return Answer(200, EndedSessions(ended))
 
 
-def _operator_id(call: Call, default: str) -> str:
-    """Return the operator of the query, or the default; an empty text for all. Raises `FORBIDDEN`, `PROPERTY_VALUE`."""
-    text = call.query.get("operator", default).upper()
-    if text == call.caller.operator_id:
-        return text
-    roles.check(call.caller.role, "owner")
-    if text == ALL.upper():
-        return ""
-    if not re.fullmatch(ULID_PATTERN, text):
-        raise PROPERTY_VALUE.with_reason("not an operator's id", f"'operator' - must be an operator's id, or {ALL}")
-    return text
+def _chosen(call: Call, filters: Filters, default: str) -> str:
+    """Return the operator of the query, or the default; an empty text for all. Raises `FORBIDDEN`."""
+    operator_id: str = filters.get("operator", default)
+    if operator_id != call.caller.operator_id:
+        roles.check(call.caller.role, "owner")
+    return "" if operator_id == ALL else operator_id
+
+
+def _operator_id(text: str) -> str:
+    if text.lower() == ALL:
+        return ALL
+    if not re.fullmatch(ULID_PATTERN, text.upper()):
+        raise ValueError(f"must be an operator's id, or {ALL}")
+    return text.upper()
 
 
 async def _record(call: Call, tx: Transaction, document: SessionDocument) -> None:
@@ -132,10 +139,10 @@ OF_OPERATOR = Query(
     "operator",
     {"type": "string", "pattern": f"^({ALL}|{ULID_PATTERN})$"},
     f"The operator, or `{ALL}`, for owners; by default the caller.",
+    check=_operator_id,
 )
-_LISTED = Query(
-    OF_OPERATOR.name,
-    OF_OPERATOR.schema,
-    f"The operator, or `{ALL}`, for owners; by default `{ALL}` for owners, and else the caller.",
+_LISTED = replace(
+    OF_OPERATOR,
+    description=f"The operator, or `{ALL}`, for owners; by default `{ALL}` for owners, and else the caller.",
 )
 PAGES = lists.Pages(lists.Page[SessionDocument], find_sessions, (_LISTED, *lists.paging(BY_TIME)), "Newest first.")

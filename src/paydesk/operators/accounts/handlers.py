@@ -17,6 +17,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.text import canonical_email
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
 from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
@@ -106,9 +107,9 @@ async def get(call: Call) -> Answer:
     return Answer(200, _shown(call, found))
 
 
-async def find(call: Call) -> Answer:
+async def find(call: Call, filters: Filters) -> Answer:
     """List the operators by id, revoked ones included."""
-    return await lists.page(call, store.LIST, ("",), partial(_shown, call))
+    return await lists.page(call, filters, store.LIST, ("",), partial(_shown, call))
 
 
 async def change(call: Call) -> Answer:

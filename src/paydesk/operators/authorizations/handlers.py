@@ -11,9 +11,9 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
 from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.filters import Filters
 from paydesk.oauth import authorizations
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
@@ -40,7 +40,12 @@ LISTS = {status: _LIST.format(condition) for status, condition in _WITH_STATUS.i
 LISTS_OF_APPLICATION = {status: _LIST.format(_OF_APPLICATION + condition) for status, condition in _WITH_STATUS.items()}
 """The lists by `status`. Those of an application have an index each; the one without a status walks along the key."""
 
-APPLICATION = Query("application", {"type": "string", "pattern": NUMBER_PATTERN}, "Only those of this application.")
+APPLICATION = Query(
+    "application",
+    {"type": "string", "pattern": NUMBER_PATTERN},
+    "Only those of this application.",
+    rule="must be the client_id of an application",
+)
 STATUS = Query(
     "status", {"enum": [status for status in _WITH_STATUS if status]}, "Only valid ones, or only withdrawn ones."
 )
@@ -89,17 +94,14 @@ async def withdraw(call: Call) -> Answer:
     return Answer(204)
 
 
-async def _list(call: Call) -> Answer:
+async def _list(call: Call, filters: Filters) -> Answer:
     """Return a page of the authorizations of a seller, of an application, or of all."""
-    first, last = lists.sellers(call.query)
-    status, application = lists.choice(call.query, STATUS), call.query.get(APPLICATION.name)
+    first, last = lists.sellers(filters)
+    status, application = filters.get("status", ""), filters.get("application")
     start = (first, *lists.BY_SELLER[1:])
     if application is None:
-        return await lists.page(call, LISTS[status], start, _present, last)
-    number = lists.id_in_path(application)
-    if number < 0:
-        raise PROPERTY_VALUE.with_reason("not a client_id", "'application' - must be the client_id of an application")
-    return await lists.page(call, LISTS_OF_APPLICATION[status], start, _present, last, number)
+        return await lists.page(call, filters, LISTS[status], start, _present, last)
+    return await lists.page(call, filters, LISTS_OF_APPLICATION[status], start, _present, last, int(application))
 
 
 def _present(row: Row) -> AuthorizationDocument:

@@ -9,10 +9,11 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.core.ids import UUID, UUID_PATTERN
+from paydesk.core.errors import TOO_MANY_REQUESTS
+from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, JsonObject, Time, one_of
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
@@ -26,7 +27,7 @@ from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 from paydesk.webhooks.store import Target
 
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
-_SINCE_MS_MIN = -(2**62)
+SINCE_MS_MIN = -(2**62)
 
 # Operators send only the delivery's id: one primary key lookup per seller, which no plan replaces by a scan.
 OWNER = """
@@ -137,22 +138,19 @@ class InspectedDelivery(DeliveryDocument, frozen=True, kw_only=True):
     history: Annotated[list[AttemptDocument], Meta(description="All attempts that have ended, oldest first.")]
 
 
-async def find_deliveries(call: Call) -> Answer:
+async def find_deliveries(call: Call, filters: Filters) -> Answer:
     """List the deliveries of one order, or a page of all of them, newest first."""
-    status, subscription_id, since_ms = (
-        lists.choice(call.query, _OF_STATUS),
-        _subscription_id(call),
-        first_ms(call.query.get("since"), "'since'"),
-    )
-    is_failed, order_id = lists.choice(call.query, _FAILED) == "true", call.query.get("order")
+    order_id, is_failed = filters.get("order"), "failed" in filters
     if order_id is not None and is_failed:
-        raise PROPERTY_VALUE.with_reason("order and failed", f"'{_FAILED.name}' - must not be given with 'order'")
-    if order_id is not None:
-        order_id = order_id.upper()
-        seller_id = await owner_of(call.tx, order_id)
-        found = await of_order(call.tx, seller_id, order_id, status, subscription_id, since_ms)
-        return Answer(200, lists.Page(found[::-1]))
-    return await page(call, FAILED if is_failed else DELIVERIES, BY_TIME, _present, status, subscription_id, since_ms)
+        filters.fault("failed", "must not be given with 'order'")
+    since_ms, _ = filters.get("since", (SINCE_MS_MIN, 0))
+    chosen = filters.get("status", ""), filters.get("subscription", "").lower(), since_ms
+    if order_id is None:
+        return await page(call, filters, FAILED if is_failed else DELIVERIES, BY_TIME, _present, *chosen)
+    filters.refuse_faults()
+    order_id = order_id.upper()
+    found = await of_order(call.tx, await owner_of(call.tx, order_id), order_id, *chosen)
+    return Answer(200, lists.Page(found[::-1]))
 
 
 async def of_order(
@@ -161,7 +159,7 @@ async def of_order(
     order_id: str,
     status: str = "",
     subscription_id: str = "",
-    since_ms: int = _SINCE_MS_MIN,
+    since_ms: int = SINCE_MS_MIN,
 ) -> list[DeliveryDocument]:
     """Return the deliveries of an order by version. Empty filters select all."""
     return [_present(row) for row in await tx.all(OF_ORDER, seller_id, order_id, status, subscription_id, since_ms)]
@@ -263,39 +261,24 @@ def _attempt(row: Row) -> AttemptDocument:
     )
 
 
-def _subscription_id(call: Call) -> str:
-    """Return the subscription of the query, or an empty text. Raises `PROPERTY_VALUE`."""
-    text = call.query.get("subscription", "")
-    if "subscription" in call.query and not UUID.fullmatch(text):
-        raise PROPERTY_VALUE.with_reason("subscription is malformed", "'subscription' - must be a subscription's id")
-    return text.lower()
-
-
-def first_ms(text: str | None, name: str) -> int:
-    """Return the first instant of `since`, or one before all others. Raises `PROPERTY_VALUE`."""
-    if text is None:
-        return _SINCE_MS_MIN
-    try:
-        return instant_of(text)[0]
-    except ValueError as error:
-        raise PROPERTY_VALUE.with_reason("since is malformed", f"{name} - {error}") from None
-
-
-_OF_STATUS = lists.of_status(schedule.DELIVERIES)
-_FAILED = Query(
-    "failed",
-    {"enum": ["true"]},
-    "Only deliveries that are `exhausted`, or have failed and wait for a retry; not with `order`.",
-)
 PAGES = lists.Pages(
     lists.Page[DeliveryDocument],
     find_deliveries,
     (
         Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
-        _OF_STATUS,
-        _FAILED,
-        Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date."),
-        Query("subscription", {"type": "string", "pattern": UUID_PATTERN}, "Only deliveries to this subscription."),
+        lists.of_status(schedule.DELIVERIES),
+        Query(
+            "failed",
+            {"enum": ["true"]},
+            "Only deliveries that are `exhausted`, or have failed and wait for a retry; not with `order`.",
+        ),
+        Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date.", check=instant_of),
+        Query(
+            "subscription",
+            {"type": "string", "pattern": UUID_PATTERN},
+            "Only deliveries to this subscription.",
+            rule="must be a subscription's id",
+        ),
         lists.OF_SELLER,
         *lists.paging(BY_TIME),
     ),

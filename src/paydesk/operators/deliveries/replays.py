@@ -8,9 +8,10 @@ from paydesk import audit
 from paydesk.core.response import Closed, Count
 from paydesk.operation import Answer, Call
 from paydesk.operators.deliveries.fields import ReplayRequest
-from paydesk.operators.deliveries.handlers import first_ms
+from paydesk.operators.deliveries.handlers import SINCE_MS_MIN
 from paydesk.operators.errors import SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.owners import owner_of
+from paydesk.orders.searching import instant_of
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import replaying
 from paydesk.webhooks.replaying import Cursor
@@ -25,7 +26,7 @@ class Replayed(Closed, frozen=True):
 async def replay(call: Call) -> Answer:
     """Deliver exhausted and superseded notifications again: they become pending."""
     body: ReplayRequest = call.body
-    since_ms = first_ms(body.since, "'$.since'")
+    since_ms = SINCE_MS_MIN if body.since is None else instant_of(body.since)[0]
     if body.order is not None:
         return Answer(202, Replayed(await _replay_order(call, body.order, since_ms)))
     assert body.subscription_id is not None, "the body names an order or a subscription"

@@ -51,7 +51,7 @@ OWNER = """
 SELECT sellers.seller_id, reversals.order_id FROM sellers
   JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
 
-LIST_INQUIRIES = newest("inquiries", _INQUIRY, BY_ID, f"$5 <> 'true' OR {lifecycles.INQUIRIES.open}")
+LIST_INQUIRIES = newest("inquiries", _INQUIRY, BY_ID, f"$5 <> '1' OR {lifecycles.INQUIRIES.open}")
 
 LIST_REFUNDS = newest("refunds", _REFUND, BY_ID, "$5 = '' OR status = $5")
 

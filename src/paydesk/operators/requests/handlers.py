@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
+from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.core.ids import NUMBER_PATTERN, ORDER_ID_PATTERN
 from paydesk.core.response import Closed, Count, Time
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists, recorded_store
 from paydesk.operators.errors import REQUEST_NOT_FOUND
@@ -21,15 +21,6 @@ FIRST = "ZZZZ"
 STATUSES = {"2xx": (200, 299), "4xx": (400, 499), "5xx": (500, 599), "failed": (400, 599)}
 ALL_STATUSES = (0, 999)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-ANY_ORDER = f"(?i:{ORDER_ID_PATTERN[1:-1]})"
-FORMS = {
-    "order": "an order's id, such as ORD01J67CQQH5904WDBVZEM4JMEP3",
-    "request_id": "1 to 64 letters, digits, - or _",
-    "application": "the client_id of an application",
-    "seller": "the user_id of a seller",
-    "terminal": "the id of a terminal",
-}
-"""What each filter must be."""
 REQUEST_ID_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
 
 
@@ -78,22 +69,22 @@ class RequestPage(lists.Page[RecordedRequest], frozen=True, kw_only=True):
     dropped: Annotated[Count, Meta(description="Requests that this process did not record, since it started.")]
 
 
-async def find_all(call: Call) -> Answer:
-    """List the recorded requests, newest first. Raises `PROPERTY_VALUE`."""
-    query = call.query
-    order_id, request_id = _text(query, ORDER, ANY_ORDER), _text(query, REQUEST_ID)
-    numbers = int(_text(query, APPLICATION) or 0), int(_text(query, lists.OF_SELLER, NUMBER_PATTERN) or 0)
-    filters = (
-        order_id.upper(),
+async def find_all(call: Call, filters: Filters) -> Answer:
+    """List the recorded requests, newest first."""
+    order_id, request_id = filters.get("order", "").upper(), filters.get("request_id", "")
+    seller_id, last = lists.sellers(filters)
+    args = (
+        order_id,
         request_id,
-        *numbers,
-        _text(query, TERMINAL),
-        lists.choice(query, METHOD),
-        *_statuses(query),
-        lists.choice(query, SENDER),
+        int(filters.get("application", 0)),
+        seller_id if seller_id == last else 0,
+        filters.get("terminal", ""),
+        filters.get("method", ""),
+        *filters.get("status", ALL_STATUSES),
+        filters.get("sender", ""),
     )
     sql = recorded_store.OF_ORDER if order_id else recorded_store.OF_ID if request_id else recorded_store.LIST
-    found = await lists.page(call, sql, (FIRST,), _present, *filters)
+    found = await lists.page(call, filters, sql, (FIRST,), _present, *args)
     return Answer(200, RequestPage.of(found.body, dropped=call.shared.recorder.dropped))
 
 
@@ -133,44 +124,54 @@ def _present(row: Row) -> RecordedRequest:
     )
 
 
-def _statuses(query: Any) -> tuple[int, int]:
-    text = query.get("status", "")
-    if not text:
-        return ALL_STATUSES
+def _order_id(text: str) -> str:
+    if not ids.ORDER_ID.fullmatch(text.upper()):
+        raise ValueError("must be an order's id, such as ORD01J67CQQH5904WDBVZEM4JMEP3")
+    return text.upper()
+
+
+def _statuses(text: str) -> tuple[int, int]:
     if text in STATUSES:
         return STATUSES[text]
     if re.fullmatch("[1-5][0-9]{2}", text, re.ASCII):
         return int(text), int(text)
-    raise PROPERTY_VALUE.with_reason(
-        "unknown status", f"'status' - must be a status such as 404, or one of {', '.join(STATUSES)}"
-    )
+    raise ValueError(f"must be a status such as 404, or one of {', '.join(STATUSES)}")
 
 
-def _text(query: Any, one: Query, pattern: str = "") -> str:
-    """Return a parameter that has its pattern, or an empty text. Raises `PROPERTY_VALUE`."""
-    text: str = query.get(one.name, "")
-    if text and not re.fullmatch(pattern or one.schema["pattern"], text, re.ASCII):
-        raise PROPERTY_VALUE.with_reason(f"{one.name} is malformed", f"'{one.name}' - must be {FORMS[one.name]}")
-    return text
-
-
-ORDER = Query("order", {"type": "string"}, "Only requests about this order.")
-REQUEST_ID = Query("request_id", {"type": "string", "pattern": REQUEST_ID_PATTERN}, "Only requests with this id.")
-APPLICATION = Query("application", {"type": "string", "pattern": NUMBER_PATTERN}, "Only those of this application.")
-TERMINAL = Query(
-    "terminal", {"type": "string", "pattern": TERMINAL_ID_PATTERN}, "Only requests of this terminal itself."
-)
-METHOD = Query("method", {"enum": list(METHODS)}, "Only requests with this method.")
-SENDER = Query("sender", {"enum": ["applications", "terminals"]}, "Only requests of applications, or of terminals.")
-STATUS = Query(
-    "status",
-    {"type": "string", "pattern": f"^({'|'.join(STATUSES)}|[1-5][0-9]{{2}})$"},
-    f"Only responses with this status: a number, or one of {', '.join(STATUSES)}.",
-)
 PAGES = lists.Pages(
     RequestPage,
     find_all,
-    (ORDER, REQUEST_ID, APPLICATION, lists.OF_SELLER, TERMINAL, METHOD, STATUS, SENDER, *lists.paging((FIRST,))),
+    (
+        Query("order", {"type": "string"}, "Only requests about this order.", check=_order_id),
+        Query(
+            "request_id",
+            {"type": "string", "pattern": REQUEST_ID_PATTERN},
+            "Only requests with this id.",
+            rule="must be 1 to 64 letters, digits, - or _",
+        ),
+        Query(
+            "application",
+            {"type": "string", "pattern": ids.NUMBER_PATTERN},
+            "Only those of this application.",
+            rule="must be the client_id of an application",
+        ),
+        lists.OF_SELLER,
+        Query(
+            "terminal",
+            {"type": "string", "pattern": TERMINAL_ID_PATTERN},
+            "Only requests of this terminal itself.",
+            rule="must be the id of a terminal",
+        ),
+        Query("method", {"enum": list(METHODS)}, "Only requests with this method."),
+        Query(
+            "status",
+            {"type": "string", "pattern": f"^({'|'.join(STATUSES)}|[1-5][0-9]{{2}})$"},
+            f"Only responses with this status: a number, or one of {', '.join(STATUSES)}.",
+            check=_statuses,
+        ),
+        Query("sender", {"enum": ["applications", "terminals"]}, "Only requests of applications, or of terminals."),
+        *lists.paging((FIRST,)),
+    ),
     "Newest first: the last 10,000 of applications and terminals, for up to 7 days. Polls of terminals are left out,"
     " and under load some others: `dropped` counts them.",
 )

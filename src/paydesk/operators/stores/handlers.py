@@ -10,6 +10,7 @@ from dataclasses import fields
 from paydesk import audit
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
+from paydesk.filters import Filters
 from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists
@@ -151,7 +152,9 @@ async def _locked_pos(call: Call) -> Pos:
 
 async def _owner(call: Call, sql: str, number: int) -> int | None:
     """Return the one seller with a row of this id, or None. Raises `PROPERTY_VALUE` if several have one."""
-    rows = await call.tx.all(sql, *lists.sellers(call.query), number)
+    filters = Filters((lists.OF_SELLER,), call.query)
+    filters.refuse_faults()
+    rows = await call.tx.all(sql, *lists.sellers(filters), number)
     if len(rows) > 1:
         raise PROPERTY_VALUE.with_reason("several sellers", "'seller' - is needed: several sellers have this id")
     return int(rows[0][0]) if rows else None

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from paydesk import audit
-from paydesk.core.errors import PROPERTY_VALUE, Refusal
+from paydesk.core.errors import Refusal
 from paydesk.core.ids import NUMBER_PATTERN, UUID
 from paydesk.core.response import Closed, Time
+from paydesk.filters import Filters
 from paydesk.oauth.clients import applications
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
@@ -28,7 +29,10 @@ from paydesk.webhooks.pausing import PausedBy
 from paydesk.webhooks.subscriptions import EVERY_APPLICATION, Subscription, SubscriptionSecret
 
 OF_APPLICATION = Query(
-    "client_id", {"type": "string", "pattern": NUMBER_PATTERN}, "Only subscriptions of this application."
+    "client_id",
+    {"type": "string", "pattern": NUMBER_PATTERN},
+    "Only subscriptions of this application.",
+    rule="must be a whole number",
 )
 
 _SORT = Query(
@@ -190,17 +194,12 @@ async def _refuse_invalid(
         raise
 
 
-async def _list(call: Call) -> Answer:
-    """Return a page of the subscriptions, each with the ids of its secrets. Raises `PROPERTY_VALUE`."""
-    application_id, sent = EVERY_APPLICATION, call.query.get(OF_APPLICATION.name)
-    if sent is not None:
-        application_id = lists.id_in_path(sent)
-        if application_id < 0:
-            raise PROPERTY_VALUE.with_reason("client_id is not a number", "'client_id' - must be a whole number")
-    if lists.choice(call.query, _SORT) == "urgency":
-        answer = await lists.page(call, store.BY_URGENCY, _BY_URGENCY, Listed.of, application_id)
-    else:
-        answer = await lists.page(call, store.BY_ID, ("",), Listed.of, application_id)
+async def _list(call: Call, filters: Filters) -> Answer:
+    """Return a page of the subscriptions, each with the ids of its secrets."""
+    by_urgency = filters.get("sort") == "urgency"
+    sql, first = (store.BY_URGENCY, _BY_URGENCY) if by_urgency else (store.BY_ID, ("",))
+    application_id = int(filters.get(OF_APPLICATION.name, EVERY_APPLICATION))
+    answer = await lists.page(call, filters, sql, first, Listed.of, application_id)
     found: list[Listed] = answer.body.data
     secrets = defaultdict[str, list[SubscriptionSecret]](list)
     if found:

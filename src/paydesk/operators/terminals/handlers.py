@@ -15,6 +15,7 @@ from paydesk.core import roles
 from paydesk.core.errors import ErrorKind
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
+from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
@@ -71,6 +72,7 @@ _TEXT = Query(
     "q",
     {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
     "Only terminals with this text in their id, or in the name of their store or point of sale.",
+    check=lists.text,
 )
 
 
@@ -134,24 +136,19 @@ async def refuse_occupied(tx: Transaction, seller_id: int, terminal_id: str, kin
     )
 
 
-async def find_all(call: Call) -> Answer:
-    """List the terminals by seller and id. Raises `PROPERTY_VALUE` for an invalid filter."""
-    first, last = lists.sellers(call.query)
-    sought = lists.text(call.query, _TEXT)
-    chosen = (
-        lists.choice(call.query, _PRESENCE),
-        lists.choice(call.query, _MODE),
-        _flag(call, _LIVE),
+async def find_all(call: Call, filters: Filters) -> Answer:
+    """List the terminals by seller and id."""
+    first, last = lists.sellers(filters)
+    sought = filters.get("q", "")
+    args = (
+        filters.get("presence", ""),
+        filters.get("mode", ""),
+        filters.get("live", ANY),
         lists.containing(sought) if sought else "",
-        _flag(call, _VIRTUAL),
-        lists.choice(call.query, _STATUS),
+        filters.get("virtual", ANY),
+        filters.get("status", ""),
     )
-    return await lists.page(call, LIST, (first, ""), _presenting(call), last, *chosen)
-
-
-def _flag(call: Call, one: Query) -> int:
-    """Return 1, 0 or `ANY` for a boolean parameter. Raises `PROPERTY_VALUE`."""
-    return {"": ANY, "true": 1, "false": 0}[lists.choice(call.query, one)]
+    return await lists.page(call, filters, LIST, (first, ""), _presenting(call), last, *args)
 
 
 async def get(call: Call) -> Answer:
