@@ -233,6 +233,7 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
     options = await _choices(request, one, names) if one.widget == SELECT else ()
     if one.widget == SELECT and not now and len(options) != 1:
         options = [_TO_CHOOSE, *options]
+    is_required |= one.widget == SELECT and all(value for value, _ in options)
     return [
         Field(
             one.name,
