@@ -235,7 +235,7 @@ async def test_unused_application_is_deleted(owner: Console) -> None:
 @pytest.mark.parametrize(
     ("choice", "sentence", "is_old_valid"),
     [
-        ("", "The other secrets stay valid until you remove them.", True),
+        ("kept", "The other secrets stay valid until you remove them.", True),
         ("24h", "until they expire or are removed; the oldest expires on", True),
         ("7d", "until they expire or are removed; the oldest expires on", True),
         ("0s", "It is the only one that is valid.", False),
@@ -270,8 +270,8 @@ async def test_sixth_secret_is_refused(owner: Console) -> None:
     """With the reason, in the form."""
     path = await added(owner)
     for _ in range(VALID_SECRETS_MAX - 1):
-        secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
-    status, reason = await owner.refused(f"{path}/secrets/add", others_expire_in="")
+        secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
+    status, reason = await owner.refused(f"{path}/secrets/add", others_expire_in="kept")
     assert (status, f"at most {VALID_SECRETS_MAX}" in reason.lower()) == (409, True), reason
     secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="0s"))
     assert len(await secret_ids(owner, path)) == 1
@@ -280,7 +280,7 @@ async def test_sixth_secret_is_refused(owner: Console) -> None:
 async def test_secret_is_removed(owner: Console) -> None:
     """The form of the last valid one says that it is; the page then says what is missing."""
     path = await added(owner)
-    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
+    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
     first, second = await secret_ids(owner, path)
     form = f"{path}/secrets/{first}/remove"
     assert form in links(await owner.open(path))
@@ -312,7 +312,7 @@ async def test_sending_a_form_twice_is_harmless(owner: Console) -> None:
         assert page.status == 303, (verb, page.text)
         assert await document(owner, path) == after
     assert notice_of(await owner.open(path)) == "Nothing has changed."
-    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in=""))
+    secret_of(await owner.act(f"{path}/secrets/add", others_expire_in="kept"))
     first, second = await secret_ids(owner, path)
     for target, status in ((f"{path}/secrets/{first}/remove", 404), (f"{path}/delete", 404)):
         form, _ = await owner.form_of(target)

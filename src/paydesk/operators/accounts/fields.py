@@ -21,7 +21,7 @@ MEANINGS: Mapping[str, str] = {
 
 _ROLE = Shown(
     "Role",
-    labels={role: f"{role}: {meaning}" for role, meaning in MEANINGS.items()},
+    labels={role: f"{role}: {meaning}" for role, meaning in reversed(list(MEANINGS.items()))},
     help="owner (everything), operator (everything but operators), support (reads, and sends notifications again) or"
     " viewer (reads).",
 )

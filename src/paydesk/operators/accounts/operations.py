@@ -94,10 +94,7 @@ OPERATIONS = (
         ),
         words=Words(
             "Change {name}",
-            says=(
-                "A new role applies from the next request on. A new e-mail address ends an open link.",
-                "The last owner with a token or a password keeps the role.",
-            ),
+            says="A new role applies from the next request on. A new e-mail address ends an open link.",
             done="{name} is changed.",
             did="Changed",
             submit="Save",
@@ -120,7 +117,7 @@ OPERATIONS = (
                 "{name} is signed out everywhere at once, and can never sign in or send a request again. This cannot be"
                 " undone.",
                 When("is_own", "This is your own account."),
-                "What was done stays in the audit trail. The last owner with a token or a password can't be revoked.",
+                "What was done stays in the audit trail.",
             ),
             done="{name} is revoked.",
             did="Revoked",

@@ -145,9 +145,13 @@ class ApplicationChange(Change):
     ) = Field(None, description=_UNLESS_SENT)
 
 
+KEPT = "kept"
+"""The choice that sends nothing."""
+
+
 async def _overlaps(_: Reader, __: Document) -> Choices:
     return [
-        ("", "Valid until you remove them"),
+        (KEPT, "Valid until you remove them"),
         ("24h", "Valid for 24 hours"),
         ("7d", "Valid for 7 days"),
         ("0s", "Invalid at once: use this if one has leaked"),

@@ -203,6 +203,7 @@ OPERATIONS = (
             form="secrets/add",
             command="apps secrets add",
             facts=_validity,
+            sends=lambda body, _: {name: value for name, value in body.items() if value != fields.KEPT},
             examples=(f"{_EXAMPLE} --others-expire-in 24h", f"{_EXAMPLE} --others-expire-in 0s --json"),
         ),
     ),
