@@ -19,8 +19,8 @@ from accounts import other_seller
 from cost import turns_within
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, audited, operator
-from paydesk.operators.export_formats import COLUMNS, csv_lines, harmless
-from paydesk.operators.exports import SLICE_ROWS
+from paydesk.operators.orders.export import SLICE_ROWS
+from paydesk.operators.orders.export_formats import COLUMNS, csv_lines, harmless
 from paydesk.orders.order import Order
 from paydesk.storage.database import Database, T, Work
 from plain_rows import run

@@ -14,8 +14,8 @@ from bench.order_lists import fill
 
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.newest import BY_ID, BY_TIME
-from paydesk.operators.order_lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
 from paydesk.operators.orders import outcomes
+from paydesk.operators.orders.lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
 from paydesk.orders.status_labels import EXTENDED
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Row, Transaction

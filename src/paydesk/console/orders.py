@@ -11,7 +11,7 @@ from paydesk.console.order_rows import row_of, totals
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
 from paydesk.operation import Answer
-from paydesk.operators.order_lists import CONDITIONS_OF_STATE
+from paydesk.operators.orders.lists import CONDITIONS_OF_STATE
 from paydesk.web import html, statuses
 
 HERE, CSV_PATH = f"{PATH}/orders", f"{PATH}/orders.csv"

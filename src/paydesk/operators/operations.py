@@ -10,9 +10,9 @@ from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
-from paydesk.operators.exports import OPERATIONS as EXPORTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
 from paydesk.operators.noun import creating, listing
+from paydesk.operators.orders.export import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search import OPERATIONS as SEARCH

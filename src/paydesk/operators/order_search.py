@@ -8,7 +8,7 @@ from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
 from paydesk.operators import lists
-from paydesk.operators.order_lists import LISTED, OrderFilters, order_of
+from paydesk.operators.orders.lists import LISTED, OrderFilters, order_of
 from paydesk.operators.owners import OWNER
 from paydesk.operators.search_hits import RESULTS_MAX, Hits, SearchHit
 from paydesk.orders.status_labels import Labels

@@ -9,7 +9,7 @@ from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.newest import BY_ID, DESCRIPTION, page
-from paydesk.operators.order_lists import ANY, CONDITIONS_OF_STATE, OrderFilters, order_of
+from paydesk.operators.orders.lists import ANY, CONDITIONS_OF_STATE, OrderFilters, order_of
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import DATE, REFERENCE_RULE, TERMINAL_ID_PATTERN, TERMINAL_RULE, instant_of

@@ -14,11 +14,11 @@ from paydesk.core.redaction import redacted
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
-from paydesk.operators.export_formats import FORMATS, values
 from paydesk.operators.lists import Key
 from paydesk.operators.noun import BASE
-from paydesk.operators.order_lists import OrderFilters
+from paydesk.operators.orders.export_formats import FORMATS, values
 from paydesk.operators.orders.handlers import FILTER_QUERY, chosen_by
+from paydesk.operators.orders.lists import OrderFilters
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000

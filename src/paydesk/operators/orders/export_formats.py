@@ -12,7 +12,7 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.operators.order_lists import order_of
+from paydesk.operators.orders.lists import order_of
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row
 
