@@ -12,9 +12,9 @@ FAULTS_MAX = 50
 
 
 class Filters:
-    """The values of the parameters, of those that were not sent or are invalid the schema's defaults; and their faults.
+    """The values of a request's parameters, and their faults. A missing or invalid one has its schema's default.
 
-    What the values must be together is checked by the list, which adds `fault`s before it calls `refuse_faults`.
+    The list checks what the values must be together: it adds faults before it calls `refuse_faults`.
     """
 
     def __init__(self, parameters: Iterable[Query], query: Mapping[str, str], unread: Iterable[str] = ()) -> None:

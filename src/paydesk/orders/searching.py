@@ -151,8 +151,7 @@ def read(query_string: str, now_ms: int, labels: Labels) -> Search:
 
 def _dates(filters: Filters, now_ms: int) -> tuple[int, int]:
     """Return the first and last millisecond. Without `end_date` there is no end, because node clocks differ."""
-    begin = filters.get("begin_date")
-    end = filters.get("end_date")
+    begin, end = filters.get("begin_date"), filters.get("end_date")
     if begin is not None and end is not None and end[0] < begin[0]:
         filters.fault("end_date", "must not be before begin_date")
     elif begin is not None and (end or (now_ms,))[0] - begin[0] > RANGE_MS_MAX:
