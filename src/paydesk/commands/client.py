@@ -216,14 +216,6 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def changes(**options: Any) -> dict[str, Any]:
-    """Return the options that were given. Raises `WrongUsage` if there are none."""
-    found = given(options)
-    if not found:
-        raise WrongUsage("Nothing to change. Give at least one option; see --help.")
-    return found
-
-
 def operator_service(file: Path | None) -> Service:
     """Return a client with the operator's token of the credentials."""
     return as_operator(find_credentials(file))
