@@ -85,11 +85,12 @@ async def test_owner_adds_a_program(service: Service, owner: Console) -> None:
 
 
 async def test_operator_is_changed(owner: Console) -> None:
-    """Only what differs is sent; a taken address is refused in the form."""
+    """Only what differs is sent; a taken address, and none for a person, is refused in the form."""
     path = await added(owner)
     assert await owner.done(f"{path}/change") == "Nothing has changed."
     assert await owner.done(f"{path}/change", role="operator", name="Eva") == "Eva is changed."
     assert "Eva" in main_of(await owner.open(path))
+    assert (await owner.refused(f"{path}/change", email="", name="Eva 2"))[0] == 400
     other = await added(owner, name="Rita", email="rita@shop.example")
     status, reason = await owner.refused(f"{other}/change", email=EVA["email"])
     assert (status, "must not be another operator's" in reason) == (409, True)
@@ -161,8 +162,13 @@ async def test_others_see_operators_and_change_none(service: Service, owner: Con
         page = await other.send(form, **EVA)
         assert (page.status, f"Your role, {role}, may not do this." in page.text) == (403, True), form
     assert await audited(service) == before
-    own = await other.open(f"{HERE}/{other.operator.operator_id}")
-    assert "/console/account" in links(own)
+    number = other.operator.operator_id
+    await service.scene.run("UPDATE operators SET email = 'sue@shop.example' WHERE operator_id = $1", number)
+    await begin_session(service, number)
+    own = links(await other.open(f"{HERE}/{number}"))
+    assert "/console/account" in own
+    (end,) = [href for href in own if href.endswith("/end")]
+    assert await other.done(end) == "Your session has ended."
 
 
 async def test_sessions_are_listed_and_ended(service: Service, owner: Console) -> None:
