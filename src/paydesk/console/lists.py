@@ -10,13 +10,17 @@ from urllib.parse import quote
 from paydesk.console.forms import address_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.core.sentences import value_at
 from paydesk.operation import Answer, Operation, Query
 from paydesk.operators.words import Column, Document
 
 ROWS = 50
 """Of a page."""
 AFTER = Query("after", {"type": "string"}, "Where the page begins.")
+
+
+def columns_of(row: Operation, *without: str) -> Sequence[Column]:
+    """Return the columns of a list that pages have, without those with these paths."""
+    return [column for column in row.action.words.columns if column.head and column.path not in without]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class ListScreen:
     @property
     def columns(self) -> Sequence[Column]:
         """The columns that the page has."""
-        return [column for column in self.row.action.words.columns if column.head]
+        return columns_of(self.row)
 
     def page(self) -> Operation:
         """Return the row of the page."""
@@ -68,7 +72,6 @@ class ListScreen:
             rows=listed,
             key=noun.key,
             adds=[(f"{PATH}{address_of(one, one.action.words)}", one.action.words.title) for one in adds],
-            value_at=value_at,
             is_rest=bool(after),
             more=f"{here}?after={quote(found['next'])}" if "next" in found else "",
         )

@@ -20,6 +20,7 @@ from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
+from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call, Handler, Operation, Query
 from paydesk.web import html
@@ -134,10 +135,11 @@ def block(template: str, name: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, and `view`."""
+    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, `view`, and some functions."""
     made = html.environment(PACKAGE)
     made.globals["view"] = view
     made.globals["spelled"] = spelled
+    made.globals["value_at"] = value_at
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
