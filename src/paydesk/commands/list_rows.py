@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from paydesk.console.reasons import payment_of, reason_of
@@ -53,3 +53,7 @@ def flat_entry(entry: Row) -> dict[str, Any]:
         f"{name}: {' → '.join(_word(side[name]) for side in (before, after) if name in side)}" for name in names
     )
     return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": changed}
+
+
+FLAT: Mapping[str, Callable[[Row], Row]] = {"audit list": flat_entry}
+"""What prepares a row of a list for display, by the command that lists it."""

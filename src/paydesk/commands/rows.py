@@ -72,7 +72,8 @@ def _list(row: Row) -> Any:
     def work(service: Service, *, as_json: bool, limit: int, after: str | None, **typed: Any) -> None:
         query = {one["name"]: _value(one, typed, service) for one in options}
         answer = service.get(row["path"], {**query, "limit": limit, "after": after})
-        rows = [{path: value_at(one, path) for path in row["columns"]} for one in answer["data"]]
+        flat = _shown_as(row["command"])
+        rows = [{path: value_at(one, path) for path in row["columns"]} for one in map(flat, answer["data"])]
         show_list({**answer, "data": answer["data"] if as_json else rows}, row["columns"], as_json=as_json)
 
     found = [_option(one) for one in options]
@@ -80,6 +81,13 @@ def _list(row: Row) -> Any:
               Parameter("after", Parameter.KEYWORD_ONLY, annotation=After, default=None),
               Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=bool, default=False))  # fmt: skip
     return _with_signature(work, row, *(parameter for one in found for parameter in one), *paging)
+
+
+def _shown_as(command: str) -> Callable[[Row], Row]:
+    """Return what adds to a row of a list the values that its command computes."""
+    from paydesk.commands.list_rows import FLAT
+
+    return FLAT.get(command, dict)
 
 
 def _with_signature(work: Any, row: Row, *parameters: Parameter) -> Any:

@@ -59,6 +59,7 @@ def _command(row: Operation, action: Action) -> Json:
         "deleted": noun.key if row.method == "DELETE" and row.answer is None else "",
         "gone": words.gone if words.gone != "deleted" else "",
         "key": row.idempotent,
+        "limit": words.limit,
         "columns": [one.path for one in sorted(words.columns, key=lambda one: one.at) if one.at],
         "development": row.development,
     }
@@ -79,7 +80,8 @@ def _options(row: Operation) -> Iterator[Json]:
 def _parameters(row: Operation) -> Iterator[Json]:
     for one in row.query:
         if isinstance(one.shown, Shown):
-            yield {**_option(one.name, one.shown, "string"), "query": True}
+            pattern = one.schema.get("pattern", "")
+            yield {**_option(one.name, one.shown, "string", pattern=pattern), "query": True}
 
 
 def _option(

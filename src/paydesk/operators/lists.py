@@ -11,6 +11,7 @@ from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
+from paydesk.operators.words import Shown
 from paydesk.storage.database import Row, Transaction
 
 LIMIT_MAX = 200
@@ -29,6 +30,7 @@ OF_SELLER = Query(
     {"type": "string", "pattern": "^[0-9]{1,15}$"},
     "Only rows of this seller.",
     rule="must be a whole number",
+    shown=Shown("Seller", metavar="USER_ID", help="Only rows of this seller."),
 )
 Item = TypeVar("Item")
 Key = tuple[int | str, ...]

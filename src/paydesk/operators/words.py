@@ -111,6 +111,8 @@ class Words:
     """The page that the form belongs to, if it is not the noun's."""
     columns: tuple[Column, ...] = ()
     """Of a list."""
+    limit: int = 0
+    """The rows that the command of a list asks for by default, if not 200."""
     forms: tuple[Words, ...] = ()
     """Further forms of the same operation: the mode, the tips and the place of a terminal are one `PATCH`."""
     facts: Callable[[Document], Document] | None = None
