@@ -9,6 +9,7 @@ from pathlib import Path
 import paydesk
 from paydesk.api import OPERATIONS
 from paydesk.operation import ThreePhase
+from paydesk.operators.lists import Pages
 
 SOURCES = Path(paydesk.__file__).parent
 ALLOWED = {
@@ -40,7 +41,9 @@ def _handling() -> Iterator[str]:
     for operation in OPERATIONS:
         handler = operation.handler
         phases = (handler.begin, handler.call, handler.finish) if isinstance(handler, ThreePhase) else (handler,)
-        for function in (*phases, operation.conflict_keys):
+        pages = getattr(handler, "__self__", None)
+        finding = (pages.find,) if isinstance(pages, Pages) else ()
+        for function in (*phases, *finding, operation.conflict_keys):
             yield getattr(function, "__module__", "")
 
 
