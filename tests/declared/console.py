@@ -28,6 +28,8 @@ IDS = (
     "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",
     "1160535239",
     "01J67CQQH5904WDBVZEM4JMEP3-1160535239",
+    "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6.5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",
+    "BCDF-GHJK",
 )
 """Ids for paths: the first that the operation's pattern permits. Nothing has them, so a page says that."""
 PURPOSES = {"console_sign_in": sign_in.PURPOSE, "console_password": password.PURPOSE}
