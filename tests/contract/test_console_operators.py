@@ -96,6 +96,14 @@ async def test_operator_is_changed(owner: Console) -> None:
     assert (status, "must not be another operator's" in reason) == (409, True)
 
 
+async def test_a_program_becomes_a_person(owner: Console) -> None:
+    """It gets an e-mail address in the form in which it has none."""
+    page = await owner.act(f"{HERE}/add-program", name="Till", role="viewer")
+    (path,) = {href for href in links(page) if href.startswith(f"{HERE}/01")}
+    assert await owner.done(f"{path}/change", email="till@shop.example") == "Till is changed."
+    assert "till@shop.example" in main_of(await owner.open(path))
+
+
 async def test_new_link_replaces_the_first(service: Service, owner: Console) -> None:
     """And is shown once."""
     first = secret_of(await owner.act(f"{HERE}/add-person", **EVA))

@@ -206,6 +206,15 @@ async def test_new_password_is_shown_once(service: Service, owner: Console) -> N
     assert (status, reason.startswith("The password must not be a common word")) == (400, True)
 
 
+async def test_a_name_that_looks_like_a_time_is_a_name(owner: Console) -> None:
+    """Each form and the audit trail show it."""
+    name = "2026-99-99T99:99:99Z"
+    page = await owner.act(f"{HERE}/add", **{**ANA, "name": name})
+    (path,) = {href for href in links(page) if href.startswith(f"{HERE}/")}
+    for address in (f"{path}/suspend", f"{path}/delete", "/console/audit"):
+        assert name in main_of(await owner.open(address))
+
+
 async def test_seller_is_suspended_and_resumed(service: Service, owner: Console) -> None:
     """Tokens are refused meanwhile, and open orders continue; sending a form again changes nothing."""
     order_id = (await service.create(await service.terminal())).body["id"]

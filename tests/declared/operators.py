@@ -29,10 +29,8 @@ VALUES ($1, 'a', 'GET', '/v1/orders', 'search_orders', 200, 1, 0, '127.0.0.1', '
 VALID_BODIES: dict[str, Any] = {
     "operator_create_applications": {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]},
     "operator_change_application": {"name": "Kiosk"},
-    "operator_create_secret": {},
     "operator_create_sellers": {"email": "bia@shop.example", "name": "Bia", "country": "BRA", "currency": "BRL"},
     "operator_change_seller": {"name": "Bia"},
-    "operator_password_seller": {},
     "operator_create_operators": {"name": "Eva", "role": "support"},
     "operator_change_operator": {"name": "Eva"},
     "operator_change_own_password": {"current_password": PASSWORD, "password": "quite different words in a row"},
@@ -43,13 +41,10 @@ VALID_BODIES: dict[str, Any] = {
     "operator_change_pos": {"name": "Till 1"},
     "operator_change_terminal": {"operating_mode": "PDV"},
     "operator_approve_pairing": {"seller_id": "$seller"},
-    "operator_release_terminal": {"reason": "The terminal is broken."},
     "operator_create_subscriptions": {"client_id": "$application", "url": "https://8.8.8.8/hooks"},
     "operator_change_subscription": {"url": "https://8.8.8.8/other", "actions": ["order.processed"]},
     "operator_set_fault": {"kind": "late"},
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
-    "operator_cancel_order": {"reason": "The customer has left."},
-    "operator_refund_order": {"reason": "The customer has complained."},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
     "operator_replay_deliveries": {"subscription_id": "$subscription"},
@@ -90,11 +85,19 @@ async def _valid(service: Service, database: FaultyDatabase, operation: Operatio
         database,
         operation,
         one.token,
-        body=_filled(VALID_BODIES.get(operation.name), known),
+        body=_filled(VALID_BODIES[operation.name] if operation.name in VALID_BODIES else example_of(operation), known),
         query="?q=A-1" if operation.name == "operator_search" else "",
         paths=await _paths(service, operation, one),
         operator=one,
     )
+
+
+def example_of(operation: Operation) -> Any:
+    """Return a body of the examples of what the operation needs; None if it has no body."""
+    if operation.body is None:
+        return None
+    properties, fields = operation.body.model_json_schema()["properties"], operation.body.model_fields
+    return {name: properties[name]["examples"][0] for name, one in fields.items() if one.is_required()}
 
 
 async def _paths(service: Service, operation: Operation, one: Operator) -> dict[str, str]:

@@ -177,3 +177,5 @@ def test_times_in_sentences_are_short() -> None:
     exact = f"{day}T09:05:59.123Z"
     assert f'title="{exact}"' in view.short_times(exact, now_ms)
     assert view.short_times("No time <b>.", now_ms) == "No time &lt;b&gt;."
+    for name in ("2026-99-99T99:99:99Z", "2026-01-01T::::::::Z", "0000-01-01T00:00:00Z"):
+        assert view.short_times(name, now_ms) == name

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import paydesk
-from paydesk.console.audit_rows import OTHERS
+from paydesk.console.audit_rows import OTHERS, words_of
+from paydesk.console.operations import OPERATIONS as OF_CONSOLE
+from paydesk.console.request import PATH
 from paydesk.core.sentences import First, Lines, When, holding, names_in, text_of, texts
 from paydesk.operation import Operation
 from paydesk.operators.noun import BASE, Noun
@@ -24,12 +26,12 @@ from paydesk.operators.words import Document, Words
 ROWS = [row for row in OPERATIONS if row.action is not None]
 NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}
 AUDIT_NAME = re.compile(r"[a-z]+\.[a-z_]+(\.[a-z_]+)?", re.ASCII)
-RECORDING = ("record", "record_secrets", "write", "change", "changed", "refetched")
+RECORDING = ("delete", "record", "record_secrets", "write", "change", "changed", "refetched")
 """The functions that take the name of an entry."""
 NAMES: dict[str, Any] = {"name": "Ana", "status": "paused", "none": 0, "answer": {"list": [{"id": 7}], "count": 1}}
 
 
-def words_of(row: Operation) -> Iterator[Words]:
+def all_words(row: Operation) -> Iterator[Words]:
     """Return the words of a row and of its further forms."""
     return iter((row.action.words, *row.action.words.forms))
 
@@ -94,7 +96,7 @@ def test_each_name_in_a_sentence_exists() -> None:
     """Of the object, its facts, the path or, under `answer`, the answer."""
     unknown = []
     for row in ROWS:
-        for words in words_of(row):
+        for words in all_words(row):
             known, answered = known_names(row, words), {*fields_of(row.answer), *fields_of(row.action.noun.document)}
             for path in (path for lines in lines_of(words) for path in paths_in(lines)):
                 first, _, rest = path.partition(".")
@@ -110,6 +112,16 @@ def test_each_change_has_words_in_the_audit_trail() -> None:
     assert rows & set(OTHERS) == set()
     assert recorded() - rows - set(OTHERS) == set()
     assert set(OTHERS) - recorded() == NOT_RECORDED_ANY_MORE
+
+
+def test_each_entry_of_the_audit_trail_is_about_a_thing_with_a_page() -> None:
+    """In words, and with a link only if the page is that of the subject and is still there."""
+    assert [row.name for row in ROWS if "_" in row.action.noun.title] == []
+    linked = {name: words_of(name, name.partition(".")[0], "7")[2] for name in recorded()}
+    pages = {one.path.rpartition("/{")[0] for one in OF_CONSOLE if one.path.endswith("}") and one.path.count("{") == 1}
+    assert {f"{PATH}{of}" for of in linked.values() if of} - pages == set()
+    assert linked["subscriptions.secrets.drop"] == "/webhooks/subscriptions"
+    assert (linked["reversals.resolve"], linked["sellers.delete"], linked["pairings.deny"]) == ("", "", "")
 
 
 def recorded() -> set[str]:

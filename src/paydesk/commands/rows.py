@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from pathlib import Path
 from types import GenericAlias
@@ -58,11 +59,20 @@ def _command(row: Row) -> Any:
         names = {**row.get("generic", {}), **ids, **answer, "answer": answer}
         if "deleted" in row:
             answer = {row["deleted"]: next(reversed(ids.values())), row.get("gone", "deleted"): True}
-        notes = holding(tuple(map(_line, row.get("notes", ()))), names)
-        return answer, "\n".join(f"{note[:1].upper()}{note[1:]}" for note in notes)
+        return answer, "\n".join(_notes(row, names))
 
     found = [_option(one) for one in options]
     return _with_signature(work, row, *map(_argument, arguments), *(parameter for one in found for parameter in one))
+
+
+def _notes(row: Row, names: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what happened and what to do next; words for an object that has no name here begin with a capital."""
+    generic = tuple(row.get("generic", {}).values())
+    for line in map(_line, row.get("notes", ())):
+        # A service of another version may answer without a property: its answer is printed all the same.
+        with contextlib.suppress(LookupError, TypeError):
+            for note in holding(line, names):
+                yield f"{note[:1].upper()}{note[1:]}" if note.startswith(generic) else note
 
 
 def _list(row: Row) -> Any:
@@ -147,7 +157,7 @@ def _check(one: Row) -> Callable[[str | None], str | None]:
     """Return what checks an id before anything is sent."""
     pattern = one.get("pattern") or ".+"
 
-    def checked(text: str | None) -> str | None:
+    def check(text: str | None) -> str | None:
         """Return the id, in upper case if that is how it is written. Raises `WrongUsage` if it cannot be one."""
         if text is None:
             return None
@@ -156,7 +166,7 @@ def _check(one: Row) -> Callable[[str | None], str | None]:
             raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
         return found
 
-    return checked
+    return check
 
 
 def _line(note: Any) -> Line:

@@ -156,7 +156,7 @@ def differing(form: ActionForm, sent: Mapping[str, str], properties: Properties 
     now = properties(stored)
     shown = properties({name: sent.get(f"{ORIGINAL}{name}", value) for name, value in stored.items()})
     wanted = properties({name: sent[name] for name in stored})
-    return {name: value for name, value in wanted.items() if value not in (shown[name], now[name])}
+    return {name: value for name, value in wanted.items() if value not in (shown.get(name), now.get(name))}
 
 
 def _originals(form: ActionForm) -> dict[str, str]:

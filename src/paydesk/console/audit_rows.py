@@ -18,8 +18,8 @@ VALUE_CHARACTERS_MAX = 200
 SHOWN_MAX, FIRST = 6, 4
 """So many values are shown at once; of more the first ones, and the others on request."""
 
-_ROWS = {row.action.audit: row.action for row in ROWS if row.action is not None}
-"""The actions by their names in the audit trail."""
+_ROWS = {row.action.audit: row for row in ROWS if row.action is not None}
+"""The rows by the names of their actions in the audit trail."""
 OTHERS: Mapping[str, tuple[str, str, str]] = {
     "codes.create": ("Added", "authorization code", ""),
     "deliveries.send_to": ("Sent to another URL:", "notification", "/webhooks/deliveries"),
@@ -70,7 +70,7 @@ class AuditRow:
 def row_of(entry: Document, names: Mapping[str, str]) -> AuditRow:
     """Return the row of an entry. `names` are those of operators by their ids."""
     kind = entry["action"].partition(".")[0]
-    did, noun, pages = _words_of(entry["action"], kind, entry["subject"])
+    did, noun, pages = words_of(entry["action"], kind, entry["subject"])
     before, after = entry.get("before"), entry.get("after")
     changed = [one for one in changes(before, after) if _is_news(one, entry)]
     shown = SHOWN_MAX if len(changed) <= SHOWN_MAX else FIRST
@@ -107,13 +107,16 @@ def _is_news(change: Change, entry: Document) -> bool:
     return entry["subject"] not in (change.before, change.after)
 
 
-def _words_of(name: str, kind: str, subject: str) -> tuple[str, str, str]:
+def words_of(name: str, kind: str, subject: str) -> tuple[str, str, str]:
     """Return what was done, to what, and where the pages of such things are; empty if there are none."""
-    action = _ROWS.get(name)
-    if action is None:
+    row = _ROWS.get(name)
+    if row is None:
         did, noun, pages = OTHERS.get(name, (name.partition(".")[2].replace("_", " ").capitalize(), kind, ""))
     else:
-        did, noun, pages = action.words.did, action.noun.title, action.noun.page.rpartition("/{")[0]
+        of = row.action.noun
+        did, noun, (pages, _, parameter) = row.action.words.did, of.title, of.page.rpartition("/{")
+        if f"{{{parameter}" not in of.path or (row.method == "DELETE" and row.answer is None):
+            pages = ""  # The page is that of another object, or what it was about is gone.
     if kind == subject:
         # All of a kind, such as an export of orders.
         return did, "", ""

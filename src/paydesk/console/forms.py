@@ -168,7 +168,8 @@ class _Form:
             message = "A field is not filled in correctly."
             raise ApiRefused(400, "property_value", message, details, request.call.request_id)
         more: dict[str, Any] = {"body": body} if row.method != "DELETE" else {}
-        more |= {name: text.format_map(names) for name, text in row.action.noun.selects.items() if not self.is_new}
+        if row.method in ("PATCH", "DELETE"):
+            more |= {name: text.format_map(names) for name, text in row.action.noun.selects.items()}
         if row.idempotent:
             more["key"] = sent[KEY]
         for name, lines in words.headers.items():
@@ -224,7 +225,7 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
     if one.widget in OF_CHECKBOXES:
         chosen = re.split(r",?\s", now)
         boxes = [
-            Field(f"{one.name}.{value}", words, CHECKBOX, "yes" if value in chosen else "", (), "", required=False,
+            Field(f"{one.name}.{value}", words, CHECKBOX, "yes" if value in chosen else "", required=False,
                   group=shown.group)
             for value, words in await _choices(request, one, names)
         ]  # fmt: skip

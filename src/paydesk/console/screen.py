@@ -135,7 +135,7 @@ def block(template: str, name: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, `view`, and some functions."""
+    """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
     made = html.environment(PACKAGE)
     made.globals["view"] = view
     made.globals["spelled"] = spelled

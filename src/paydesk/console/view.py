@@ -87,7 +87,10 @@ def short_times(sentence: str, now_ms: int) -> Markup:
     today = datetime.fromtimestamp(now_ms / SECOND_MS, UTC).date()
     parts, end = [], 0
     for found in _TIMES.finditer(sentence):
-        instant = datetime.fromisoformat(found[0]).astimezone(UTC)
+        try:
+            instant = datetime.fromisoformat(found[0]).astimezone(UTC)
+        except (ValueError, OverflowError):
+            continue  # People can choose names that only look like a time.
         words = (
             f"{instant:%H:%M} UTC" if instant.date() == today else f"{instant:%b} {instant.day}, {instant:%H:%M} UTC"
         )

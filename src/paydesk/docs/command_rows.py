@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from paydesk.core.sentences import First, Line, Lines, When, unconditional
@@ -40,7 +40,8 @@ def _command(row: Operation, action: Action) -> Json:
     sentences = [_capital(text.format_map(generic)) for text in unconditional(words.says)]
     if row.role == "owner":
         sentences.append("For owners only.")
-    if words.repeatable and words.checks is None:  # The command has no check that refuses a repetition.
+    is_gone = row.method == "DELETE" and row.answer is None
+    if words.repeatable and words.checks is None and not is_gone:  # The command has no check that refuses a repetition.
         sentences.append("Repeatable.")
     once = () if words.once is None else _given(words.once.name, words.once.warning)
     found = {
@@ -56,12 +57,10 @@ def _command(row: Operation, action: Action) -> Json:
         ],
         "options": [*_options(row), *_parameters(row)],
         "notes": [_note(line) for line in (*_lines(words.done), *_lines(once), *_lines(words.next))],
-        "deleted": noun.key if row.method == "DELETE" and row.answer is None else "",
+        "deleted": noun.key if is_gone else "",
         "gone": words.gone if words.gone != "deleted" else "",
-        "key": row.idempotent,
         "limit": words.limit,
         "columns": [one.path for one in sorted(words.columns, key=lambda one: one.at) if one.at],
-        "development": row.development,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -74,7 +73,7 @@ def _given(name: str, lines: Lines) -> Lines:
 def _options(row: Operation) -> Iterator[Json]:
     for one in properties(row.body) if row.body is not None else ():
         yield _option(one.name, one.shown, _type(one), many=one.widget in _MANY, joined=one.widget == WORDS,
-                      required=one.is_required, values=one.values, pattern=one.pattern)  # fmt: skip
+                      required=one.is_required, pattern=one.pattern)  # fmt: skip
 
 
 def _parameters(row: Operation) -> Iterator[Json]:
@@ -92,7 +91,6 @@ def _option(
     many: bool = False,
     joined: bool = False,
     required: bool = False,
-    values: tuple[str, ...] = (),
     pattern: str = "",
 ) -> Json:
     found = {
@@ -109,7 +107,6 @@ def _option(
         "checked": shown.checked,
         "metavar": shown.metavar,
         "pattern": pattern if (shown.metavar or "").endswith("ID") else "",
-        "values": list(values) if kind == "string" and isinstance(shown.labels, Mapping) and not shown.default else [],
     }
     return {key: value for key, value in found.items() if value}
 

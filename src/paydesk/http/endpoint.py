@@ -202,9 +202,14 @@ class Endpoint:
         if bytes_max is not None:
             return await self._run_with_large_body(call, key, request, receive, bytes_max)
         document, call.body = self._read_body(raw, caller) if document is None else (document, document)
-        if self._required_role is not None and caller.operator_id:
-            roles.check(caller.role, self._required_role)
+        self._check_role(caller)
         return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
+
+    def _check_role(self, caller: Caller) -> None:
+        """Refuse an operator whose role does not permit it. Raises `FORBIDDEN`."""
+        # Only on `virtual` applications call too.
+        if self._required_role is not None and (caller.operator_id or self.operation.surface == "operator"):
+            roles.check(caller.role, self._required_role)
 
     async def _run_with_large_body(
         self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
@@ -214,6 +219,7 @@ class Endpoint:
         with admitted:
             raw = await request.read(receive, bytes_max)
             document, call.body = self._read_body(raw, call.caller)
+            self._check_role(call.caller)
             return await (self._run_with_key(call, key, document) if self.operation.idempotent else self._run(call))
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:

@@ -105,7 +105,7 @@ def _refuse_json(form: bytes) -> None:
 
 
 def _operators_and_test_tokens(shared: Shared) -> Authenticate:
-    """Return the function that authenticates operators, whose roles the handlers check, and test access tokens."""
+    """Return the function that authenticates operators and test access tokens."""
 
     async def authenticate(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):

@@ -83,8 +83,6 @@ class Noun:
     """Parameters of all its requests, filled in with its properties: stores are named with their seller."""
     group: str = ""
     """The group of its commands; by default the first part of the path."""
-    example: str = ""
-    """Its ids in the examples of commands."""
     argument: Mapping[str, str] = field(default_factory=dict)
     """The help of the arguments of commands, by the parameters of the path."""
     generic: Mapping[str, str] = field(default_factory=dict)

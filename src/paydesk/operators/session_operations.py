@@ -64,6 +64,8 @@ OPERATIONS = (
                 replace(
                     _END,
                     title="End your session",
+                    facts=lambda names: {"is_own": names["operator_id"] == names["caller_id"]},
+                    impossible=When("is_own", "", otherwise="This is the session of another operator."),
                     done="Your session has ended.",
                     role=None,
                     back="/account",

@@ -112,6 +112,7 @@ _FAULT = Noun(
     UUID_PATTERN,
     Fault,
     SUBSCRIPTION_NOT_FOUND,
+    title="subscription",
     section="webhooks",
     page=_PAGE,
     pages=_PAGE,

@@ -189,7 +189,7 @@ async def remove_secret(call: Call) -> Answer:
 
 
 async def _locked(call: Call) -> Application:
-    """Lock and return the application of the path. Raises `FORBIDDEN`, `APPLICATION_NOT_FOUND`."""
+    """Lock and return the application of the path. Raises `APPLICATION_NOT_FOUND`."""
     application = await applications.lock(call.tx, lists.id_in_path(call.paths[0]))
     if application is None:
         raise APPLICATION_NOT_FOUND.with_reason("unknown application")

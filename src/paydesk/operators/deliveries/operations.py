@@ -19,6 +19,7 @@ _DELIVERY = Noun(
     handlers.ID_PATTERN,
     handlers.DeliveryDocument,
     errors.DELIVERY_NOT_FOUND,
+    title="notification",
     key="id",
     page="/webhooks/deliveries/{delivery_id}",
 )

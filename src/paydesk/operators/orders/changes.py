@@ -22,7 +22,7 @@ from paydesk.storage.database import Transaction
 
 
 async def as_seller(call: Call) -> Caller:
-    """Return the operator as a caller for the seller of the order. Raises `FORBIDDEN`, `ORDER_NOT_FOUND`."""
+    """Return the operator as a caller for the seller of the order. Raises `ORDER_NOT_FOUND`."""
 
     async def find(tx: Transaction) -> Order:
         order = await store.find(tx, await owner_of(tx, call.path), call.path)

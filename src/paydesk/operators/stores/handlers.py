@@ -131,7 +131,7 @@ async def delete_pos(call: Call) -> Answer:
 
 
 async def _locked_store(call: Call) -> Store:
-    """Lock and return the store of the path. Raises `FORBIDDEN`, `STORE_NOT_FOUND`."""
+    """Lock and return the store of the path. Raises `STORE_NOT_FOUND`."""
     store_id = lists.id_in_path(call.path)
     owner = await _owner(call, SELLERS_OF_STORE, store_id)
     store = None if owner is None else await stores.lock_store(call.tx, owner, store_id)
@@ -141,7 +141,7 @@ async def _locked_store(call: Call) -> Store:
 
 
 async def _locked_pos(call: Call) -> Pos:
-    """Lock and return the point of sale of the path. Raises `FORBIDDEN`, `POS_NOT_FOUND`."""
+    """Lock and return the point of sale of the path. Raises `POS_NOT_FOUND`."""
     pos_id = lists.id_in_path(call.path)
     owner = await _owner(call, SELLERS_OF_POS, pos_id)
     pos = None if owner is None else await stores.lock_pos(call.tx, owner, pos_id)

@@ -22,7 +22,6 @@ SUBSCRIPTION = Noun(
     section="webhooks",
     page=_PAGE,
     pages="/webhooks",
-    example=_EXAMPLE,
     argument={"subscription_id": "Its id, see `paydesk subscriptions list`."},
     generic={"url": "its URL"},
 )
@@ -32,6 +31,7 @@ _SECRET = Noun(
     NUMBER_PATTERN,
     handlers.SubscriptionDocument,
     errors.SUBSCRIPTION_NOT_FOUND,
+    title="subscription",
     section="webhooks",
     page=_PAGE,
     pages=_PAGE,

@@ -41,9 +41,8 @@ _PAIRING = Noun(
     PAIRING_NOT_FOUND,
     title="terminal",
     section="terminals",
-    page="/terminals",
+    page="/pair/{user_code}",
     pages="/terminals",
-    forms="/pair/{user_code}",
 )
 _WRONG_CODES = "An operator may send five wrong codes a minute."
 _NEEDS_FREE = "It must have no order and no print action."
