@@ -33,20 +33,6 @@ class ListCommand:
 
 
 LISTS = {
-    "applications": ListCommand(
-        "List the applications, by client_id.",
-        (
-            "client_id",
-            "name",
-            "redirect_uris",
-            "scopes",
-            "pkce_required",
-            "test_tokens",
-            "created_date",
-            "suspended_date",
-        ),
-        ("paydesk apps list", "paydesk apps list --json"),
-    ),
     "operators": ListCommand(
         "List the operators by id, revoked ones included.",
         ("operator_id", "name", "role", "email", "last_used_date", "link_expires_date", "created_date", "revoked_date"),

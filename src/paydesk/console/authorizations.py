@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from paydesk.console.api import Document
-from paydesk.console.application_paths import HERE as APPLICATIONS
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.operation import Query
 
-SELLERS = f"{PATH}/sellers"
+APPLICATIONS, SELLERS = f"{PATH}/applications", f"{PATH}/sellers"
 
 READ_MAX = 50
 VALID, WITHDRAWN = "valid", "withdrawn"

@@ -22,6 +22,7 @@ from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
 from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
+from paydesk.oauth.scopes import for_display
 from paydesk.operation import Answer, Call, Handler, Operation, Query
 from paydesk.web import html
 from paydesk.web.language import texts
@@ -135,11 +136,16 @@ def block(template: str, name: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
+<<<<<<< HEAD
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
+=======
+    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, `view`, and functions."""
+>>>>>>> ef304ee4 (Describe the list of applications once)
     made = html.environment(PACKAGE)
     made.globals["view"] = view
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at
+    made.globals["scopes_of"] = for_display
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

@@ -7,8 +7,8 @@ from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.applications import fields, handlers
-from paydesk.operators.noun import Noun, listing
-from paydesk.operators.words import Document, Once, Words
+from paydesk.operators.noun import Noun
+from paydesk.operators.words import Column, Document, Once, Words
 
 _EXAMPLE = "3676047501096810"
 _PAGE = "/applications/{client_id}"
@@ -55,29 +55,49 @@ def _validity(names: Document) -> Document:
     }
 
 
-OPERATIONS = (
-    listing("applications", handlers.PAGES),
-    APPLICATION.creating(
-        handlers.create,
-        fields.ApplicationRequest,
-        handlers.NewApplication,
-        description="The response contains the secret, which is not shown again.",
-        words=Words(
-            "Add an application",
-            says="It gets a client ID and a secret, which is shown once. Sellers can authorize it from then on; until"
-            " one does, it can do nothing.",
-            done="{answer[name]} is added. Give its developers both values.",
-            did="Added",
-            submit="Add the application",
-            once=_ONCE,
-            fields=("name", "redirect_uris", "scopes", "pkce_required", "test_tokens", "on_replay"),
-            examples=(
-                "--name 'Corner shop' --redirect-uri https://shop.example/callback",
-                "--name Kiosk --redirect-uri http://127.0.0.1:3000/cb --pkce-required --json",
-                "--name 'Shop tests' --redirect-uri https://test.shop.example/callback --test-tokens",
-            ),
+LIST = APPLICATION.listing(
+    handlers.PAGES,
+    words=Words(
+        "Applications",
+        says="By client_id.",
+        columns=(
+            Column("name", "Name", style="what", at=2),
+            Column("suspended_date", "State", "suspended", at=8),
+            Column("client_id", "Client ID", style="mono nowrap", at=1),
+            Column("scopes", "Scopes", "scopes", style="scopes", at=4),
+            Column("redirect_uris", "Redirect URIs", "uris", style="uri", at=3),
+            Column("created_date", "Added", "time", style="nowrap wide r", at=7),
+            Column("pkce_required", at=5),
+            Column("test_tokens", at=6),
+        ),
+        form=None,
+        examples=("", "--json"),
+    ),
+)
+ADD = APPLICATION.creating(
+    handlers.create,
+    fields.ApplicationRequest,
+    handlers.NewApplication,
+    description="The response contains the secret, which is not shown again.",
+    words=Words(
+        "Add an application",
+        says="It gets a client ID and a secret, which is shown once. Sellers can authorize it from then on; until"
+        " one does, it can do nothing.",
+        done="{answer[name]} is added. Give its developers both values.",
+        did="Added",
+        submit="Add the application",
+        once=_ONCE,
+        fields=("name", "redirect_uris", "scopes", "pkce_required", "test_tokens", "on_replay"),
+        examples=(
+            "--name 'Corner shop' --redirect-uri https://shop.example/callback",
+            "--name Kiosk --redirect-uri http://127.0.0.1:3000/cb --pkce-required --json",
+            "--name 'Shop tests' --redirect-uri https://test.shop.example/callback --test-tokens",
         ),
     ),
+)
+OPERATIONS = (
+    LIST,
+    ADD,
     APPLICATION.reading(
         handlers.get, words=Words("Show {name}", form=None, command="apps show", examples=(f"{_EXAMPLE} --json",))
     ),
