@@ -24,9 +24,11 @@ class Subject(Generic[Row]):
     read: Callable[[Transaction, Row], Awaitable[Row | None]]
     """Returns a locked row as it is now."""
     show: Callable[[Transaction, Row], Awaitable[Any]]
-    """Returns the document of a row, for the answer and the audit trail."""
+    """Returns the document of a row, for the audit trail and the answer."""
     id_of: Callable[[Row], object]
     unknown: Callable[[], Refusal]
+    answer: Callable[[Call, Row], Awaitable[Any]] | None = None
+    """Returns the document of the answer, if that has more than the audit trail records."""
 
     async def locked(self, call: Call, tx: Transaction | None = None) -> Row:
         """Lock and return the row of the path. Raises `unknown`."""
@@ -55,7 +57,7 @@ class Subject(Generic[Row]):
         document = await self.show(tx, after)
         if after != before:
             await audit.record(call, tx, name, str(self.id_of(after)), before=earlier, after=document)
-        return Answer(200, document)
+        return Answer(200, document if self.answer is None else await self.answer(call, after))
 
     async def delete(
         self, call: Call, name: str, work: Callable[[Row], Awaitable[Any]], tx: Transaction | None = None
