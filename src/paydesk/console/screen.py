@@ -136,11 +136,7 @@ def block(template: str, name: str, **values: Any) -> str:
 
 @cache
 def environment() -> Environment:
-<<<<<<< HEAD
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
-=======
-    """Return the environment of the console's templates: `ui`, the macros of `parts.html`, `view`, and functions."""
->>>>>>> ef304ee4 (Describe the list of applications once)
     made = html.environment(PACKAGE)
     made.globals["view"] = view
     made.globals["spelled"] = spelled

@@ -7,7 +7,7 @@ import msgspec
 from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.durations import typed_seconds
-from paydesk.core.errors import MINIMUM_PROPERTIES
+from paydesk.core.errors import Refusal
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.applications import ApplicationSecret
@@ -17,7 +17,8 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
 from paydesk.operators.applications.fields import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
-from paydesk.storage.database import Row
+from paydesk.operators.subject import Subject
+from paydesk.storage.database import Row, Transaction
 
 VALID_SECRETS_MAX = 5
 LIST = """
@@ -96,70 +97,69 @@ async def get(call: Call) -> Answer:
     """Get an application with the ids and dates of its secrets."""
     application = await applications.get(call.tx, lists.id_in_path(call.path))
     if application is None:
-        raise APPLICATION_NOT_FOUND.with_reason("unknown application")
-    return await _answer(call, application)
+        raise _unknown()
+    return Answer(200, await _answer(call, application))
 
 
 async def change(call: Call) -> Answer:
     """Change an application: only the fields that were sent, so that concurrent changes of others take effect too."""
-    before, body = await _locked(call), call.body
-    assert isinstance(body, ApplicationChange)
-    sent = {name: getattr(body, name) for name in body.model_fields_set}
-    if not sent:
-        raise MINIMUM_PROPERTIES.with_reason(
-            "nothing to change", f"'$' - must have one of {', '.join(type(body).model_fields)}"
+    body: ApplicationChange = call.body
+
+    async def work(before: Application) -> None:
+        sent = {name: getattr(body, name) for name in body.model_fields_set}
+        if "redirect_uris" in sent:
+            sent["redirect_uris"] = tuple(sent["redirect_uris"])
+        after = msgspec.structs.replace(before, **sent)
+        await applications.change(
+            call.tx,
+            after.application_id,
+            name=after.name,
+            redirect_uris=after.redirect_uris,
+            scopes=after.scopes,
+            pkce_required=after.pkce_required,
+            on_replay=after.on_replay,
+            test_tokens=after.test_tokens,
         )
-    if "redirect_uris" in sent:
-        sent["redirect_uris"] = tuple(sent["redirect_uris"])
-    after = msgspec.structs.replace(before, **sent)
-    await applications.change(
-        call.tx,
-        after.application_id,
-        name=after.name,
-        redirect_uris=after.redirect_uris,
-        scopes=after.scopes,
-        pkce_required=after.pkce_required,
-        on_replay=after.on_replay,
-        test_tokens=after.test_tokens,
-    )
-    return await _changed(call, "applications.change", before)
+
+    return await _APPLICATION.change(call, "applications.change", work)
 
 
 async def delete(call: Call) -> Answer:
     """Delete an application that nothing uses. Raises `IN_USE` with its orders, authorizations and subscriptions."""
-    application = await _locked(call)
-    number = application.application_id
-    in_use.refuse(
-        ("subscriptions", await uses.ids(call.tx, uses.APPLICATION_SUBSCRIPTIONS, number), "delete these first"),
-        ("grants", await uses.ids(call.tx, uses.APPLICATION_AUTHORIZATIONS, number), "withdraw these first"),
-        (
-            "orders",
-            await uses.ids(call.tx, uses.APPLICATION_ORDERS, number),
-            "these stay, so suspend the application instead",
-        ),
-    )
-    await applications.delete(call.tx, number)
-    await audit.record(call, call.tx, "applications.delete", str(number), before=_present(application))
-    return Answer(204)
+
+    async def work(application: Application) -> None:
+        number = application.application_id
+        in_use.refuse(
+            ("subscriptions", await uses.ids(call.tx, uses.APPLICATION_SUBSCRIPTIONS, number), "delete these first"),
+            ("grants", await uses.ids(call.tx, uses.APPLICATION_AUTHORIZATIONS, number), "withdraw these first"),
+            (
+                "orders",
+                await uses.ids(call.tx, uses.APPLICATION_ORDERS, number),
+                "these stay, so suspend the application instead",
+            ),
+        )
+        await applications.delete(call.tx, number)
+
+    return await _APPLICATION.delete(call, "applications.delete", work)
 
 
 async def suspend(call: Call) -> Answer:
     """Suspend an application: it gets no tokens, and its tokens are refused."""
-    before = await _locked(call)
-    await applications.suspend(call.tx, before.application_id, call.now_ms)
-    return await _changed(call, "applications.suspend", before)
+    return await _APPLICATION.change(
+        call, "applications.suspend", lambda one: applications.suspend(call.tx, one.application_id, call.now_ms)
+    )
 
 
 async def resume(call: Call) -> Answer:
     """Resume a suspended application; its tokens are accepted again."""
-    before = await _locked(call)
-    await applications.resume(call.tx, before.application_id)
-    return await _changed(call, "applications.resume", before)
+    return await _APPLICATION.change(
+        call, "applications.resume", lambda one: applications.resume(call.tx, one.application_id)
+    )
 
 
 async def add_secret(call: Call) -> Answer:
     """Add a secret to an application. The others stay valid for `others_expire_in`, or until they are removed."""
-    application, body = await _locked(call), call.body
+    application, body = await _APPLICATION.locked(call), call.body
     assert isinstance(body, SecretRequest)
     number, before = application.application_id, await applications.find_secrets(call.tx, application.application_id)
     if body.others_expire_in is not None:
@@ -179,31 +179,13 @@ async def add_secret(call: Call) -> Answer:
 
 async def remove_secret(call: Call) -> Answer:
     """Remove a secret at once. The last one too: a leaked secret must not wait for its replacement."""
-    application = await _locked(call)
+    application = await _APPLICATION.locked(call)
     number = application.application_id
     before = await applications.find_secrets(call.tx, number)
     if not await applications.remove_secret(call.tx, number, call.path):
         raise SECRET_NOT_FOUND.with_reason("unknown secret")
     await _record_secrets(call, number, "applications.secrets.remove", before)
-    return await _answer(call, application)
-
-
-async def _locked(call: Call) -> Application:
-    """Lock and return the application of the path. Raises `APPLICATION_NOT_FOUND`."""
-    application = await applications.lock(call.tx, lists.id_in_path(call.paths[0]))
-    if application is None:
-        raise APPLICATION_NOT_FOUND.with_reason("unknown application")
-    return application
-
-
-async def _changed(call: Call, action: str, before: Application) -> Answer:
-    """Return the application; record the change in the audit trail unless nothing changed."""
-    after = await applications.get(call.tx, before.application_id)
-    assert after is not None, "the row is locked until the commit"
-    if after != before:
-        document = _present(after)
-        await audit.record(call, call.tx, action, document.client_id, before=_present(before), after=document)
-    return await _answer(call, after)
+    return Answer(200, await _answer(call, application))
 
 
 async def _record_secrets(
@@ -216,9 +198,9 @@ async def _record_secrets(
     return after
 
 
-async def _answer(call: Call, application: Application) -> Answer:
+async def _answer(call: Call, application: Application) -> ApplicationWithSecrets:
     secrets = await _secrets(call, application.application_id)
-    return Answer(200, ApplicationWithSecrets.of(_present(application), secrets=secrets))
+    return ApplicationWithSecrets.of(_present(application), secrets=secrets)
 
 
 async def _secrets(call: Call, number: int) -> list[SecretDocument]:
@@ -227,6 +209,14 @@ async def _secrets(call: Call, number: int) -> list[SecretDocument]:
 
 def _present(application: Application) -> ApplicationDocument:
     return ApplicationDocument.of(application, client_id=str(application.application_id))
+
+
+async def _shown(_: Transaction, application: Application) -> ApplicationDocument:
+    return _present(application)
+
+
+def _unknown() -> Refusal:
+    return APPLICATION_NOT_FOUND.with_reason("unknown application")
 
 
 def _present_secret(secret: ApplicationSecret) -> SecretDocument:
@@ -240,3 +230,11 @@ def _of_row(row: Row) -> ApplicationDocument:
 
 
 PAGES = lists.pages(ApplicationDocument, LIST, _of_row, (0,))
+_APPLICATION: Subject[Application] = Subject(
+    lock=lambda tx, call: applications.lock(tx, lists.id_in_path(call.paths[0])),
+    read=lambda tx, application: applications.get(tx, application.application_id),
+    show=_shown,
+    id_of=lambda application: application.application_id,
+    unknown=_unknown,
+    answer=_answer,
+)
