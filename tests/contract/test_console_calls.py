@@ -69,7 +69,6 @@ COMMANDS: dict[Call, Command] = {
     ("POST", "deliveries/{}/verify"): run("deliveries", "verify", ID),
     ("GET", "exports/orders"): run("orders", "export"),
     ("GET", "figures"): run("figures"),
-    ("GET", "operators"): run("operators", "list"),
     ("POST", "operators"): run("operators", "create", "--name", "ana"),
     ("POST", "operators/{}/password-link"): run("operators", "link", ID),
     ("GET", "orders"): run("orders", "list"),

@@ -33,11 +33,6 @@ class ListCommand:
 
 
 LISTS = {
-    "operators": ListCommand(
-        "List the operators by id, revoked ones included.",
-        ("operator_id", "name", "role", "email", "last_used_date", "link_expires_date", "created_date", "revoked_date"),
-        ("paydesk operators list --json",),
-    ),
     "sessions": ListCommand(
         "List your sessions in the console, newest first; as an owner those of all operators.",
         ("session_id", "name", "address", "user_agent", "created_date", "used_date", "expires_date"),

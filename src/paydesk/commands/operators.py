@@ -107,7 +107,7 @@ def create(
     note(TOKEN_SHOWN_ONCE if email is None else _about_link(created["password_url"]))
 
 
-add_rows(add_list(app, "operators"), "operators")
+add_rows(app, "operators")
 
 
 @command(app, "link", "paydesk operators link 01J67CQQH5904WDBVZEM4JMEP3")

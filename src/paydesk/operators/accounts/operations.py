@@ -9,8 +9,8 @@ from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import When
 from paydesk.operators import errors, operator_passwords, schemas
 from paydesk.operators.accounts import fields, handlers
-from paydesk.operators.noun import Noun, creating, listing
-from paydesk.operators.words import Document, Once, Words
+from paydesk.operators.noun import Noun, creating
+from paydesk.operators.words import Column, Document, Once, Words
 
 _EXAMPLE = "01J67CQQH5904WDBVZEM4JMEP3"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -41,8 +41,27 @@ def _reach(names: Document) -> Document:
     return {"is_local": urlsplit(url).hostname in _LOOPBACK_NAMES}
 
 
+LIST = _OPERATOR.listing(
+    handlers.PAGES,
+    words=Words(
+        "Operators",
+        says="By id, revoked ones included.",
+        columns=(
+            Column("name", "Name", "own", style="what", at=2),
+            Column("revoked_date", "State", "operator_state", at=8),
+            Column("role", "Role", "role", at=3),
+            Column("email", "E-mail address", "email", style="email", at=4),
+            Column("last_used_date", "Last use", "last_use", style="nowrap", label="last use", at=5),
+            Column("created_date", "Added", "time", style="nowrap wide", at=7),
+            Column("operator_id", at=1),
+            Column("link_expires_date", at=6),
+        ),
+        form=None,
+        examples=("--json",),
+    ),
+)
 OPERATIONS = (
-    listing("operators", handlers.PAGES),
+    LIST,
     _OPERATOR.creating(
         handlers.create,
         fields.OperatorRequest,
