@@ -21,7 +21,7 @@ REMOVAL_MUTANTS = (
         "One valid owner stays",
         "the last owner can be revoked",
         "operators/accounts/handlers.py",
-        '    await _refuse_last_owner(call, before, "revoked")\n',
+        '        await _refuse_last_owner(call, operator, "revoked")\n',
         "",
         "tests/contract/test_operators_accounts.py",
         "last_owner and sqlite",

@@ -7,6 +7,7 @@ valid owners before it may reduce their number, or give an e-mail address to an 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import partial
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from msgspec import Meta
 
 from paydesk import audit, operator_events
 from paydesk.core.clock import rfc3339
-from paydesk.core.errors import FORBIDDEN, IN_USE, MINIMUM_PROPERTIES, Refusal
+from paydesk.core.errors import FORBIDDEN, IN_USE, Refusal
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.text import canonical_email
 from paydesk.filters import Filters
@@ -24,6 +25,7 @@ from paydesk.operators import credentials, in_use, links, lists, sessions, store
 from paydesk.operators.accounts.fields import OperatorChange, OperatorRequest
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.schemas import Role
+from paydesk.operators.subject import Subject
 from paydesk.storage.database import Row, Transaction
 
 ACCOUNT_COLUMNS = 8
@@ -114,23 +116,23 @@ async def find(call: Call, filters: Filters) -> Answer:
 
 async def change(call: Call) -> Answer:
     """Change an operator: only the fields that were sent. Raises `LAST_OWNER` for the role, `EMAIL_TAKEN`."""
-    before, body = await _locked(call), call.body
-    assert isinstance(body, OperatorChange)
-    if not body.model_fields_set:
-        raise MINIMUM_PROPERTIES.with_reason("nothing to change", "'$' - must have one of name, role, email")
-    role = body.role or before.role
-    if role != before.role:
-        await _refuse_last_owner(call, before, "demoted")
-    email = before.email if body.email is None else canonical_email(body.email)
-    if not await store.change(call.tx, before.operator_id, body.name or before.name, role, email):
-        raise credentials.email_taken()
-    if email != before.email:
-        # The link may have gone to the person with the earlier address.
-        await links.end_all(call.tx, before.operator_id, call.now_ms)
-    if role == "owner" != before.role and before.revoked_date is None:
-        added = _owner_added(before.operator_id, call.caller.operator_id, call.address)
-        call.alert = await _recorded(call.tx, [added], call.now_ms)
-    return await _changed(call, "operators.change", before)
+    body: OperatorChange = call.body
+
+    async def work(before: OperatorDocument) -> None:
+        role = body.role or before.role
+        if role != before.role:
+            await _refuse_last_owner(call, before, "demoted")
+        email = before.email if body.email is None else canonical_email(body.email)
+        if not await store.change(call.tx, before.operator_id, body.name or before.name, role, email):
+            raise credentials.email_taken()
+        if email != before.email:
+            # The link may have gone to the person with the earlier address.
+            await links.end_all(call.tx, before.operator_id, call.now_ms)
+        if role == "owner" != before.role and before.revoked_date is None:
+            added = _owner_added(before.operator_id, call.caller.operator_id, call.address)
+            call.alert = await _recorded(call.tx, [added], call.now_ms)
+
+    return await _OPERATOR.change(call, "operators.change", work)
 
 
 async def revoke(call: Call) -> Answer:
@@ -138,12 +140,14 @@ async def revoke(call: Call) -> Answer:
 
     Also oneself, unless no other owner can authenticate. Raises `LAST_OWNER`.
     """
-    before = await _locked(call)
-    await _refuse_last_owner(call, before, "revoked")
-    await store.revoke(call.tx, before.operator_id, call.now_ms)
-    await sessions.OPERATORS.end_all(call.tx, before.operator_id, call.now_ms)
-    await links.end_all(call.tx, before.operator_id, call.now_ms)
-    return await _changed(call, "operators.revoke", before)
+
+    async def work(operator: OperatorDocument) -> None:
+        await _refuse_last_owner(call, operator, "revoked")
+        await store.revoke(call.tx, operator.operator_id, call.now_ms)
+        await sessions.OPERATORS.end_all(call.tx, operator.operator_id, call.now_ms)
+        await links.end_all(call.tx, operator.operator_id, call.now_ms)
+
+    return await _OPERATOR.change(call, "operators.revoke", work)
 
 
 async def delete(call: Call) -> Answer:
@@ -151,22 +155,26 @@ async def delete(call: Call) -> Answer:
 
     Raises `LAST_OWNER`, and `IN_USE`: such an operator can be revoked instead.
     """
-    before = await _locked(call)
-    await _refuse_last_owner(call, before, "deleted")
-    entries = await uses.ids(call.tx, uses.OPERATOR_CHANGES, before.operator_id)
-    if before.operator_id == call.caller.operator_id and not entries:
-        raise IN_USE.with_reason("is the caller", "the audit trail will name this operator; revoke the token instead")
-    in_use.refuse(("audit entries", entries, "these stay, so revoke the operator instead"))
-    await sessions.delete_all(call.tx, before.operator_id)
-    await links.delete_all(call.tx, before.operator_id)
-    await store.delete(call.tx, before.operator_id)
-    await audit.record(call, call.tx, "operators.delete", before.operator_id, before=before)
-    return Answer(204)
+
+    async def work(operator: OperatorDocument) -> None:
+        operator_id = operator.operator_id
+        await _refuse_last_owner(call, operator, "deleted")
+        entries = await uses.ids(call.tx, uses.OPERATOR_CHANGES, operator_id)
+        if operator_id == call.caller.operator_id and not entries:
+            raise IN_USE.with_reason(
+                "is the caller", "the audit trail will name this operator; revoke the token instead"
+            )
+        in_use.refuse(("audit entries", entries, "these stay, so revoke the operator instead"))
+        await sessions.delete_all(call.tx, operator_id)
+        await links.delete_all(call.tx, operator_id)
+        await store.delete(call.tx, operator_id)
+
+    return await _OPERATOR.delete(call, "operators.delete", work)
 
 
 async def create_link(call: Call) -> Answer:
     """Create a link with which an operator sets a password; it replaces earlier ones. Raises `CANNOT_SIGN_IN`."""
-    operator = await _locked(call)
+    operator = await _OPERATOR.locked(call)
     if operator.revoked_date is not None:
         raise CANNOT_SIGN_IN.with_reason("revoked", "the operator is revoked; add another one instead")
     if operator.email is None:
@@ -182,16 +190,25 @@ async def _require_owner(call: Call) -> None:
         raise FORBIDDEN.with_reason("no owner any more", message="You are no owner any more; an owner may do this.")
 
 
-async def _locked(call: Call) -> OperatorDocument:
-    """Lock the valid owners and the operator of the path, and return the latter.
-
-    Raises `FORBIDDEN`, `OPERATOR_NOT_FOUND`.
-    """
+async def _lock(tx: Transaction, call: Call) -> OperatorDocument | None:
+    """Lock the valid owners and the operator of the path, and return the latter. Raises `FORBIDDEN`."""
     await _require_owner(call)
-    found = await store.lock(call.tx, call.path)
-    if found is None:
-        raise _unknown()
-    return _present(found)
+    return await _document(store.lock(tx, call.path))
+
+
+async def _document(found: Awaitable[Row | None]) -> OperatorDocument | None:
+    row = await found
+    return None if row is None else _present(row)
+
+
+async def _same(_: Transaction, operator: OperatorDocument) -> OperatorDocument:
+    return operator
+
+
+async def _answer(call: Call, operator: OperatorDocument) -> ShownOperator:
+    row = await store.shown(call.tx, operator.operator_id)
+    assert row is not None, "the row is locked until the commit"
+    return _shown(call, row)
 
 
 async def _refuse_last_owner(call: Call, operator: OperatorDocument, what: str) -> None:
@@ -199,16 +216,6 @@ async def _refuse_last_owner(call: Call, operator: OperatorDocument, what: str) 
     owners = await store.lock_owners(call.tx)
     if owners.pop(operator.operator_id, None) is not None and not any(owners.values()):
         raise LAST_OWNER.with_reason(f"the last owner with a token or a password would be {what}")
-
-
-async def _changed(call: Call, action: str, before: OperatorDocument) -> Answer:
-    """Return the operator; record the change in the audit trail unless nothing changed."""
-    found = await store.shown(call.tx, before.operator_id)
-    assert found is not None, "the row is locked until the commit"
-    after = _present(found[:ACCOUNT_COLUMNS])
-    if after != before:
-        await audit.record(call, call.tx, action, before.operator_id, before=before, after=after)
-    return Answer(200, _shown(call, found))
 
 
 def _events(added: OperatorDocument, author_id: str, address: str) -> list[OperatorEvent]:
@@ -243,9 +250,8 @@ async def _add(
     """Add a person, who gets a link, or a program, which gets a token. Raises `EMAIL_TAKEN`."""
     token = credentials.new_token() if request.email is None else None
     operator_id = await credentials.add_operator(tx, token, request.name, request.role, now_ms, email=request.email)
-    found = await store.account(tx, operator_id)
-    assert found is not None, "it was added in this transaction"
-    document = _present(found)
+    document = await _document(store.account(tx, operator_id))
+    assert document is not None, "it was added in this transaction"
     if token is not None:
         return document, NewOperator.of(document, token=token.reveal())
     link = await links.create(tx, operator_id, now_ms)
@@ -277,3 +283,11 @@ def _shown(call: Call, row: Row) -> ShownOperator:
 
 
 PAGES = lists.Pages(lists.Page[ShownOperator], find, lists.paging(("",)), "By id.")
+_OPERATOR: Subject[OperatorDocument] = Subject(
+    lock=_lock,
+    read=lambda tx, operator: _document(store.account(tx, operator.operator_id)),
+    show=_same,
+    id_of=lambda operator: operator.operator_id,
+    unknown=_unknown,
+    answer=_answer,
+)
