@@ -129,6 +129,8 @@ def test_password_prints_remaining_authorizations(folder: Path) -> None:
     assert (printed["authorizations"], printed["withdrawn"], "remain" in ended.stderr) == (0, 2, False)
     grants = answer("grants", "list", "--seller", user_id, folder=folder)
     assert ["withdrawn_date" in one for one in grants] == [True, True]
+    refused = command("grants", "list", "--seller", "one", folder=folder)
+    assert (refused.returncode, "SELLER is malformed" in refused.stderr) == (2, True)
 
 
 def test_operators_are_added_and_revoked(folder: Path) -> None:

@@ -86,7 +86,6 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "sessions"): run("sessions", "list"),
     ("DELETE", "sessions"): run("sessions", "end", "--operator", "all"),
     ("DELETE", "sessions/{}"): run("sessions", "end", ID),
-    ("GET", "grants"): run("grants", "list"),
     ("GET", "stores"): run("stores", "list"),
     ("GET", "subscriptions"): run("subscriptions", "list"),
     ("PUT", "subscriptions/{}/fault"): run("webhooks", "fault", "twice", "--subscription", ID),

@@ -8,14 +8,13 @@ import typer
 
 from paydesk.commands.client import Service, segment
 from paydesk.commands.command import command
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, note, show_list
 from paydesk.commands.rows import add_rows
 
 app = add_rows(group("Applications, the OAuth clients of the service."), "apps")
 secrets = add_rows(group("The client secrets of an application; several can be valid at once."), "apps secrets")
 app.add_typer(secrets, name="secrets")
-grants = add_rows(add_list(group("Grants: which applications may act for which sellers."), "grants"), "grants")
+grants = add_rows(group("Grants: which applications may act for which sellers."), "grants")
 
 SECRET_COLUMNS = ("id", "created_date", "expires_date")
 PATH = "/operator/v1/applications"

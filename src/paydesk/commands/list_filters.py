@@ -56,8 +56,3 @@ ORDER_FILTERS: Mapping[str, Any] = {
     "until": Annotated[str | None, typer.Option(metavar="TIME", help=f"Only those created until then: {TIME}")],
 }
 """The options of commands that select orders."""
-GRANT_FILTERS: Mapping[str, Any] = {
-    **SELLER,
-    "application": Annotated[str | None, typer.Option(metavar="CLIENT_ID", help="Only those of this application.")],
-    "status": of_status("valid or withdrawn."),
-}

@@ -12,7 +12,7 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
-from paydesk.commands.list_filters import GRANT_FILTERS, OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
+from paydesk.commands.list_filters import OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
 from paydesk.commands.list_rows import Row, flat_amount, flat_entry, flat_order, flat_terminal
 from paydesk.commands.options import After, Limit, show_list
 
@@ -43,19 +43,6 @@ LISTS = {
                 typer.Option(metavar="OPERATOR_ID", help="Only those of this operator; of another one: for owners."),
             ]
         },
-    ),
-    "grants": ListCommand(
-        "List the grants, withdrawn ones included, by seller and from oldest to newest.",
-        (
-            *("id", "seller_id", "seller_name", "client_id", "application_name", "scope"),
-            *("created_date", "withdrawn_date"),
-        ),
-        (
-            "paydesk grants list --status valid",
-            "paydesk grants list --seller 1160535239 --json",
-            "paydesk grants list --application 3676047501096810",
-        ),
-        GRANT_FILTERS,
     ),
     "stores": ListCommand(
         "List the stores, by seller and number.",

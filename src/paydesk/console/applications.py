@@ -32,6 +32,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     """Show an application: its state, its settings, its secrets and its subscriptions."""
     application = await request.api.get("applications/{}", request.path)
     client_id, name = application["client_id"], application["name"]
+    here = f"{PATH}/applications/{client_id}"
     subscribed = await request.api.get("subscriptions", client_id=client_id, sort="urgency", limit=SUBSCRIPTIONS_MAX)
     changes = await request.api.get("audit", subject=client_id, limit=CHANGES)
     return render(
@@ -40,7 +41,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         section="applications",
         title=name,
         live_on=f"applications:{client_id} subscriptions grants codes",
-        here=f"{PATH}/applications/{client_id}",
+        here=here,
         application=application,
         valid={
             one["id"]
@@ -49,7 +50,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         },
         scopes=SCOPES,
         subscriptions=subscribed["data"],
-        authorizations=await authorizations.of_application(request, client_id),
+        authorizations=await authorizations.page_of(request, here, application=client_id),
         more_subscriptions=f"{PATH}/webhooks#subscriptions" if "next" in subscribed else "",
         subscription_look=webhooks.look_of,
         host=webhooks.host,

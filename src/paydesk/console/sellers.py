@@ -124,7 +124,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         row=row,
         places=places,
         read_max=READ_MAX,
-        authorizations=await authorizations.of_seller(request, row.id),
+        authorizations=await authorizations.page_of(request, row.href, seller=row.id),
         entries=[audit_rows.row_of(one, {str(row.id): row.name}) for one in changes["data"]],
         trail=f"{PATH}/audit?subject={row.id}",
     )

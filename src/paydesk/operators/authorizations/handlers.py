@@ -18,6 +18,7 @@ from paydesk.oauth import authorizations
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
+from paydesk.operators.words import Shown
 from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
@@ -45,9 +46,13 @@ APPLICATION = Query(
     {"type": "string", "pattern": NUMBER_PATTERN},
     "Only those of this application.",
     rule="must be the client_id of an application",
+    shown=Shown("Application", metavar="CLIENT_ID", help="Only those of this application."),
 )
 STATUS = Query(
-    "status", {"enum": [status for status in _WITH_STATUS if status]}, "Only valid ones, or only withdrawn ones."
+    "status",
+    {"enum": [status for status in _WITH_STATUS if status]},
+    "Only valid ones, or only withdrawn ones.",
+    shown=Shown("Status", help="valid or withdrawn."),
 )
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from paydesk.core.sentences import When
 from paydesk.operators import errors
 from paydesk.operators.authorizations import handlers
-from paydesk.operators.noun import Noun, listing
-from paydesk.operators.words import Document, Reader, Words
+from paydesk.operators.noun import Noun
+from paydesk.operators.words import Column, Document, Reader, Words
 
 
 async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:
@@ -54,8 +54,27 @@ _WITHDRAW = Words(
     examples=(_EXAMPLE,),
 )
 
+LIST = _GRANT.listing(
+    handlers.PAGES,
+    words=Words(
+        "Authorizations",
+        says="By seller and from oldest to newest, withdrawn ones included.",
+        columns=(
+            Column("seller_name", "Seller", "seller", style="what", at=3),
+            Column("application_name", "Application", "application", style="what", at=5),
+            Column("scope", "Scopes", style="mono", at=6),
+            Column("created_date", "Since", "time", style="nowrap", label="since", at=7),
+            Column("withdrawn_date", "Withdrawn", "time", style="nowrap", label="withdrawn", at=8),
+            Column("id", "Id", style="mono wide", at=1),
+            Column("seller_id", at=2),
+            Column("client_id", at=4),
+        ),
+        form=None,
+        examples=("--status valid", "--seller 1160535239 --json", "--application 3676047501096810"),
+    ),
+)
 OPERATIONS = (
-    listing("grants", handlers.PAGES),
+    LIST,
     _GRANT.reading(
         handlers.get,
         words=Words("Show the authorization", form=None, command="grants show", examples=(f"{_EXAMPLE} --json",)),
