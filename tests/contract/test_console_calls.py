@@ -61,7 +61,6 @@ COMMANDS: dict[Call, Command] = {
     ("POST", "/virtual/v1/terminals/{}/orders"): run("orders", "create", "24.90", "--as-operator", "--terminal", ID),
     ("DELETE", "applications/{}/secrets/{}"): run("apps", "secrets", "remove", ID, "1"),
     ("GET", "attention"): run("attention"),
-    ("GET", "audit"): run("audit", "list"),
     ("GET", "deliveries"): run("deliveries", "list"),
     ("GET", "deliveries/{}"): run("deliveries", "show", ID),
     ("POST", "deliveries/{}/resend"): run("webhooks", "resend", ID),

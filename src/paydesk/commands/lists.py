@@ -13,7 +13,7 @@ from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.list_filters import OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
-from paydesk.commands.list_rows import Row, flat_amount, flat_entry, flat_order, flat_terminal
+from paydesk.commands.list_rows import Row, flat_amount, flat_order, flat_terminal
 from paydesk.commands.options import After, Limit, show_list
 
 
@@ -203,26 +203,6 @@ LISTS = {
         "List the operator events, newest first.",
         ("created_date", "kind", "subject", "message"),
         ("paydesk events list --json",),
-    ),
-    "audit": ListCommand(
-        "List the audit trail, newest first: which operator changed what, when and from where.",
-        ("created_date", "name", "action", "subject", "address", "changed"),
-        (
-            "paydesk audit list",
-            "paydesk audit list --subject ORD01J67CQQH5904WDBVZEM4JMEP3",
-            "paydesk audit list --operator 01J67CQQH5904WDBVZEM4JMEP3 --json",
-        ),
-        {
-            "operator": Annotated[
-                str | None, typer.Option(metavar="OPERATOR_ID", help="Only changes by this operator.")
-            ],
-            "subject": Annotated[
-                str | None,
-                typer.Option(metavar="ID", help="Only changes of this: an order, a terminal, an operator."),
-            ],
-        },
-        50,
-        flat_entry,
     ),
 }
 """By the last segment of the path under `/operator/v1`."""

@@ -135,7 +135,7 @@ def password(service: Service) -> Answer:
 
 
 add_list(sessions, "sessions")
-audit = add_list(group("The audit trail: which operator changed what, when and from where."), "audit")
+audit = add_rows(group("The audit trail: which operator changed what, when and from where."), "audit")
 
 
 @command(sessions, "end", "paydesk sessions end 01J67CQQH5904WDBVZEM4JMEP3", "paydesk sessions end --operator all")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.console import audit_rows, authorizations, view, webhooks
+from paydesk.console import audit_trail, authorizations, view, webhooks
 from paydesk.console.lists import ListScreen
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
@@ -12,7 +12,7 @@ from paydesk.operation import Answer
 from paydesk.operators.applications import operations
 from paydesk.operators.applications.fields import SCOPES
 
-CHANGES, SUBSCRIPTIONS_MAX = 10, 20
+SUBSCRIPTIONS_MAX = 20
 LIST = ListScreen(
     operations.LIST,
     lead="OAuth clients that act for sellers",
@@ -34,7 +34,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
     client_id, name = application["client_id"], application["name"]
     here = f"{PATH}/applications/{client_id}"
     subscribed = await request.api.get("subscriptions", client_id=client_id, sort="urgency", limit=SUBSCRIPTIONS_MAX)
-    changes = await request.api.get("audit", subject=client_id, limit=CHANGES)
     return render(
         request,
         "application.html",
@@ -55,7 +54,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         subscription_look=webhooks.look_of,
         host=webhooks.host,
         masked=redacted_url,
-        entries=[audit_rows.row_of(one, {client_id: name}) for one in changes["data"]],
+        **await audit_trail.newest(request, {client_id: name}, subject=client_id),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -47,47 +47,32 @@ class Change:
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """One entry. `author` is empty if the operator is deleted; `href` if the subject has no page."""
+class About(NamedTuple):
+    """What was done to what. `href` is empty if the subject has no page."""
 
-    id: str
-    created_date: str
-    author: str
-    author_id: str
-    author_href: str
     did: str
-    subject: str
-    subject_name: str
+    name: str
     """How the subject is shown, if not by its id."""
     href: str
-    address: str
-    first: Sequence[Change]
-    rest: Sequence[Change]
-    """The values that changed: those that are shown at once, and the others."""
 
 
-def row_of(entry: Document, names: Mapping[str, str]) -> AuditRow:
-    """Return the row of an entry. `names` are those of operators by their ids."""
+def about_of(entry: Document, names: Mapping[str, str]) -> About:
+    """Return what an entry is about. `names` are those of operators by their ids."""
     kind = entry["action"].partition(".")[0]
     did, noun, pages = words_of(entry["action"], kind, entry["subject"])
     before, after = entry.get("before"), entry.get("after")
-    changed = [one for one in changes(before, after) if _is_news(one, entry)]
-    shown = SHOWN_MAX if len(changed) <= SHOWN_MAX else FIRST
-    return AuditRow(
-        id=entry["entry_id"],
-        created_date=entry["created_date"],
-        author=entry.get("name", ""),
-        author_id=entry["operator_id"],
-        author_href=f"{PATH}/operators/{entry['operator_id']}",
-        did=f"{did} {noun}".strip(),
-        subject=entry["subject"],
-        subject_name=_shown(kind, entry["subject"], after, before) or names.get(entry["subject"], ""),
-        href="" if entry["action"].endswith(".delete") else _href(kind, pages, entry["subject"], after, before),
-        address="this machine" if entry["address"] == "local" else entry["address"],
-        first=changed[:shown],
-        rest=changed[shown:],
+    return About(
+        f"{did} {noun}".strip(),
+        _shown(kind, entry["subject"], after, before) or names.get(entry["subject"], ""),
+        "" if entry["action"].endswith(".delete") else _href(kind, pages, entry["subject"], after, before),
     )
+
+
+def values_of(entry: Document) -> tuple[Sequence[Change], Sequence[Change]]:
+    """Return the values that an entry changed: those that are shown at once, and the others."""
+    changed = [one for one in changes(entry.get("before"), entry.get("after")) if _is_news(one, entry)]
+    shown = SHOWN_MAX if len(changed) <= SHOWN_MAX else FIRST
+    return changed[:shown], changed[shown:]
 
 
 def changes(before: Any, after: Any) -> Iterator[Change]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
-from paydesk.console import audit_rows
 from paydesk.console.api import Document, listed
+from paydesk.console.lists import columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer, Query
+from paydesk.operators.audit_trail import operations
 from paydesk.web import html
 
 HERE, SECTION = f"{PATH}/audit", "audit"
 ROWS, AUTHORS_MAX = 50, 200
+NEWEST = 10
+"""On the page of what was changed, or of who changed it."""
 FILTERS = ("operator", "subject")
 LIVE_ON = (
     "applications codes deliveries grants operators orders pairings pos reversals sellers sessions stores subscriptions"
@@ -38,13 +42,21 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Audit trail",
         live_on="" if after else LIVE_ON,
         here=HERE,
-        entries=[audit_rows.row_of(one, dict(authors)) for one in found["data"]],
+        columns=columns_of(operations.LIST),
+        entries=found["data"],
+        names=dict(authors),
         filters=filters,
         authors=authors,
         refused=refused,
         newest=_address(filters) if after else "",
         older=_address(filters, after=found["next"]) if "next" in found else "",
     )
+
+
+async def newest(request: ConsoleRequest, names: Mapping[str, str], *without: str, **of: object) -> dict[str, Any]:
+    """Return what a page shows of the newest entries, without some columns. `names`: of subjects, by their ids."""
+    found = await request.api.get("audit", limit=NEWEST, **of)
+    return {"audit_columns": columns_of(operations.LIST, *without), "entries": found["data"], "names": names}
 
 
 async def _authors(request: ConsoleRequest, chosen: str) -> list[tuple[str, str]]:

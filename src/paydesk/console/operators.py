@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from paydesk.console import audit_rows, session_rows
+from paydesk.console import audit_trail, session_rows
 from paydesk.console.lists import AFTER, columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
@@ -14,7 +14,7 @@ from paydesk.operators.accounts import operations
 from paydesk.operators.accounts.fields import MEANINGS
 
 HERE, SECTION = f"{PATH}/operators", "operators"
-ROWS, CHANGES = 50, 10
+ROWS = 50
 LIVE_ON = "operators sessions"
 
 
@@ -42,7 +42,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
     """Show an operator: the state, and for owners the sessions."""
     operator = await request.api.get("operators/{}", request.path)
     operator_id, name, here = operator["operator_id"], operator["name"], f"{HERE}/{operator['operator_id']}"
-    changes = await request.api.get("audit", operator=operator_id, limit=CHANGES)
     sees_sessions = request.is_owner or operator_id == request.operator.operator_id
     return render(
         request,
@@ -54,7 +53,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         person=operator,
         roles=MEANINGS,
         sessions=await session_rows.page_of(request, operator_id, here) if sees_sessions else None,
-        entries=[audit_rows.row_of(one, {operator_id: name}) for one in changes["data"]],
+        **await audit_trail.newest(request, {operator_id: name}, "name", operator=operator_id),
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.console import view
+from paydesk.console import audit_rows, view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
@@ -141,7 +141,7 @@ def environment() -> Environment:
     made.globals["view"] = view
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at
-    made.globals["scopes_of"] = for_display
+    made.globals |= {"scopes_of": for_display, "about_of": audit_rows.about_of, "values_of": audit_rows.values_of}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from paydesk.console import audit_rows, authorizations
+from paydesk.console import audit_trail, authorizations
 from paydesk.console.api import Document, first_of
 from paydesk.console.lists import ListScreen
 from paydesk.console.request import PATH, ConsoleRequest
@@ -20,7 +20,6 @@ from paydesk.operators.stores.fields import name_of
 from paydesk.web.statuses import Look
 
 HERE, SECTION = f"{PATH}/sellers", "sellers"
-CHANGES = 10
 READ_MAX, READ_ROWS = 2000, 200
 """So many stores, points of sale and terminals of a seller are read each at most, and so many with one request."""
 PLACES_MAX = 60
@@ -110,7 +109,6 @@ LIST = ListScreen(
 async def show_one(request: ConsoleRequest) -> Answer:
     """Show a seller."""
     row = seller_row(await request.api.get("sellers/{}", request.path))
-    changes = await request.api.get("audit", subject=row.id, limit=CHANGES)
     places = await _places(request, row)
     return render(
         request,
@@ -125,7 +123,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         places=places,
         read_max=READ_MAX,
         authorizations=await authorizations.page_of(request, row.href, seller=row.id),
-        entries=[audit_rows.row_of(one, {str(row.id): row.name}) for one in changes["data"]],
+        **await audit_trail.newest(request, {str(row.id): row.name}, subject=row.id),
         trail=f"{PATH}/audit?subject={row.id}",
     )
 

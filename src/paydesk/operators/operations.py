@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from paydesk.core.errors import SELLER_NOT_FOUND
-from paydesk.operators import audit_trail, codes, errors, schemas
+from paydesk.operators import codes, errors, schemas
 from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention import OPERATIONS as ATTENTION
+from paydesk.operators.audit_trail.operations import OPERATIONS as AUDIT_TRAIL
 from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
-from paydesk.operators.noun import creating, listing
+from paydesk.operators.noun import creating
 from paydesk.operators.orders.export import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
@@ -45,7 +44,7 @@ OPERATIONS = (
         errors=(errors.APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
     *ORDERS,
-    replace(listing("audit", audit_trail.PAGES), summary="List the audit trail"),
+    *AUDIT_TRAIL,
     *SEARCH,
     *FIGURES,
     *ATTENTION,

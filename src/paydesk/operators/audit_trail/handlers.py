@@ -14,6 +14,7 @@ from paydesk.core.response import Closed, JsonObject, Time
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
+from paydesk.operators.words import Shown
 from paydesk.storage.database import Row
 
 BY_TIME = ("8",)
@@ -89,12 +90,14 @@ PAGES = lists.Pages(
             {"type": "string", "pattern": f"^{ULID_PATTERN}$"},
             "Only changes by this operator.",
             check=_operator_id,
+            shown=Shown("Operator", metavar="OPERATOR_ID", help="Only changes by this operator."),
         ),
         Query(
             "subject",
             {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
             "Only changes of this: the id of an order, a terminal, an operator.",
             check=lists.text,
+            shown=Shown("Changes of", metavar="ID", help="Only changes of this: an order, a terminal, an operator."),
         ),
         *lists.paging(BY_TIME),
     ),
