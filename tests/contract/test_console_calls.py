@@ -82,7 +82,6 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "requests"): run("requests", "list"),
     ("POST", "requests/{}/send"): run("requests", "send", ID),
     ("GET", "search"): run("search", "A-1"),
-    ("GET", "sessions"): run("sessions", "list"),
     ("DELETE", "sessions"): run("sessions", "end", "--operator", "all"),
     ("DELETE", "sessions/{}"): run("sessions", "end", ID),
     ("GET", "stores"): run("stores", "list"),

@@ -33,17 +33,6 @@ class ListCommand:
 
 
 LISTS = {
-    "sessions": ListCommand(
-        "List your sessions in the console, newest first; as an owner those of all operators.",
-        ("session_id", "name", "address", "user_agent", "created_date", "used_date", "expires_date"),
-        ("paydesk sessions list", "paydesk sessions list --operator 01J67CQQH5904WDBVZEM4JMEP3 --json"),
-        {
-            "operator": Annotated[
-                str | None,
-                typer.Option(metavar="OPERATOR_ID", help="Only those of this operator; of another one: for owners."),
-            ]
-        },
-    ),
     "stores": ListCommand(
         "List the stores, by seller and number.",
         ("store_id", "seller_id", "name", "created_date"),

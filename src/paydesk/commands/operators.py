@@ -17,7 +17,6 @@ from paydesk.commands.command import command
 from paydesk.commands.credentials import DEFAULT_FILE, LOOPBACK_NAMES
 from paydesk.commands.credentials_file import exists
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.lists import add_list
 from paydesk.commands.local import (
     SettingsFile,
     check_tables,
@@ -134,7 +133,7 @@ def password(service: Service) -> Answer:
     return {"password": "changed"}
 
 
-add_list(sessions, "sessions")
+add_rows(sessions, "sessions")
 audit = add_rows(group("The audit trail: which operator changed what, when and from where."), "audit")
 
 

@@ -24,6 +24,7 @@ from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.scopes import for_display
 from paydesk.operation import Answer, Call, Handler, Operation, Query
+from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
 from paydesk.web.language import texts
 
@@ -141,7 +142,12 @@ def environment() -> Environment:
     made.globals["view"] = view
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at
-    made.globals |= {"scopes_of": for_display, "about_of": audit_rows.about_of, "values_of": audit_rows.values_of}
+    made.globals |= {
+        "browser_of": browser_of,
+        "scopes_of": for_display,
+        "about_of": audit_rows.about_of,
+        "values_of": audit_rows.values_of,
+    }
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

@@ -18,6 +18,7 @@ from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists, sessions
 from paydesk.operators.errors import SESSION_NOT_FOUND
+from paydesk.operators.words import Shown
 from paydesk.storage.database import Row, Transaction
 
 ALL = "all"
@@ -143,5 +144,6 @@ OF_OPERATOR = Query(
 _LISTED = replace(
     OF_OPERATOR,
     description=f"The operator, or `{ALL}`, for owners; by default `{ALL}` for owners, and else the caller.",
+    shown=Shown("Operator", metavar="OPERATOR_ID", help="Only those of this operator; of another one: for owners."),
 )
 PAGES = lists.Pages(lists.Page[SessionDocument], find_sessions, (_LISTED, *lists.paging(BY_TIME)), "Newest first.")

@@ -9,10 +9,10 @@ from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors, session_list
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.properties import every
 from paydesk.operators.user_agents import browser_of
-from paydesk.operators.words import Document, Reader, Words
+from paydesk.operators.words import Column, Document, Reader, Words
 
 
 async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:
@@ -49,8 +49,27 @@ _END = Words(
     command=None,
 )
 
+LIST = _SESSION.listing(
+    session_list.PAGES,
+    FORBIDDEN,
+    words=Words(
+        "Sessions",
+        says="Yours in the console, newest first; as an owner those of all operators.",
+        columns=(
+            Column("user_agent", "Browser", "browser", style="what", at=4),
+            Column("name", "Operator", "session_operator", at=2),
+            Column("address", "Address", style="mono address", label="from", at=3),
+            Column("used_date", "Last use", "time", style="nowrap", label="last use", at=6),
+            Column("created_date", "Signed in", "time", style="nowrap", label="signed in", at=5),
+            Column("expires_date", "Ends", "time", style="nowrap", label="ends", at=7),
+            Column("session_id", at=1),
+        ),
+        form=None,
+        examples=("", "--operator 01J67CQQH5904WDBVZEM4JMEP3 --json"),
+    ),
+)
 OPERATIONS = (
-    listing("sessions", session_list.PAGES, FORBIDDEN),
+    LIST,
     _SESSION.deleting(
         session_list.end,
         name="operator_end_session",
