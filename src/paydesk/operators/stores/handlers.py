@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from paydesk import audit
-from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
+from paydesk.core.errors import PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.filters import Filters
 from paydesk.oauth.consent import sellers
@@ -16,6 +16,8 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
 from paydesk.operators.stores.fields import PosChange, PosRequest, StoreChange, StoreRequest
+from paydesk.operators.subject import Subject
+from paydesk.storage.database import Transaction
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
 
@@ -70,7 +72,7 @@ async def create_pos(call: Call) -> Answer:
     if pos is None:
         of_seller = await stores.stores(call.tx, body.seller_id)
         if any(one.store_id == body.store_id for one in of_seller):
-            raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
+            raise _taken()
         raise STORE_NOT_FOUND.with_reason("not a store of this seller")
     document = PosDocument.of(pos)
     await audit.record(call, call.tx, "pos.create", str(pos.pos_id), after=document)
@@ -79,75 +81,58 @@ async def create_pos(call: Call) -> Answer:
 
 async def change_store(call: Call) -> Answer:
     """Rename a store."""
-    before, body = await _locked_store(call), call.body
-    assert isinstance(body, StoreChange)
-    if not body.model_fields_set:
-        raise _nothing_to_change("name")
-    name = body.name or before.name
-    await stores.change_store(call.tx, before.seller_id, before.store_id, name=name)
-    after = await stores.lock_store(call.tx, before.seller_id, before.store_id)
-    assert after is not None, "the row is locked until the commit"
-    old, new = StoreDocument.of(before), StoreDocument.of(after)
-    if old != new:
-        await audit.record(call, call.tx, "stores.change", str(after.store_id), before=old, after=new)
-    return Answer(200, new)
+    body: StoreChange = call.body
+    return await _STORE.change(
+        call,
+        "stores.change",
+        lambda store: stores.change_store(call.tx, store.seller_id, store.store_id, name=body.name or store.name),
+    )
 
 
 async def delete_store(call: Call) -> Answer:
     """Delete a store without points of sale."""
-    store = await _locked_store(call)
-    used_by = await stores.points_of_sale_in(call.tx, store.seller_id, store.store_id)
-    in_use.refuse(("points of sale", used_by, "delete these first"))
-    await stores.delete_store(call.tx, store.seller_id, store.store_id)
-    await audit.record(call, call.tx, "stores.delete", str(store.store_id), before=StoreDocument.of(store))
-    return Answer(204)
+
+    async def work(store: Store) -> None:
+        used_by = await stores.points_of_sale_in(call.tx, store.seller_id, store.store_id)
+        in_use.refuse(("points of sale", used_by, "delete these first"))
+        await stores.delete_store(call.tx, store.seller_id, store.store_id)
+
+    return await _STORE.delete(call, "stores.delete", work)
 
 
 async def change_pos(call: Call) -> Answer:
     """Change a point of sale: its name or its external id."""
-    before, body = await _locked_pos(call), call.body
-    assert isinstance(body, PosChange)
-    if not body.model_fields_set:
-        raise _nothing_to_change("external_pos_id, name")
-    name, external_id = body.name or before.name, body.external_pos_id or before.external_pos_id
-    if not await stores.change_pos(call.tx, before, name=name, external_pos_id=external_id):
-        raise EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
-    after = await stores.find_pos(call.tx, before.seller_id, before.pos_id)
-    assert after is not None, "the row is locked until the commit"
-    old, new = PosDocument.of(before), PosDocument.of(after)
-    if old != new:
-        await audit.record(call, call.tx, "pos.change", str(after.pos_id), before=old, after=new)
-    return Answer(200, new)
+    body: PosChange = call.body
+
+    async def work(pos: Pos) -> None:
+        name, external_id = body.name or pos.name, body.external_pos_id or pos.external_pos_id
+        if not await stores.change_pos(call.tx, pos, name=name, external_pos_id=external_id):
+            raise _taken()
+
+    return await _POS.change(call, "pos.change", work)
 
 
 async def delete_pos(call: Call) -> Answer:
     """Delete a point of sale without terminals."""
-    pos = await _locked_pos(call)
-    used_by = await stores.terminals_on(call.tx, pos.seller_id, pos.pos_id)
-    in_use.refuse(("terminals", used_by, "move or delete these first"))
-    await stores.delete_pos(call.tx, pos.seller_id, pos.pos_id)
-    await audit.record(call, call.tx, "pos.delete", str(pos.pos_id), before=PosDocument.of(pos))
-    return Answer(204)
+
+    async def work(pos: Pos) -> None:
+        used_by = await stores.terminals_on(call.tx, pos.seller_id, pos.pos_id)
+        in_use.refuse(("terminals", used_by, "move or delete these first"))
+        await stores.delete_pos(call.tx, pos.seller_id, pos.pos_id)
+
+    return await _POS.delete(call, "pos.delete", work)
 
 
-async def _locked_store(call: Call) -> Store:
-    """Lock and return the store of the path. Raises `STORE_NOT_FOUND`."""
+async def _lock_store(tx: Transaction, call: Call) -> Store | None:
     store_id = lists.id_in_path(call.path)
     owner = await _owner(call, SELLERS_OF_STORE, store_id)
-    store = None if owner is None else await stores.lock_store(call.tx, owner, store_id)
-    if store is None:
-        raise STORE_NOT_FOUND.with_reason("no seller has this store")
-    return store
+    return None if owner is None else await stores.lock_store(tx, owner, store_id)
 
 
-async def _locked_pos(call: Call) -> Pos:
-    """Lock and return the point of sale of the path. Raises `POS_NOT_FOUND`."""
+async def _lock_pos(tx: Transaction, call: Call) -> Pos | None:
     pos_id = lists.id_in_path(call.path)
     owner = await _owner(call, SELLERS_OF_POS, pos_id)
-    pos = None if owner is None else await stores.lock_pos(call.tx, owner, pos_id)
-    if pos is None:
-        raise POS_NOT_FOUND.with_reason("no seller has this point of sale")
-    return pos
+    return None if owner is None else await stores.lock_pos(tx, owner, pos_id)
 
 
 async def _owner(call: Call, sql: str, number: int) -> int | None:
@@ -160,9 +145,31 @@ async def _owner(call: Call, sql: str, number: int) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def _nothing_to_change(names: str) -> Refusal:
-    return MINIMUM_PROPERTIES.with_reason("nothing to change", f"'$' - must have one of {names}")
+async def _show_store(_: Transaction, store: Store) -> StoreDocument:
+    return StoreDocument.of(store)
+
+
+async def _show_pos(_: Transaction, pos: Pos) -> PosDocument:
+    return PosDocument.of(pos)
+
+
+def _taken() -> Refusal:
+    return EXTERNAL_POS_ID_TAKEN.with_reason("external_pos_id is taken", "'$.external_pos_id' - is taken")
 
 
 STORE_PAGES = lists.pages(StoreDocument, STORES, lambda row: StoreDocument.of(Store(*row)), (0, 0))
 POS_PAGES = lists.pages(PosDocument, POINTS_OF_SALE, lambda row: PosDocument.of(Pos(*row)), (0, 0))
+_STORE: Subject[Store] = Subject(
+    lock=_lock_store,
+    read=lambda tx, store: stores.lock_store(tx, store.seller_id, store.store_id),
+    show=_show_store,
+    id_of=lambda store: store.store_id,
+    unknown=lambda: STORE_NOT_FOUND.with_reason("no seller has this store"),
+)
+_POS: Subject[Pos] = Subject(
+    lock=_lock_pos,
+    read=lambda tx, pos: stores.find_pos(tx, pos.seller_id, pos.pos_id),
+    show=_show_pos,
+    id_of=lambda pos: pos.pos_id,
+    unknown=lambda: POS_NOT_FOUND.with_reason("no seller has this point of sale"),
+)
