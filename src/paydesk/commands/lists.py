@@ -33,18 +33,6 @@ class ListCommand:
 
 
 LISTS = {
-    "stores": ListCommand(
-        "List the stores, by seller and number.",
-        ("store_id", "seller_id", "name", "created_date"),
-        ("paydesk stores list --seller 1160535239",),
-        SELLER,
-    ),
-    "pos": ListCommand(
-        "List the points of sale, by seller and number.",
-        ("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
-        ("paydesk pos list --seller 1160535239 --json",),
-        SELLER,
-    ),
     "terminals": ListCommand(
         "List the terminals, by seller and id.",
         (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group
 from paydesk.commands.rows import add_rows
 
-stores = add_rows(add_list(group("Stores of sellers."), "stores"), "stores")
-pos = add_rows(add_list(group("Points of sale in stores; at each, one terminal takes orders."), "pos"), "pos")
+stores = add_rows(group("Stores of sellers."), "stores")
+pos = add_rows(group("Points of sale in stores; at each, one terminal takes orders."), "pos")

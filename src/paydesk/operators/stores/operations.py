@@ -9,9 +9,9 @@ from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.operators import errors
 from paydesk.operators.lists import OF_SELLER
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.stores import fields, handlers
-from paydesk.operators.words import Shown, Words
+from paydesk.operators.words import Column, Shown, Words
 
 _SELLER, _TERMINAL = "/sellers/{user_id}", "/terminals/{terminal_id}"
 _STORE = Noun(
@@ -87,8 +87,23 @@ _NEW_POS = Words(
     examples=("--seller 1160535239 --store 47792478 --external-id TILL1 --name 'Till 1'",),
 )
 
+
+def _columns(*paths: str) -> tuple[Column, ...]:
+    """Return the columns of a list that only its command shows: the page of a seller shows stores in its own way."""
+    return tuple(Column(path, at=place) for place, path in enumerate(paths, 1))
+
+
 OPERATIONS = (
-    listing("stores", handlers.STORE_PAGES),
+    _STORE.listing(
+        handlers.STORE_PAGES,
+        words=Words(
+            "Stores",
+            says="By seller and number.",
+            columns=_columns("store_id", "seller_id", "name", "created_date"),
+            form=None,
+            examples=("--seller 1160535239",),
+        ),
+    ),
     _STORE.creating(
         handlers.create_store,
         fields.StoreRequest,
@@ -133,7 +148,16 @@ OPERATIONS = (
             examples=("47792478",),
         ),
     ),
-    listing("pos", handlers.POS_PAGES),
+    _POS.listing(
+        handlers.POS_PAGES,
+        words=Words(
+            "Points of sale",
+            says="By seller and number.",
+            columns=_columns("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
+            form=None,
+            examples=("--seller 1160535239 --json",),
+        ),
+    ),
     _POS.creating(
         handlers.create_pos,
         fields.PosRequest,
