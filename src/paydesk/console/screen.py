@@ -18,12 +18,14 @@ import msgspec
 from paydesk.console import audit_rows, view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
+from paydesk.console.terminal_looks import presence_of
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
 from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.scopes import for_display
 from paydesk.operation import Answer, Call, Handler, Operation, Query
+from paydesk.operators.terminals.fields import serial_of
 from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
 from paydesk.web.language import texts
@@ -139,6 +141,7 @@ def block(template: str, name: str, **values: Any) -> str:
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
     made = html.environment(PACKAGE)
+    made.globals |= {"presence_of": presence_of, "serial_of": serial_of}
     made.globals["view"] = view
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at

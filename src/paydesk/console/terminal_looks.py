@@ -52,6 +52,11 @@ class TerminalRow:
     page: str
 
 
+def presence_of(terminal: Document) -> Look:
+    """Return how the presence of a terminal is shown."""
+    return PRESENCES[terminal["presence"]] if terminal["status"] == "active" else INACTIVE
+
+
 def row_of(terminal: Document) -> TerminalRow:
     """Return the row of a terminal of the list."""
     model, _, serial = terminal["id"].partition("__")
@@ -61,7 +66,7 @@ def row_of(terminal: Document) -> TerminalRow:
         model=model,
         serial=serial,
         is_active=terminal["status"] == "active",
-        presence=PRESENCES[terminal["presence"]] if terminal["status"] == "active" else INACTIVE,
+        presence=presence_of(terminal),
         mode=terminal["operating_mode"],
         takes_orders=terminal["operating_mode"] in TAKING_ORDERS,
         order=order,
