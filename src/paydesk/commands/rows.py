@@ -80,7 +80,8 @@ def _list(row: Row) -> Any:
     options = row.get("options", ())
 
     def work(service: Service, *, as_json: bool, limit: int, after: str | None, **typed: Any) -> None:
-        query = {one["name"]: _value(one, typed, service) for one in options}
+        values = {one["name"]: _value(one, typed, service) for one in options}
+        query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
         answer = service.get(row["path"], {**query, "limit": limit, "after": after})
         flat = _shown_as(row["command"])
         rows = [{path: value_at(one, path) for path in row["columns"]} for one in map(flat, answer["data"])]

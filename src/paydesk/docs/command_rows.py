@@ -79,8 +79,8 @@ def _options(row: Operation) -> Iterator[Json]:
 def _parameters(row: Operation) -> Iterator[Json]:
     for one in row.query:
         if isinstance(one.shown, Shown):
-            pattern = one.schema.get("pattern", "")
-            yield {**_option(one.name, one.shown, "string", pattern=pattern), "query": True}
+            kind = "boolean" if one.schema.get("type") == "boolean" else "string"
+            yield {**_option(one.name, one.shown, kind, pattern=one.schema.get("pattern", "")), "query": True}
 
 
 def _option(
