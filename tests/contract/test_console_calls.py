@@ -86,7 +86,6 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "subscriptions"): run("subscriptions", "list"),
     ("PUT", "subscriptions/{}/fault"): run("webhooks", "fault", "twice", "--subscription", ID),
     ("DELETE", "subscriptions/{}/fault"): run("webhooks", "fault", "clear", "--subscription", ID),
-    ("GET", "terminals"): run("terminals", "list"),
     ("POST", "terminals"): run("terminals", "create", "--virtual", "--seller", "1"),
     ("GET", "terminals/{}/queue"): run("terminals", "queue", ID),
     ("POST", "terminals/{}/release"): run("terminals", "release", ID, *REASON),

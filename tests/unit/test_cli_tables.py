@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import paydesk.commands
 from paydesk.commands.lists import LISTS
 from paydesk.commands.options import fitting, note, show, show_list
 from tables import each
@@ -22,7 +24,17 @@ TERMINAL: dict[str, Any] = {
     "live_mode": False,
     "seller_id": 1160535239,
 }
-COLUMNS = LISTS["terminals"].columns
+LISTED: dict[str, Sequence[str]] = {
+    **{noun: listed.columns for noun, listed in LISTS.items()},
+    **{
+        row["command"].removesuffix(" list"): row["columns"]
+        for file in sorted(Path(paydesk.commands.__path__[0], "rows").glob("*.json"))
+        for row in json.loads(file.read_text())
+        if "columns" in row
+    },
+}
+"""The columns of each list, by its noun."""
+COLUMNS = LISTED["terminals"]
 
 
 class Tty(io.StringIO):
@@ -49,10 +61,10 @@ def print_table(
     return out.getvalue(), err.getvalue()
 
 
-@each("noun", LISTS)
+@each("noun", LISTED)
 def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
     """There its columns are separated by tabs."""
-    columns = LISTS[noun].columns
+    columns = LISTED[noun]
     row = {column: f"value{number}" for number, column in enumerate(columns)}
     shown, _ = print_table(monkeypatch, [row], 400, columns)
     assert shown.splitlines()[1].split() == list(columns)
@@ -132,7 +144,7 @@ def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
 def test_narrow_terminal_shows_how_requests_were_answered() -> None:
     """Long paths are folded."""
     row = {"created_date": TERMINAL["last_seen_date"], "status": 404, "method": "DELETE", "path": "/v1/orders/x" * 9}
-    assert {"status", "path"} <= set(fitting([row], LISTS["requests"].columns, 80)[0])
+    assert {"status", "path"} <= set(fitting([row], LISTED["requests"], 80)[0])
 
 
 def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +230,7 @@ SUBSCRIPTION: dict[str, Any] = {
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Folded ids leave the room for it."""
-    out, _ = print_table(monkeypatch, [DELIVERY], width, LISTS["deliveries"].columns)
+    out, _ = print_table(monkeypatch, [DELIVERY], width, LISTED["deliveries"])
     header = out.splitlines()[1].split()
     assert header[:3] == ["id", "status", "action"]
     assert width < 100 or header[3] == "url"
@@ -226,7 +238,7 @@ def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.Monk
 
 def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they can be copied; a column without values is left out for it, without mention."""
-    out, err = print_table(monkeypatch, [DELIVERY], 242, LISTS["deliveries"].columns)
+    out, err = print_table(monkeypatch, [DELIVERY], 242, LISTED["deliveries"])
     assert DELIVERY["id"] in out
     assert "client_id" not in out
     assert err == ""
@@ -235,7 +247,7 @@ def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.
 @pytest.mark.parametrize("width", [80, 90, 100, 140])
 def test_narrow_list_of_subscriptions_folds_urls_and_no_id(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """A subscription is recognized by its URL."""
-    out, _ = print_table(monkeypatch, [SUBSCRIPTION, SUBSCRIPTION], width, LISTS["subscriptions"].columns)
+    out, _ = print_table(monkeypatch, [SUBSCRIPTION, SUBSCRIPTION], width, LISTED["subscriptions"])
     assert out.splitlines()[1].split()[:3] == ["id", "status", "url"]
     assert out.count(SUBSCRIPTION["id"]) == 2
     assert "https://" in out

@@ -15,24 +15,19 @@ def of_status(values: str) -> Any:
     return Annotated[str | None, typer.Option(help=values)]
 
 
-def of_kind(rows: str) -> Any:
-    """Return the options `--live` and `--test`."""
-    return Annotated[
-        bool | None,
-        typer.Option(
-            "--live/--test",
-            help=f"Only live {rows}, or only test {rows}.",
-            callback=lambda value: None if value is None else str(value).lower(),
-        ),
-    ]
-
-
 SELLER: Mapping[str, Any] = {"seller": OfSeller}
 OPEN = Annotated[
     bool | None,
     typer.Option("--all", help="Include inquiries that have ended.", callback=lambda value: None if value else "true"),
 ]
-LIVE = of_kind("orders")
+LIVE = Annotated[
+    bool | None,
+    typer.Option(
+        "--live/--test",
+        help="Only live orders, or only test orders.",
+        callback=lambda value: None if value is None else str(value).lower(),
+    ),
+]
 TIME = "RFC 3339, or a date, in UTC."
 ORDER_FILTERS: Mapping[str, Any] = {
     **SELLER,

@@ -12,8 +12,8 @@ import typer
 from paydesk.commands import checked
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
-from paydesk.commands.list_filters import OPEN, ORDER_FILTERS, SELLER, of_kind, of_status
-from paydesk.commands.list_rows import Row, flat_amount, flat_order, flat_terminal
+from paydesk.commands.list_filters import OPEN, ORDER_FILTERS, SELLER, of_status
+from paydesk.commands.list_rows import Row, flat_amount, flat_order
 from paydesk.commands.options import After, Limit, show_list
 
 
@@ -33,40 +33,6 @@ class ListCommand:
 
 
 LISTS = {
-    "terminals": ListCommand(
-        "List the terminals, by seller and id.",
-        (
-            *("id", "presence", "order", "operating_mode", "last_seen_date"),
-            *("status", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"),
-        ),
-        (
-            "paydesk terminals list",
-            "paydesk terminals list --presence offline --mode PDV",
-            "paydesk terminals list --text 'Main street' --seller 1160535239 --json",
-        ),
-        {
-            "presence": of_status("online, degraded or offline."),
-            "status": of_status("active, or inactive: without a valid device token."),
-            "mode": Annotated[str | None, typer.Option(help="PDV, STANDALONE, SELF_SERVICE or UNDEFINED.")],
-            "live": of_kind("terminals"),
-            "virtual": Annotated[
-                bool | None,
-                typer.Option(
-                    "--virtual/--physical",
-                    help="Only virtual terminals, or only others.",
-                    callback=lambda value: None if value is None else str(value).lower(),
-                ),
-            ],
-            "q": Annotated[
-                str | None,
-                typer.Option(
-                    "--text", help="Only those with this text in their id, or the name of their store or point of sale."
-                ),
-            ],
-            **SELLER,
-        },
-        flatten=flat_terminal,
-    ),
     "subscriptions": ListCommand(
         "List the subscriptions, by id or by urgency.",
         ("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),

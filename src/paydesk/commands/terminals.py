@@ -11,12 +11,11 @@ from paydesk.commands.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, note
 from paydesk.commands.rows import add_rows
 from paydesk.terminals import pairing_codes
 
-app = add_rows(add_list(group("Terminals, which take the orders."), "terminals"), "terminals")
+app = add_rows(group("Terminals, which take the orders."), "terminals")
 
 PATH, PAIRINGS = "/operator/v1/terminals", "/operator/v1/pairings"
 

@@ -18,17 +18,18 @@ import msgspec
 from paydesk.console import audit_rows, view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
-from paydesk.console.terminal_looks import presence_of
+from paydesk.console.terminal_looks import page_of, presence_of
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
 from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.scopes import for_display
 from paydesk.operation import Answer, Call, Handler, Operation, Query
-from paydesk.operators.terminals.fields import serial_of
+from paydesk.operators.terminals.fields import TAKING_ORDERS, place_of, serial_of
 from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
 from paydesk.web.language import texts
+from paydesk.web.statuses import order_look
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -141,7 +142,8 @@ def block(template: str, name: str, **values: Any) -> str:
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
     made = html.environment(PACKAGE)
-    made.globals |= {"presence_of": presence_of, "serial_of": serial_of}
+    made.globals |= {"order_look": order_look, "page_of": page_of, "place_of": place_of, "presence_of": presence_of}
+    made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS}
     made.globals["view"] = view
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at

@@ -8,18 +8,20 @@ from urllib.parse import urlencode
 from paydesk.console import order_rows
 from paydesk.console.api import ApiRefused, listed
 from paydesk.console.attention_items import ABOUT_TERMINALS, Item, item_of
+from paydesk.console.lists import columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
-from paydesk.console.terminal_looks import KINDS, PRESENCES, RELEASABLE, page_of, row_of
+from paydesk.console.terminal_looks import KINDS, PRESENCES, RELEASABLE
 from paydesk.operation import Answer, Query
-from paydesk.operators.terminals.fields import MODES, TAKING_ORDERS
-from paydesk.web import html, statuses
+from paydesk.operators.terminals import operations
+from paydesk.operators.terminals.fields import MODES, serial_of
+from paydesk.web import html
 
 HERE, SECTION = f"{PATH}/terminals", "terminals"
 ROWS, ORDERS = 40, 10
 """The terminals of a page, of which one form can set the mode, and the last orders of a terminal."""
-FILTERS = ("q", "presence", "mode", "live", "seller")
-"""The parameters of the address that select terminals."""
+BY = {one.name: one for one in operations.LIST.query if one.name in ("q", "presence", "mode", "live", "seller")}
+"""The parameters of the list that the page has fields for."""
 REFRESH_SECONDS = 15
 """A terminal that goes offline causes no hint: pages with terminals fetch their live part this often."""
 
@@ -32,7 +34,8 @@ async def show(request: ConsoleRequest) -> Answer:
         # A form sends empty fields too: an address without them can be read and shared.
         return html.redirect(_address(chosen, after=after))
     found, refused = await listed(request.api.get("terminals", **chosen, after=after, limit=ROWS))
-    rows = [row_of(terminal) for terminal in found["data"]]
+    terminals = found["data"]
+    has_sellers = len({terminal["seller_id"] for terminal in terminals}) > 1
     return render(
         request,
         "terminals.html",
@@ -40,17 +43,16 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Terminals",
         live_on="terminal",
         live_every=REFRESH_SECONDS,
-        rows=rows,
-        counts=_counts(found["data"]),
-        has_sellers=len({row.seller for row in rows}) > 1,
+        rows=terminals,
+        columns=columns_of(operations.LIST, *(() if has_sellers else ("seller_name",))),
+        counts=_counts(terminals),
         items=[] if chosen or after else await _needs(request),
+        by=BY,
         filters=chosen,
-        presences=PRESENCES,
-        modes=(*MODES, "UNDEFINED"),
         refused=refused,
         newest=_address(chosen) if after else "",
         more=_address(chosen, after=found["next"]) if "next" in found else "",
-        many=_address(chosen, f"{HERE}/modes", after=after) if len(rows) > 1 else "",
+        many=_address(chosen, f"{HERE}/modes", after=after) if len(terminals) > 1 else "",
         here=HERE,
     )
 
@@ -66,27 +68,21 @@ async def show_one(request: ConsoleRequest) -> Answer:
         return problem(request, _missing(request.path, refused), SECTION, (_orders_of(request.path), "Its orders"))
     slot = (await request.api.get("terminals/{}/queue", request.path)).get("current")
     orders = await request.api.get("orders", terminal_id=request.path, limit=ORDERS)
-    row, is_printing = row_of(terminal), slot is not None and slot["type"] == "print"
     return render(
         request,
         "terminal.html",
         section=SECTION,
-        title=row.serial,
-        live_on=f"terminal:{row.id}",
+        title=serial_of(terminal["id"]),
+        live_on=f"terminal:{terminal['id']}",
         live_every=REFRESH_SECONDS,
         terminal=terminal,
-        row=row,
         slot=slot,
-        is_printing=is_printing,
-        slot_look=None if slot is None or is_printing else statuses.order_look(slot["status"]),
-        can_release=request.may_change and slot is not None and slot["waits_for"] in RELEASABLE,
-        takes_orders=terminal["operating_mode"] in TAKING_ORDERS,
+        releasable=RELEASABLE,
         modes=MODES,
         kinds=KINDS,
         rows=[order_rows.row_of(order) for order in orders["data"]],
         has_more="next" in orders,
-        page_path=page_of(terminal),
-        here=f"{HERE}/{row.id}",
+        here=f"{HERE}/{terminal['id']}",
     )
 
 
@@ -102,7 +98,7 @@ def _orders_of(terminal_id: str) -> str:
 
 def filters(query: Mapping[str, str]) -> dict[str, str]:
     """Return the filters in an address, without empty ones."""
-    return {name: value for name in FILTERS if (value := query.get(name, "").strip())}
+    return {name: value for name in BY if (value := query.get(name, "").strip())}
 
 
 def _counts(terminals: Sequence[Mapping[str, str]]) -> str:
@@ -122,7 +118,7 @@ def _address(chosen: Mapping[str, str], path: str = HERE, **more: str) -> str:
     return f"{path}?{urlencode(sent)}" if sent else path
 
 
-QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/terminals`.") for name in (*FILTERS, "after"))
+QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/terminals`.") for name in (*BY, "after"))
 
 OPERATIONS = (
     page("/terminals", "terminals", "List the terminals", show, query=QUERY),

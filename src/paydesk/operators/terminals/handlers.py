@@ -19,7 +19,8 @@ from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
-from paydesk.operators.terminals.fields import TerminalRequest
+from paydesk.operators.terminals.fields import MODES, TerminalRequest
+from paydesk.operators.words import Shown
 from paydesk.orders import store as orders
 from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual import store as virtual
@@ -61,18 +62,55 @@ WHERE (t.seller_id, t.terminal_id) > ($1, $2) AND t.seller_id <= $4
   AND ($10 = '' OR {presence.STATUS} = $10)
 ORDER BY t.seller_id, t.terminal_id LIMIT $3"""
 
-_STATUS = Query("status", {"enum": list(get_args(TerminalStatus))}, "Only terminals with a valid token, or without.")
-_PRESENCE = Query(
-    "presence", {"enum": list(get_args(Presence))}, "Only terminals that are online, degraded or offline."
+_STATUS = Query(
+    "status",
+    {"enum": list(get_args(TerminalStatus))},
+    "Only terminals with a valid token, or without.",
+    shown=Shown("Status", help="active, or inactive: without a valid device token."),
 )
-_MODE = Query("mode", {"enum": [*get_args(SettableMode), "UNDEFINED"]}, "Only terminals in this mode.")
-_LIVE = Query("live", {"type": "boolean"}, "Only live terminals (`true`) or only test terminals (`false`).")
-_VIRTUAL = Query("virtual", {"type": "boolean"}, "Only virtual terminals (`true`) or only others (`false`).")
+_PRESENCE = Query(
+    "presence",
+    {"enum": list(get_args(Presence))},
+    "Only terminals that are online, degraded or offline.",
+    shown=Shown(
+        "Presence", labels={one: one.capitalize() for one in get_args(Presence)}, help="online, degraded or offline."
+    ),
+)
+_MODE = Query(
+    "mode",
+    {"enum": [*get_args(SettableMode), "UNDEFINED"]},
+    "Only terminals in this mode.",
+    shown=Shown(
+        "Mode", labels={one: one for one in (*MODES, "UNDEFINED")}, help="PDV, STANDALONE, SELF_SERVICE or UNDEFINED."
+    ),
+)
+_LIVE = Query(
+    "live",
+    {"type": "boolean"},
+    "Only live terminals (`true`) or only test terminals (`false`).",
+    shown=Shown(
+        "Kind",
+        labels={"true": "Live", "false": "Test"},
+        option="--live/--test",
+        help="Only live terminals, or only test terminals.",
+    ),
+)
+_VIRTUAL = Query(
+    "virtual",
+    {"type": "boolean"},
+    "Only virtual terminals (`true`) or only others (`false`).",
+    shown=Shown("Virtual", option="--virtual/--physical", help="Only virtual terminals, or only others."),
+)
 _TEXT = Query(
     "q",
     {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
     "Only terminals with this text in their id, or in the name of their store or point of sale.",
     check=lists.text,
+    shown=Shown(
+        "Id, store or point of sale",
+        option="--text",
+        help="Only those with this text in their id, or the name of their store or point of sale.",
+    ),
 )
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
-from paydesk.operators.noun import Noun, creating, listing
+from paydesk.operators.noun import Noun, creating
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
-from paydesk.operators.words import Action, Words
+from paydesk.operators.words import Action, Column, Words
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.terminals.errors import (
@@ -80,9 +80,35 @@ _MOVE = Words(
     facts=lambda terminal: {"place": fields.place_of(terminal)},
     sends=lambda typed, _: fields.place_sent(typed["place"]),
 )
+LIST = _TERMINAL.listing(
+    handlers.PAGES,
+    words=Words(
+        "Terminals",
+        says="By seller and id.",
+        columns=(
+            Column("id", "Terminal", "terminal", style="what", at=1),
+            Column("presence", "Presence", "presence", at=2),
+            Column("current_order", "Order", "holder", style="nowrap"),
+            Column("operating_mode", "Mode", "mode", at=4),
+            Column("store_name", "Place", "place"),
+            Column("seller_name", "Seller"),
+            Column("last_seen_date", "Last seen", "seen", style="nowrap", label="seen", at=5),
+            Column("app_version", "App", style="wide mono", label="app"),
+            Column("order", at=3),
+            *(
+                Column(path, at=place)
+                for place, path in enumerate(
+                    ("status", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"), 6
+                )
+            ),
+        ),
+        form=None,
+        examples=("", "--presence offline --mode PDV", "--text 'Main street' --seller 1160535239 --json"),
+    ),
+)
 
 OPERATIONS = (
-    listing("terminals", handlers.PAGES),
+    LIST,
     _TERMINAL.creating(
         handlers.create,
         fields.TerminalRequest,
