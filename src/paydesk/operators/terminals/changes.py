@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from paydesk import audit
-from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE, Refusal
+from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import TerminalChange
-from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied
+from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied, unknown
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores
-from paydesk.terminals.errors import TERMINAL_BUSY, TERMINAL_NOT_FOUND
+from paydesk.terminals.errors import TERMINAL_BUSY
 from paydesk.terminals.store import Terminal
 
 
@@ -76,12 +76,8 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     owner = await registry.owner_of(tx, terminal_id)
     terminal = None if owner is None else await store.lock(tx, owner, terminal_id)
     if terminal is None:
-        raise _unknown()
+        raise unknown()
     return terminal
-
-
-def _unknown() -> Refusal:
-    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
 
 
 async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:
@@ -124,7 +120,7 @@ async def _lock_place(tx: Transaction, call: Call) -> tuple[Terminal, int]:
     owner = await registry.owner_of(tx, call.path)
     found = None if owner is None else await store.find(tx, owner, call.path)
     if found is None:
-        raise _unknown()
+        raise unknown()
     stays = body.pos_id is None and body.store_id is None
     if stays:
         pos = await stores.lock_pos(tx, found.seller_id, found.pos_id)
@@ -133,7 +129,7 @@ async def _lock_place(tx: Transaction, call: Call) -> tuple[Terminal, int]:
         pos = await places.find(tx, seller_id, call.path, store_id=store_id, pos_id=body.pos_id, now_ms=call.now_ms)
     terminal = await store.lock(tx, found.seller_id, call.path)
     if terminal is None:
-        raise _unknown()
+        raise unknown()
     return terminal, terminal.pos_id if stays or pos is None else pos.pos_id
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core import roles
-from paydesk.core.errors import ErrorKind
+from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
 from paydesk.filters import Filters
@@ -194,8 +194,13 @@ async def get(call: Call) -> Answer:
     owner = await registry.owner_of(call.tx, call.path)
     row = None if owner is None else await call.tx.one(FIND, owner, call.path)
     if row is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
+        raise unknown()
     return Answer(200, _presenting(call)(row))
+
+
+def unknown() -> Refusal:
+    """Return the refusal of a terminal that no seller has."""
+    return TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
 
 
 def audited(terminal: Terminal) -> dict[str, Any]:

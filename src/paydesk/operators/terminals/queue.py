@@ -12,6 +12,7 @@ from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
 from paydesk.operators.terminals.fields import ReleaseRequest
+from paydesk.operators.terminals.handlers import unknown
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
@@ -20,7 +21,6 @@ from paydesk.payments import inquiry_store
 from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
 from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.presence import Seen
 from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE, PrintAction
 from paydesk.terminals.schemas import Presence
@@ -152,7 +152,7 @@ async def _seen(call: Call) -> Seen:
     """Return the terminal's seller and presence. Raises `TERMINAL_NOT_FOUND`."""
     seen = await presence.find(call.tx, call.path)
     if seen is None:
-        raise TERMINAL_NOT_FOUND.with_reason("no seller has this terminal", message="There is no such terminal.")
+        raise unknown()
     return seen
 
 
