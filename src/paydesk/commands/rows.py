@@ -26,6 +26,7 @@ from paydesk.core.sentences import First, Line, When, holding, value_at
 Row = Mapping[str, Any]
 _KINDS: Mapping[str, Any] = {"string": str, "integer": int, "switch": Literal["on", "off"]}
 LIMIT = 200
+AS_JSON = Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=bool, default=False)
 _PASSWORD = "password"  # noqa: S105 - a type of option
 
 
@@ -34,8 +35,33 @@ def add_rows(app: typer.Typer, group: str) -> typer.Typer:
     for row in _rows(group.partition(" ")[0]):
         prefix, _, name = row["command"].rpartition(" ")
         if prefix == group:
-            command(app, name, *row["examples"])(_list(row) if "columns" in row else _command(row))
+            work = _list(row) if "columns" in row else _command(row)
+            work.__doc__ = row["help"]
+            command(app, name, *row["examples"])(work)
     return app
+
+
+def row_of(name: str) -> Row:
+    """Return the row of a command such as `orders list`."""
+    return next(row for row in _rows(name.partition(" ")[0]) if row["command"] == name)
+
+
+def show_page(service: Service, row: Row, query: Mapping[str, Any], *, as_json: bool) -> bool:
+    """Get and print one page of a list; return whether it has rows."""
+    from paydesk.commands.list_rows import FLAT
+
+    answer, flat = service.get(row["path"], query), FLAT.get(row["command"], dict)
+    rows = [{path: value_at(one, path) for path in row["columns"]} for one in map(flat, answer["data"])]
+    show_list({**answer, "data": answer["data"] if as_json else rows}, row["columns"], as_json=as_json)
+    return bool(rows)
+
+
+def with_options(work: Any, row: Row, *others: Parameter) -> Any:
+    """Return the function as if it had the options of a row, and others; `command` gives them to typer."""
+    service = Parameter("service", Parameter.POSITIONAL_OR_KEYWORD, annotation=Service)
+    options = (parameter for one in row.get("options", ()) for parameter in _option(one))
+    work.__signature__ = inspect.Signature([service, *options, *others])
+    return work
 
 
 def _rows(group: str) -> list[Row]:
@@ -44,7 +70,7 @@ def _rows(group: str) -> list[Row]:
 
 
 def _command(row: Row) -> Any:
-    """Return the function of a command, with a signature and a docstring as `command` reads them."""
+    """Return the function of a command."""
     arguments, options = row.get("arguments", ()), row.get("options", ())
 
     def work(service: Service, **typed: Any) -> tuple[Answer, str]:
@@ -61,8 +87,7 @@ def _command(row: Row) -> Any:
             answer = {row["deleted"]: next(reversed(ids.values())), row.get("gone", "deleted"): True}
         return answer, "\n".join(_notes(row, names))
 
-    found = [_option(one) for one in options]
-    return _with_signature(work, row, *map(_argument, arguments), *(parameter for one in found for parameter in one))
+    return with_options(work, row, *map(_argument, arguments))
 
 
 def _notes(row: Row, names: Mapping[str, Any]) -> Iterator[str]:
@@ -77,35 +102,14 @@ def _notes(row: Row, names: Mapping[str, Any]) -> Iterator[str]:
 
 def _list(row: Row) -> Any:
     """Return the function of a command that prints a list."""
-    options = row.get("options", ())
 
     def work(service: Service, *, as_json: bool, limit: int, after: str | None, **typed: Any) -> None:
-        values = {one["name"]: _value(one, typed, service) for one in options}
-        query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
-        answer = service.get(row["path"], {**query, "limit": limit, "after": after})
-        flat = _shown_as(row["command"])
-        rows = [{path: value_at(one, path) for path in row["columns"]} for one in map(flat, answer["data"])]
-        show_list({**answer, "data": answer["data"] if as_json else rows}, row["columns"], as_json=as_json)
+        query = {one["name"]: _value(one, typed, service) for one in row.get("options", ())}
+        show_page(service, row, {**query, "limit": limit, "after": after}, as_json=as_json)
 
-    found = [_option(one) for one in options]
-    paging = (Parameter("limit", Parameter.KEYWORD_ONLY, annotation=Limit, default=row.get("limit", LIMIT)),
-              Parameter("after", Parameter.KEYWORD_ONLY, annotation=After, default=None),
-              Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=bool, default=False))  # fmt: skip
-    return _with_signature(work, row, *(parameter for one in found for parameter in one), *paging)
-
-
-def _shown_as(command: str) -> Callable[[Row], Row]:
-    """Return what adds to a row of a list the values that its command computes."""
-    from paydesk.commands.list_rows import FLAT
-
-    return FLAT.get(command, dict)
-
-
-def _with_signature(work: Any, row: Row, *parameters: Parameter) -> Any:
-    """Return the function as if it had these parameters, which `command` gives typer, and the help as a docstring."""
-    service = Parameter("service", Parameter.POSITIONAL_OR_KEYWORD, annotation=Service)
-    work.__signature__, work.__doc__ = inspect.Signature([service, *parameters]), row["help"]
-    return work
+    limit = Parameter("limit", Parameter.KEYWORD_ONLY, annotation=Limit, default=row.get("limit", LIMIT))
+    after = Parameter("after", Parameter.KEYWORD_ONLY, annotation=After, default=None)
+    return with_options(work, row, limit, after, AS_JSON)
 
 
 def _argument(one: Row) -> Parameter:
@@ -122,8 +126,15 @@ def _option(one: Row) -> list[Parameter]:
     if one["type"] == _PASSWORD:
         default = False
     check = getattr(checked, one["checked"]) if "checked" in one else _check(one) if "pattern" in one else None
+    is_flag = one["type"] == "flag"
+    if is_flag:
+        check, default = _word(default), None
     option = typer.Option(
-        one["flags"], metavar=one.get("metavar"), help=one["help"], show_default="default" in one, callback=check
+        one["flags"],
+        metavar=one.get("metavar"),
+        help=one["help"],
+        show_default="default" in one and not is_flag,
+        callback=check,
     )
     declared: Any = Annotated[kind if one.get("required") or one["type"] == _PASSWORD else kind | None, option]
     found = [Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=declared, default=default)]
@@ -168,6 +179,17 @@ def _check(one: Row) -> Callable[[str | None], str | None]:
         return found
 
     return check
+
+
+def _word(default: str | None) -> Callable[[Any], str | None]:
+    """Return what makes of a flag the text of a query. With a default it is sent without the flag, nothing with it."""
+
+    def word(value: Any) -> str | None:
+        if default is not None:
+            return None if value else default
+        return None if value is None else str(value).lower()
+
+    return word
 
 
 def _line(note: Any) -> Line:

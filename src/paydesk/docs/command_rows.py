@@ -79,8 +79,9 @@ def _options(row: Operation) -> Iterator[Json]:
 def _parameters(row: Operation) -> Iterator[Json]:
     for one in row.query:
         if isinstance(one.shown, Shown):
-            kind = "boolean" if one.schema.get("type") == "boolean" else "string"
-            yield {**_option(one.name, one.shown, kind, pattern=one.schema.get("pattern", "")), "query": True}
+            kind = "flag" if one.schema.get("type") == "boolean" or one.schema.get("enum") == ["true"] else "string"
+            pattern = one.schema.get("pattern", "")
+            yield {**_option(one.name, one.shown, kind, pattern=pattern), "query": True}
 
 
 def _option(

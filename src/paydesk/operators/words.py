@@ -65,6 +65,11 @@ class Column:
         return " ".join(one for one in self.style.split() if one in ("wide", "r"))
 
 
+def columns(*paths: str) -> tuple[Column, ...]:
+    """Return the columns of a list that only commands have, in their order."""
+    return tuple(Column(path, at=at) for at, path in enumerate(paths, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """The words of one action. Hooks are lambdas or short functions that return values, never sentences."""
