@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import paydesk.commands
-from paydesk.commands.lists import LISTS
+from paydesk import commands
+from paydesk.commands.list_rows import FLAT
 from paydesk.commands.options import fitting, note, show, show_list
 from tables import each
 
@@ -25,16 +25,13 @@ TERMINAL: dict[str, Any] = {
     "seller_id": 1160535239,
 }
 LISTED: dict[str, Sequence[str]] = {
-    **{noun: listed.columns for noun, listed in LISTS.items()},
-    **{
-        row["command"].removesuffix(" list"): row["columns"]
-        for file in sorted(Path(paydesk.commands.__path__[0], "rows").glob("*.json"))
-        for row in json.loads(file.read_text())
-        if "columns" in row
-    },
+    row["command"]: row["columns"]
+    for file in Path(commands.__path__[0]).glob("rows/*.json")
+    for row in json.loads(file.read_text())
+    if "columns" in row
 }
-"""The columns of each list, by its noun."""
-COLUMNS = LISTED["terminals"]
+"""The columns of each list, by its command."""
+COLUMNS = LISTED["terminals list"]
 
 
 class Tty(io.StringIO):
@@ -61,10 +58,10 @@ def print_table(
     return out.getvalue(), err.getvalue()
 
 
-@each("noun", LISTED)
-def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
+@each("name", LISTED)
+def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """There its columns are separated by tabs."""
-    columns = LISTED[noun]
+    columns = LISTED[name]
     row = {column: f"value{number}" for number, column in enumerate(columns)}
     shown, _ = print_table(monkeypatch, [row], 400, columns)
     assert shown.splitlines()[1].split() == list(columns)
@@ -77,7 +74,6 @@ def test_every_list_has_headers_on_a_terminal_and_none_elsewhere(monkeypatch: py
 
 def test_list_of_orders_says_why_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """In words, which are not broken; the status alone would repeat itself."""
-    listed = LISTS["orders"]
     order = {
         "id": "ORD01J67CQQH5904WDBVZEM4JMEP3",
         "status": "failed",
@@ -90,7 +86,7 @@ def test_list_of_orders_says_why_in_80_columns(monkeypatch: pytest.MonkeyPatch) 
         "config": {"point": {"terminal_id": "NEWLAND_N950__N950NCB801293324"}},
         "transactions": {"payments": [{"status_detail": "invalid_installments"}]},
     }
-    shown, hidden = print_table(monkeypatch, [dict(listed.flatten(order))], 80, listed.columns)
+    shown, hidden = print_table(monkeypatch, [dict(FLAT["orders list"](order))], 80, LISTED["orders list"])
     assert all(word in shown.split() for word in ("Declined", "acquirer:", "cannot", "installments"))
     assert "failed" in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -144,7 +140,7 @@ def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
 def test_narrow_terminal_shows_how_requests_were_answered() -> None:
     """Long paths are folded."""
     row = {"created_date": TERMINAL["last_seen_date"], "status": 404, "method": "DELETE", "path": "/v1/orders/x" * 9}
-    assert {"status", "path"} <= set(fitting([row], LISTED["requests"], 80)[0])
+    assert {"status", "path"} <= set(fitting([row], LISTED["requests list"], 80)[0])
 
 
 def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +226,7 @@ SUBSCRIPTION: dict[str, Any] = {
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """Folded ids leave the room for it."""
-    out, _ = print_table(monkeypatch, [DELIVERY], width, LISTED["deliveries"])
+    out, _ = print_table(monkeypatch, [DELIVERY], width, LISTED["deliveries list"])
     header = out.splitlines()[1].split()
     assert header[:3] == ["id", "status", "action"]
     assert width < 100 or header[3] == "url"
@@ -238,7 +234,7 @@ def test_narrow_list_of_deliveries_shows_their_progress(monkeypatch: pytest.Monk
 
 def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that they can be copied; a column without values is left out for it, without mention."""
-    out, err = print_table(monkeypatch, [DELIVERY], 242, LISTED["deliveries"])
+    out, err = print_table(monkeypatch, [DELIVERY], 242, LISTED["deliveries list"])
     assert DELIVERY["id"] in out
     assert "client_id" not in out
     assert err == ""
@@ -247,7 +243,7 @@ def test_wide_list_of_deliveries_has_their_ids_in_one_piece(monkeypatch: pytest.
 @pytest.mark.parametrize("width", [80, 90, 100, 140])
 def test_narrow_list_of_subscriptions_folds_urls_and_no_id(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """A subscription is recognized by its URL."""
-    out, _ = print_table(monkeypatch, [SUBSCRIPTION, SUBSCRIPTION], width, LISTED["subscriptions"])
+    out, _ = print_table(monkeypatch, [SUBSCRIPTION, SUBSCRIPTION], width, LISTED["subscriptions list"])
     assert out.splitlines()[1].split()[:3] == ["id", "status", "url"]
     assert out.count(SUBSCRIPTION["id"]) == 2
     assert "https://" in out

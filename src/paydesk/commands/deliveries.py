@@ -16,12 +16,11 @@ from paydesk.commands import recorded_requests, webhook_verify, webhooks
 from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
 from paydesk.commands.rows import add_rows
 from paydesk.commands.webhook_attempts import checked_url, write_lines
 
-app = add_list(group("Deliveries of notifications."), "deliveries")
+app = add_rows(group("Deliveries of notifications."), "deliveries")
 
 ATTEMPT_COLUMNS = ("number", "date", "resend", "status", "duration_ms", "outcome")
 EXAMPLE_ID = "0b9d1c4e-3f6a-4c55-9d0e-8f2f6f1f0a11.5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"

@@ -55,5 +55,11 @@ def flat_entry(entry: Row) -> dict[str, Any]:
     return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": changed}
 
 
-FLAT: Mapping[str, Callable[[Row], Row]] = {"audit list": flat_entry, "terminals list": flat_terminal}
+FLAT: Mapping[str, Callable[[Row], Row]] = {
+    "audit list": flat_entry,
+    "orders list": flat_order,
+    "refunds list": flat_amount,
+    "reversals list": flat_amount,
+    "terminals list": flat_terminal,
+}
 """What prepares a row of a list for display, by the command that lists it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import Parameter
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -12,30 +13,36 @@ from paydesk.commands.checked import OrderId
 from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.list_filters import ORDER_FILTERS
 from paydesk.commands.list_rows import flat_order
-from paydesk.commands.lists import LISTS, add_list, show_page, with_options
 from paydesk.commands.options import After, Limit, OfSeller, group, harmless_json, show, show_list
-from paydesk.commands.rows import add_rows
+from paydesk.commands.rows import AS_JSON, add_rows, row_of, show_page, with_options
 from paydesk.core.money import spelled
 
-app = add_list(group("Orders, with their history and notifications."), "orders")
-events = add_list(group("Operator events: what needs an operator's attention."), "events")
-inquiries = add_list(group("Orders whose outcome is unknown."), "inquiries")
-reversals = add_rows(add_list(group("Reversals of late approvals."), "reversals"), "reversals")
-refunds = add_list(group("Full and partial refunds."), "refunds")
+app = add_rows(group("Orders, with their history and notifications."), "orders")
+events = add_rows(group("Operator events: what needs an operator's attention."), "events")
+inquiries = add_rows(group("Orders whose outcome is unknown."), "inquiries")
+reversals = add_rows(group("Reversals of late approvals."), "reversals")
+refunds = add_rows(group("Full and partial refunds."), "refunds")
+LIST = row_of("orders list")
 DETAILS = (
-    *LISTS["orders"].columns,
+    *LIST["columns"],
     *("status_detail", "seller", "description", "expiration_time", "version", "last_updated_date"),
 )
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
 REFUND_COLUMNS = ("id", "amount", "status", "by")
 CHANGE_COLUMNS = ("date", "action", "outcome", "by")
 
-EXPORT_FORMAT = Annotated[
-    Literal["csv", "jsonl"],
-    typer.Option("--format", help="csv, for spreadsheets, or jsonl: a JSON object per line, with unchanged values."),
-]
+FORMAT = Parameter(
+    "format_",
+    Parameter.KEYWORD_ONLY,
+    annotation=Annotated[
+        Literal["csv", "jsonl"],
+        typer.Option(
+            "--format", help="csv, for spreadsheets, or jsonl: a JSON object per line, with unchanged values."
+        ),
+    ],
+    default="csv",
+)
 EXPORT_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 
 
@@ -59,7 +66,7 @@ def search(
 ) -> None:
     """Find orders by external_reference; exits 1 if there are none."""
     query = {"external_reference": reference, "seller": seller, "limit": limit, "after": after}
-    if not show_page(service, "orders", query, as_json=as_json):
+    if not show_page(service, LIST, query, as_json=as_json):
         raise Failure(f"No order has the reference {reference}.")
 
 
@@ -75,7 +82,7 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
         (order["events"], MOVE_COLUMNS),
         (_refunds(order), REFUND_COLUMNS),
         ([{**one, "by": _by(one)} for one in order["changes"] if "refund_id" not in one], CHANGE_COLUMNS),
-        (order["deliveries"], LISTS["deliveries"].columns),
+        (order["deliveries"], row_of("deliveries list")["columns"]),
     ):
         if rows:
             sys.stdout.write("\n")
@@ -106,7 +113,7 @@ command(
     "paydesk orders export > orders.csv",
     "paydesk orders export --since 2026-01-01 --until 2026-01-31 --status processed > january.csv",
     "paydesk orders export --format jsonl > orders.jsonl",
-)(with_options(export, ORDER_FILTERS, {"format_": (EXPORT_FORMAT, "csv")}))
+)(with_options(export, LIST, FORMAT, AS_JSON))
 
 
 def _refunds(order: Answer) -> list[Answer]:
@@ -126,6 +133,3 @@ def _by(change: Answer) -> str:
     """Return the operator who made a change, and the reason."""
     operator, reason = change.get("operator", change["operator_id"]), change.get("reason")
     return f"{operator}: {reason}" if reason else operator
-
-
-add_rows(app, "orders")

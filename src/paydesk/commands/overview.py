@@ -10,7 +10,6 @@ import typer
 from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.list_filters import LIVE
 from paydesk.commands.options import note, show, show_list, top
 
 SEARCH_EXAMPLES = (
@@ -48,11 +47,11 @@ def figures(
     service: Service,
     *,
     day: Annotated[str | None, typer.Option(metavar="DATE", help="The day in UTC. [default: today]")] = None,
-    live: LIVE = None,
+    live: Annotated[bool | None, typer.Option("--live/--test", help="Only live orders, or only test orders.")] = None,
     as_json: bool,
 ) -> None:
     """Show a day's figures: orders by status and hour, amounts, approvals, median time to pay."""
-    found = service.get("/operator/v1/figures", {"day": day, "live": live})
+    found = service.get("/operator/v1/figures", {"day": day, "live": None if live is None else str(live).lower()})
     if as_json:
         show(found, as_json=True)
         return

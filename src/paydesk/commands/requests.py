@@ -8,12 +8,10 @@ import typer
 
 from paydesk.commands.client import Answer, Service, given, segment
 from paydesk.commands.command import command
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group
 from paydesk.commands.rows import add_rows
 
-app = add_list(group("The last requests of applications and terminals, and how they were answered."), "requests")
-add_rows(app, "requests")
+app = add_rows(group("The last requests of applications and terminals, and how they were answered."), "requests")
 
 EXAMPLE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.commands.lists import add_list
 from paydesk.commands.options import group
 from paydesk.commands.rows import add_rows
 
-app = add_rows(add_list(group("Subscriptions: where notifications are sent."), "subscriptions"), "subscriptions")
+app = add_rows(group("Subscriptions: where notifications are sent."), "subscriptions")

@@ -118,7 +118,9 @@ def written(key: Key) -> str:
 
 def of_status(lifecycle: Lifecycle) -> Query:
     """Return the filter of a list whose rows have this lifecycle."""
-    return Query("status", {"enum": list(lifecycle.names)}, "Only rows with this status.")
+    names = list(lifecycle.names)
+    shown = Shown("Status", help=f"{', '.join(names[:-1])} or {names[-1]}.")
+    return Query("status", {"enum": names}, "Only rows with this status.", shown=shown)
 
 
 def sellers(filters: Filters) -> tuple[int, int]:

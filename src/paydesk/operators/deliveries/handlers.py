@@ -20,6 +20,7 @@ from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUB
 from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
 from paydesk.operators.owners import owner_of
 from paydesk.operators.retried import Retried, times
+from paydesk.operators.words import Shown
 from paydesk.orders.searching import DATE, instant_of
 from paydesk.storage.database import Row, Transaction
 from paydesk.webhooks import resend_store, schedule, store
@@ -265,19 +266,32 @@ PAGES = lists.Pages(
     lists.Page[DeliveryDocument],
     find_deliveries,
     (
-        Query("order", {"type": "string"}, "Only deliveries of this order, unpaged."),
+        Query(
+            "order",
+            {"type": "string"},
+            "Only deliveries of this order, unpaged.",
+            shown=Shown("Order", metavar="ORDER_ID", help="Only deliveries of this order.", checked="order_id"),
+        ),
         lists.of_status(schedule.DELIVERIES),
         Query(
             "failed",
             {"enum": ["true"]},
             "Only deliveries that are `exhausted`, or have failed and wait for a retry; not with `order`.",
+            shown=Shown("Failed", help="Only those that are exhausted, or have failed and wait for a retry."),
         ),
-        Query("since", DATE, "Only deliveries created at this time or later: RFC 3339, or a date.", check=instant_of),
+        Query(
+            "since",
+            DATE,
+            "Only deliveries created at this time or later: RFC 3339, or a date.",
+            check=instant_of,
+            shown=Shown("From", metavar="TIME", help="Only those created from then on: RFC 3339, or a date."),
+        ),
         Query(
             "subscription",
             {"type": "string", "pattern": UUID_PATTERN},
             "Only deliveries to this subscription.",
             rule="must be a subscription's id",
+            shown=Shown("Subscription", metavar="ID", help="Only deliveries to this subscription."),
         ),
         lists.OF_SELLER,
         *lists.paging(BY_TIME),

@@ -8,9 +8,9 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.deliveries import checks, fields, handlers, replays, sent_elsewhere
-from paydesk.operators.noun import Noun, creating, listing
+from paydesk.operators.noun import Noun, creating
 from paydesk.operators.subscriptions.operations import SUBSCRIPTION
-from paydesk.operators.words import Action, Words
+from paydesk.operators.words import Action, Words, columns
 from paydesk.orders.errors import ORDER_NOT_FOUND
 
 _DELIVERY = Noun(
@@ -35,6 +35,24 @@ _RESEND = Words(
     command=None,
 )
 
+LIST = _DELIVERY.listing(
+    handlers.PAGES,
+    ORDER_NOT_FOUND,
+    words=Words(
+        "Deliveries",
+        says="Of notifications, newest first: what was sent where, and with which outcome.",
+        columns=columns(
+            *("id", "status", "action", "url", "attempts", "created_date", "order_id", "version", "next_date"),
+            "client_id",
+        ),
+        form=None,
+        examples=(
+            "--order ORD01J67CQQH5904WDBVZEM4JMEP3",
+            "--status exhausted --since 2026-01-31",
+            "--failed",
+        ),
+    ),
+)
 _REPLAY = creating(
     "deliveries/replay",
     replays.replay,
@@ -87,7 +105,7 @@ _REPLAY = creating(
 )
 
 OPERATIONS = (
-    listing("deliveries", handlers.PAGES, ORDER_NOT_FOUND),
+    LIST,
     _REPLAY,
     _DELIVERY.reading(
         handlers.get,

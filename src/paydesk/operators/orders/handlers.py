@@ -10,6 +10,7 @@ from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.newest import BY_ID, DESCRIPTION, page
 from paydesk.operators.orders.lists import ANY, CONDITIONS_OF_STATE, OrderFilters, order_of
+from paydesk.operators.words import Shown
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
 from paydesk.orders.searching import DATE, REFERENCE_RULE, TERMINAL_ID_PATTERN, TERMINAL_RULE, instant_of
@@ -31,51 +32,74 @@ FILTER_QUERY = (
         "status",
         {"enum": list(EXTENDED.all)},
         "Only orders with this status. `expired` and `action_required` also select them without extended statuses.",
+        shown=Shown("Status", help="Only orders with this status, such as processed."),
     ),
     Query(
         "state",
         {"enum": list(CONDITIONS_OF_STATE)},
         "Only orders in this state, which is finer than the status, such as `partially_refunded`. Not with `status`.",
+        shown=Shown(
+            "State", help="Only orders in this state, which is finer than the status, such as partially_refunded."
+        ),
     ),
     Query(
         "terminal_id",
         {"type": "string", "pattern": TERMINAL_ID_PATTERN},
         "Only orders on this terminal.",
         rule=TERMINAL_RULE,
+        shown=Shown("Terminal", option="--terminal", metavar="ID", help="Only orders on this terminal."),
     ),
     Query(
         "external_reference",
         {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN},
         "Only orders with this reference.",
         rule=REFERENCE_RULE,
+        shown=Shown(
+            "Reference", option="--reference", metavar="TEXT", help="Only orders with this external_reference."
+        ),
     ),
     Query(
         "last_digits",
         {"type": "string", "pattern": LAST_DIGITS_PATTERN, "examples": ["6351"]},
         "Only orders that a card with these last four digits paid, or tried to.",
         rule="must be the last four digits of a card",
+        shown=Shown(
+            "Card", option="--card", metavar="DIGITS", help="Only orders of a card with these last four digits."
+        ),
     ),
     Query(
         "payer_email",
         {"type": "string", "maxLength": EMAIL_CHARACTERS_MAX},
         "Only orders with this payer's address, in upper or lower case.",
         check=_email,
+        shown=Shown("Buyer's e-mail", option="--payer", metavar="EMAIL", help="Only orders with this payer's address."),
     ),
     Query(
         "application",
         {"type": "string", "pattern": ids.NUMBER_PATTERN},
         "Only orders of this application.",
         rule="must be an application's client_id, a whole number",
+        shown=Shown("Application", metavar="CLIENT_ID", help="Only orders of this application."),
     ),
-    Query("live", {"type": "boolean"}, "Only live orders (`true`) or only test orders (`false`)."),
+    Query(
+        "live",
+        {"type": "boolean"},
+        "Only live orders (`true`) or only test orders (`false`).",
+        shown=Shown("Kind", option="--live/--test", help="Only live orders, or only test orders."),
+    ),
     Query(
         "since",
         DATE,
         "Only orders created at this time or later: RFC 3339, or a date, which starts at midnight UTC.",
         check=instant_of,
+        shown=Shown("From (UTC)", metavar="TIME", help="Only those created from then on: RFC 3339, or a date, in UTC."),
     ),
     Query(
-        "until", DATE, "Only orders created at this time or earlier; a date includes its whole day.", check=instant_of
+        "until",
+        DATE,
+        "Only orders created at this time or earlier; a date includes its whole day.",
+        check=instant_of,
+        shown=Shown("To (UTC)", metavar="TIME", help="Only those created until then: RFC 3339, or a date, in UTC."),
     ),
     lists.OF_SELLER,
 )

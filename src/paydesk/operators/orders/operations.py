@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from paydesk.core.ids import ORDER_ID_PATTERN, ULID_PATTERN
+from paydesk.core.ids import ORDER_ID_PATTERN, REFUND_ID_PATTERN, ULID_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
-from paydesk.operators.words import Words
+from paydesk.operators.words import Column, Words, columns
 from paydesk.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
 from paydesk.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
 from paydesk.orders.presentation import OrderDocument
@@ -43,11 +43,35 @@ _REVERSAL = Noun(
     read="orders/{order_id}",
     argument={"reversal_id": "The reversal's id."},
 )
+_INQUIRY = Noun("inquiries/{order_id}", "inquiry", ORDER_ID_PATTERN, outcomes.InquiryDocument, ORDER_NOT_FOUND)
+_REFUND = Noun("refunds/{refund_id}", "refund", REFUND_ID_PATTERN, outcomes.RefundDocument, ORDER_NOT_FOUND)
+_EVENT = Noun("events/{event_id}", "event", "", history.EventDocument, ORDER_NOT_FOUND)
 _NEW = ("created",)
 _REFUNDED = "{answer[transactions][refunds][0][amount]} {currency}"
 
+LIST = _ORDER.listing(
+    handlers.PAGES,
+    words=Words(
+        "Orders",
+        says="Newest first.",
+        columns=(
+            Column("id", at=1),
+            Column("status", at=2),
+            Column("reason", at=3),
+            Column("amount", at=4),
+            Column("created_date", at=5),
+            Column("kind", at=6),
+            Column("terminal", at=7),
+            Column("external_reference", at=8),
+        ),
+        form=None,
+        examples=("--status at_terminal", "--state partially_refunded", "--card 6351 --since 2026-01-31 --json"),
+        limit=50,
+    ),
+)
+
 OPERATIONS = (
-    listing("orders", handlers.PAGES),
+    LIST,
     _ORDER.reading(history.get_order, name="inspect_order", answer=history.InspectedOrder),
     *DELIVERIES,
     _ORDER.acting(
@@ -169,8 +193,28 @@ OPERATIONS = (
             examples=("ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",),
         ),
     ),
-    listing("inquiries", outcomes.INQUIRY_PAGES),
-    listing("reversals", outcomes.REVERSAL_PAGES),
+    _INQUIRY.listing(
+        outcomes.INQUIRY_PAGES,
+        words=Words(
+            "Inquiries",
+            says="Of orders whose outcome is unknown, newest first, with the time of the next inquiry at the acquirer.",
+            columns=columns("order_id", "status", "outcome", "reason", "attempts", "next_date"),
+            form=None,
+            examples=("", "--all --json"),
+        ),
+    ),
+    _REVERSAL.listing(
+        outcomes.REVERSAL_PAGES,
+        words=Words(
+            "Reversals",
+            says="Of late approvals, newest first.",
+            columns=columns(
+                *("id", "order_id", "status", "confirmed", "amount", "reference_id", "attempts", "next_date")
+            ),
+            form=None,
+            examples=("", "--status pending"),
+        ),
+    ),
     _REVERSAL.acting(
         "resolve",
         outcomes.resolve_reversal,
@@ -194,6 +238,24 @@ OPERATIONS = (
             examples=("01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'",),
         ),
     ),
-    listing("refunds", outcomes.REFUND_PAGES),
-    listing("events", history.EVENT_PAGES),
+    _REFUND.listing(
+        outcomes.REFUND_PAGES,
+        words=Words(
+            "Refunds",
+            says="Newest first, with the time of the next attempt at the acquirer.",
+            columns=columns("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
+            form=None,
+            examples=("--status processing",),
+        ),
+    ),
+    _EVENT.listing(
+        history.EVENT_PAGES,
+        words=Words(
+            "Operator events",
+            says="Newest first: what needs an operator's attention.",
+            columns=columns("created_date", "kind", "subject", "message"),
+            form=None,
+            examples=("--json",),
+        ),
+    ),
 )

@@ -15,6 +15,7 @@ from paydesk.operators.newest import BY_ID, newest, pages
 from paydesk.operators.orders.fields import ResolveRequest, ResolveReversalRequest
 from paydesk.operators.owners import owner_of
 from paydesk.operators.retried import Retried, times
+from paydesk.operators.words import Shown
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
@@ -168,7 +169,12 @@ def _refund(row: Row) -> RefundDocument:
     return RefundDocument(refund_id, seller_id, order_id, bool(live), amount, status, currency, **times(*rest))
 
 
-_OPEN = Query("open", {"type": "boolean"}, "Only inquiries that have not ended.")
+_OPEN = Query(
+    "open",
+    {"type": "boolean"},
+    "Only inquiries that have not ended.",
+    shown=Shown("Open", option="--all", default="true", help="Include inquiries that have ended."),
+)
 
 REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_ID, of_status(REVERSALS))
 REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_ID, of_status(REFUNDS))

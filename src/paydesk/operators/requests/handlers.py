@@ -14,6 +14,7 @@ from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists, recorded_store
 from paydesk.operators.errors import REQUEST_NOT_FOUND
+from paydesk.operators.words import Shown
 from paydesk.orders.searching import TERMINAL_ID_PATTERN
 from paydesk.storage.database import Row
 
@@ -142,18 +143,26 @@ PAGES = lists.Pages(
     RequestPage,
     find_all,
     (
-        Query("order", {"type": "string"}, "Only requests about this order.", check=_order_id),
+        Query(
+            "order",
+            {"type": "string"},
+            "Only requests about this order.",
+            check=_order_id,
+            shown=Shown("Order", metavar="ORDER_ID", help="Only requests about this order.", checked="order_id"),
+        ),
         Query(
             "request_id",
             {"type": "string", "pattern": REQUEST_ID_PATTERN},
             "Only requests with this id.",
             rule="must be 1 to 64 letters, digits, - or _",
+            shown=Shown("X-Request-Id", option="--request-id", metavar="ID", help="Only those with this X-Request-Id."),
         ),
         Query(
             "application",
             {"type": "string", "pattern": ids.NUMBER_PATTERN},
             "Only those of this application.",
             rule="must be the client_id of an application",
+            shown=Shown("Application", metavar="CLIENT_ID", help="Only requests of this application."),
         ),
         lists.OF_SELLER,
         Query(
@@ -161,13 +170,20 @@ PAGES = lists.Pages(
             {"type": "string", "pattern": TERMINAL_ID_PATTERN},
             "Only requests of this terminal itself.",
             rule="must be the id of a terminal",
+            shown=Shown("Terminal", metavar="TERMINAL_ID", help="Only requests of this terminal itself."),
         ),
-        Query("method", {"enum": list(METHODS)}, "Only requests with this method."),
+        Query(
+            "method",
+            {"enum": list(METHODS)},
+            "Only requests with this method.",
+            shown=Shown("Method", metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE."),
+        ),
         Query(
             "status",
             {"type": "string", "pattern": f"^({'|'.join(STATUSES)}|[1-5][0-9]{{2}})$"},
             f"Only responses with this status: a number, or one of {', '.join(STATUSES)}.",
             check=_statuses,
+            shown=Shown("Status", help="A status such as 404, or one of 2xx, 4xx, 5xx, failed."),
         ),
         Query("sender", {"enum": ["applications", "terminals"]}, "Only requests of applications, or of terminals."),
         *lists.paging((FIRST,)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.operators import errors, sent_again
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.requests import handlers
-from paydesk.operators.words import Words
+from paydesk.operators.words import Words, columns
 
 _REQUEST = Noun(
     "requests/{entry_id}",
@@ -18,8 +18,22 @@ _REQUEST = Noun(
     argument={"entry_id": "The request, see `paydesk requests list`."},
 )
 
+LIST = _REQUEST.listing(
+    handlers.PAGES,
+    words=Words(
+        "Requests",
+        says="The last ones of applications and terminals, newest first.",
+        columns=columns(
+            *("created_date", "status", "method", "path", "duration_ms", "error", "application", "order_id"),
+            "entry_id",
+        ),
+        form=None,
+        examples=("--status failed", "--order ORD01J67CQQH5904WDBVZEM4JMEP3 --json"),
+        limit=50,
+    ),
+)
 OPERATIONS = (
-    listing("requests", handlers.PAGES),
+    LIST,
     _REQUEST.reading(
         handlers.get,
         words=Words(

@@ -21,6 +21,7 @@ from paydesk.operators.subject import Subject
 from paydesk.operators.subscriptions import store
 from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
 from paydesk.operators.subscriptions.store import Listed
+from paydesk.operators.words import Shown
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import backlog, faults, pausing, subscriptions
 from paydesk.webhooks.addresses import AddressRefused
@@ -33,6 +34,7 @@ OF_APPLICATION = Query(
     {"type": "string", "pattern": NUMBER_PATTERN},
     "Only subscriptions of this application.",
     rule="must be a whole number",
+    shown=Shown("Application", metavar="CLIENT_ID", help="Only subscriptions of this application."),
 )
 
 _SORT = Query(
@@ -40,6 +42,7 @@ _SORT = Query(
     {"enum": ["id", "urgency"], "default": "id"},
     "By id, or by `urgency`: those that were paused after failures, those that are failing or have exhausted"
     " deliveries, those that an operator paused, and the others; each by id.",
+    shown=Shown("Order", help="id, or urgency: first those that are paused after failures, or are failing."),
 )
 _BY_URGENCY = (0, "")
 """The key before all others in the order of urgency."""

@@ -6,9 +6,9 @@ from paydesk.core.errors import IN_USE, PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, UUID_PATTERN
 from paydesk.core.sentences import When
 from paydesk.operators import errors
-from paydesk.operators.noun import Noun, listing
+from paydesk.operators.noun import Noun
 from paydesk.operators.subscriptions import fields, handlers, secrets
-from paydesk.operators.words import Once, Words
+from paydesk.operators.words import Once, Words, columns
 
 _EXAMPLE = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 _PAGE = "/webhooks/subscriptions/{subscription_id}"
@@ -43,8 +43,18 @@ _SECRET = Noun(
     },
 )
 
+LIST = SUBSCRIPTION.listing(
+    handlers.PAGES,
+    words=Words(
+        "Subscriptions",
+        says="By id or by urgency.",
+        columns=columns("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),
+        form=None,
+        examples=("", "--sort urgency", "--client-id 3676047501096810 --json"),
+    ),
+)
 OPERATIONS = (
-    listing("subscriptions", handlers.PAGES),
+    LIST,
     SUBSCRIPTION.creating(
         handlers.create,
         fields.SubscriptionRequest,
