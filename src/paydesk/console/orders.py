@@ -7,11 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from paydesk.console.api import ApiRefused, Document, listed
-from paydesk.console.order_rows import row_of, totals
+from paydesk.console.lists import columns_of
+from paydesk.console.order_rows import totals
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
 from paydesk.operation import Answer
 from paydesk.operators.orders.lists import CONDITIONS_OF_STATE
+from paydesk.operators.orders.operations import LIST
 from paydesk.web import html, statuses
 
 HERE, CSV_PATH = f"{PATH}/orders", f"{PATH}/orders.csv"
@@ -54,7 +56,8 @@ async def show(request: ConsoleRequest) -> Answer:
         section="orders",
         title="Orders",
         live_on="terminal",
-        rows=[row_of(order) for order in page["data"]],
+        rows=page["data"],
+        columns=columns_of(LIST, "status_detail", "reason"),
         totals=totals(page["data"]),
         stuck=stuck,
         filters=chosen,

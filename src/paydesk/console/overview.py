@@ -7,11 +7,12 @@ from typing import Any
 
 from paydesk.console import view
 from paydesk.console.attention_items import item_of
-from paydesk.console.order_rows import row_of
+from paydesk.console.lists import columns_of
 from paydesk.console.plot import plot_of
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer
+from paydesk.operators.orders.operations import LIST
 
 ORDERS = 10
 NONE = "\N{EN DASH}"
@@ -31,7 +32,8 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Overview",
         live_on="terminal delivery webhooks",
         items=[item_of(document, request.now_ms) for document in attention["data"]],
-        rows=[row_of(order) for order in orders["data"]],
+        rows=orders["data"],
+        columns=columns_of(LIST, "status", "terminal", "card"),
         figures=figures,
         tiles=tiles(figures),
         plot=plot_of(figures["hours"]),

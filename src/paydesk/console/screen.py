@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.console import audit_rows, view
+from paydesk.console import audit_rows, order_rows, view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.console.terminal_looks import page_of, presence_of
@@ -144,7 +144,7 @@ def environment() -> Environment:
     made = html.environment(PACKAGE)
     made.globals |= {"order_look": order_look, "page_of": page_of, "place_of": place_of, "presence_of": presence_of}
     made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS}
-    made.globals["view"] = view
+    made.globals |= {"view": view, "order_rows": order_rows}
     made.globals["spelled"] = spelled
     made.globals["value_at"] = value_at
     made.globals |= {

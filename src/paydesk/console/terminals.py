@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
-from paydesk.console import order_rows
 from paydesk.console.api import ApiRefused, listed
 from paydesk.console.attention_items import ABOUT_TERMINALS, Item, item_of
 from paydesk.console.lists import columns_of
@@ -13,6 +12,7 @@ from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
 from paydesk.console.terminal_looks import KINDS, PRESENCES, RELEASABLE
 from paydesk.operation import Answer, Query
+from paydesk.operators.orders.operations import LIST
 from paydesk.operators.terminals import operations
 from paydesk.operators.terminals.fields import MODES, serial_of
 from paydesk.web import html
@@ -80,7 +80,8 @@ async def show_one(request: ConsoleRequest) -> Answer:
         releasable=RELEASABLE,
         modes=MODES,
         kinds=KINDS,
-        rows=[order_rows.row_of(order) for order in orders["data"]],
+        rows=orders["data"],
+        columns=columns_of(LIST, "status", "terminal", "card"),
         has_more="next" in orders,
         here=f"{HERE}/{terminal['id']}",
     )
