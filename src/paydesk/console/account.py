@@ -68,7 +68,7 @@ async def change_password(request: ConsoleRequest) -> Answer:
 
 
 OPERATIONS = (
-    page("/account", "account", "Show the own account", show, query=(session_rows.AFTER,)),
-    *form("/account/sessions/end", "end_sessions", "End all sessions of the operator", end_sessions),
-    *form("/account/password", "change_password", "Change the own password", change_password),
+    page("/account", show, query=(session_rows.AFTER,)),
+    *form("/account/sessions/end", end_sessions),
+    *form("/account/password", change_password),
 )

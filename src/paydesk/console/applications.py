@@ -62,8 +62,6 @@ OPERATIONS = (
     LIST.page(),
     page(
         "/applications/{client_id}",
-        "application",
-        "Show an application",
         show_one,
         path_pattern=NUMBER_PATTERN,
         query=authorizations.QUERY,

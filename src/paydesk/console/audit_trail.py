@@ -74,4 +74,4 @@ def _address(filters: Mapping[str, str], **more: str) -> str:
 
 _QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/audit`.") for name in (*FILTERS, "after"))
 
-OPERATIONS = (page("/audit", "audit", "Show the audit trail", show, query=_QUERY),)
+OPERATIONS = (page("/audit", show, query=_QUERY),)

@@ -241,10 +241,8 @@ _ONE = "/webhooks/deliveries/{delivery_id}"
 OPERATIONS = (
     page(
         _ONE,
-        "delivery",
-        "Show a delivery",
         show,
         query=(Query("attempt", {"type": "string"}, "The one whose signatures are explained; by default the last."),),
     ),
-    *form(f"{_ONE}/verify", "delivery_verify", "Check what a receiver got", verify),
+    *form(f"{_ONE}/verify", verify),
 )

@@ -145,15 +145,13 @@ async def _faults(request: ConsoleRequest) -> list[Document]:
 
 
 OPERATIONS = (
-    page("/development", "development", "Show the tools of `paydesk dev`", show, development=True),
+    page("/development", show, development=True),
     *form(
         "/development/order",
-        "development_order",
-        "Create an order for a virtual terminal",
         development_actions.create_order,
         development=True,
     ),
-    *form("/development/clock", "development_clock", "Move the clock", development_actions.clock, development=True),
-    *form("/development/reset", "development_reset", "Remove all orders", development_actions.reset, development=True),
+    *form("/development/clock", development_actions.clock, development=True),
+    *form("/development/reset", development_actions.reset, development=True),
     *development_terminals.OPERATIONS,
 )

@@ -134,31 +134,23 @@ def _script_field(now: str) -> Field:
 OPERATIONS = (
     *form(
         "/development/terminals",
-        "development_new_terminal",
-        "Create a virtual terminal",
         create,
         development=True,
     ),
     *form(
         "/development/terminals/{terminal_id}/act",
-        "development_disturb",
-        "Disturb a virtual terminal",
         disturb,
         path_pattern=TERMINAL_ID_PATTERN,
         development=True,
     ),
     *form(
         "/development/terminals/{terminal_id}/script",
-        "development_script",
-        "Choose what plays a virtual terminal",
         script,
         path_pattern=TERMINAL_ID_PATTERN,
         development=True,
     ),
     *form(
         "/development/terminals/{terminal_id}/delete",
-        "development_delete_terminal",
-        "Delete a virtual terminal",
         delete,
         path_pattern=TERMINAL_ID_PATTERN,
         development=True,

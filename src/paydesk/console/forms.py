@@ -79,9 +79,8 @@ class _Form:
         """Return its `GET` and its `POST`."""
         return form(
             self.address,
-            re.sub(r"\W+", "_", self.address).strip("_"),
-            self.row.summary,
             screen(self.answer),
+            summary=self.row.summary,
             path_pattern="" if self.is_new else self.row.path_pattern,
             development=self.row.development,
         )

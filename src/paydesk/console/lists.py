@@ -49,8 +49,7 @@ class ListScreen:
     def page(self) -> Operation:
         """Return the row of the page."""
         noun = self.row.action.noun
-        name, summary = noun.pages.strip("/"), f"List the {noun.collection}"
-        return page(noun.pages, name, summary, screen(self.show), query=(AFTER,))
+        return page(noun.pages, screen(self.show), summary=f"List the {noun.collection}", query=(AFTER,))
 
     async def show(self, request: ConsoleRequest) -> Answer:
         """List the rows of one page."""

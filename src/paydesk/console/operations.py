@@ -35,8 +35,6 @@ from paydesk.web import assets
 _EVENTS = (
     page(
         "/events",
-        "events",
-        "Stream hints that something has changed",
         live.events,
         query=(Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`."),),
     ),
@@ -49,9 +47,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *_EVENTS,
     *overview.OPERATIONS,
     *search.OPERATIONS,
-    page("/orders", "orders", "List the orders", orders.show),
-    replace(page("/orders.csv", "orders_csv", "Export orders as CSV", orders.export), media_type=orders.CSV),
-    page("/orders/{order_id}", "order", "Show an order", order.show),
+    page("/orders", orders.show),
+    replace(page("/orders.csv", orders.export), media_type=orders.CSV),
+    page("/orders/{order_id}", order.show),
     *terminal_modes.OPERATIONS,
     *terminals.OPERATIONS,
     *pairing.OPERATIONS,
@@ -68,5 +66,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *assets.operations(PACKAGE, surface="console"),
 )
 
-NOWHERE = page("/nowhere", "nowhere", "Say that there is no such page", nowhere)
+NOWHERE = page("/nowhere", nowhere)
 """What answers at every other path below `/console`. It is in no table: a client cannot ask for it by a path."""

@@ -60,15 +60,11 @@ async def show_one(request: ConsoleRequest) -> Answer:
 OPERATIONS = (
     page(
         "/operators",
-        "operators",
-        "List the operators",
         show,
         query=(AFTER, session_rows.AFTER),
     ),
     page(
         "/operators/{operator_id}",
-        "operator",
-        "Show an operator",
         show_one,
         path_pattern=f"^{ULID_PATTERN}$",
         query=(session_rows.AFTER,),

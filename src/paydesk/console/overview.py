@@ -54,4 +54,4 @@ def tiles(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return made
 
 
-OPERATIONS = (page("", "overview", "Show what needs a person, the last orders and the figures of today", show),)
+OPERATIONS = (page("", show),)

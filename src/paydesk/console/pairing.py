@@ -170,7 +170,7 @@ _USER_CODE = Query("user_code", {"type": "string"}, "Fills the code in.")
 _SELLER = Query("seller", {"type": "string"}, "The id of the seller.")
 
 OPERATIONS = (
-    *form("/pair", "pair", "Find the terminal that shows a code", find, query=(_USER_CODE,)),
-    page("/pair/{user_code}", "pairing", "Show the terminal that shows a code", show),
-    *form("/pair/{user_code}/approve", "pair_approve", "Pair a terminal with a seller", approve, query=(_SELLER,)),
+    *form("/pair", find, query=(_USER_CODE,)),
+    page("/pair/{user_code}", show),
+    *form("/pair/{user_code}/approve", approve, query=(_SELLER,)),
 )

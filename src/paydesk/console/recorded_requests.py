@@ -202,12 +202,10 @@ def _address(filters: Mapping[str, str], **more: str) -> str:
 _QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/requests`.") for name in (*FILTERS, "after"))
 
 OPERATIONS = (
-    page("/requests", "requests", "List the recorded requests", show, query=_QUERY),
-    page("/requests/{entry_id}", "request", "Show a recorded request", show_one, path_pattern=f"^{ULID_PATTERN}$"),
+    page("/requests", show, query=_QUERY),
+    page("/requests/{entry_id}", show_one, path_pattern=f"^{ULID_PATTERN}$"),
     *form(
         "/requests/{entry_id}/send",
-        "request_send",
-        "Send a recorded request again",
         send,
         path_pattern=f"^{ULID_PATTERN}$",
         development=True,

@@ -8,6 +8,7 @@ names something that it shows. `live_on` says which hints: `terminal` for any te
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cache, wraps
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 PACKAGE = "paydesk.console"
+_NO_WORD = re.compile(r"\W+")
 Screen = Callable[[ConsoleRequest], Awaitable[Answer]]
 SECTIONS = (
     ("overview", "Overview", PATH, "home"),
@@ -191,19 +193,18 @@ async def nowhere(request: ConsoleRequest) -> Answer:
 
 def page(
     path: str,
-    name: str,
-    summary: str,
     handler: Handler,
     *,
+    summary: str = "",
     query: tuple[Query, ...] = (),
     errors: tuple[ErrorKind, ...] = (),
     **more: Any,
 ) -> Operation:
-    """Return `GET` of a page below `/console`."""
+    """Return `GET` of a page below `/console`, with a name and, by the handler's first sentence, a summary."""
     return Operation(
         "GET",
         f"{PATH}{path}",
-        f"console_{name}",
+        f"console_{_NO_WORD.sub('_', path).strip('_') or 'overview'}",
         "console",
         handler,
         summary,
@@ -216,14 +217,13 @@ def page(
     )
 
 
-def form(path: str, name: str, summary: str, handler: Handler, **more: Any) -> tuple[Operation, Operation]:
+def form(path: str, handler: Handler, **more: Any) -> tuple[Operation, Operation]:
     """Return `GET` of a page with a form, and `POST` of the form."""
-    shown = page(path, f"{name}_form", f"{summary}: the form", handler, **more)
+    sent_by = page(path, handler, **more)
+    shown = replace(sent_by, name=f"{sent_by.name}_form", summary=f"{sent_by.summary}: the form")
     sent = replace(
-        shown,
+        sent_by,
         method="POST",
-        name=f"console_{name}",
-        summary=summary,
         status=303,
         further_statuses=(200, *REFUSED_STATUSES),
         body=ConsoleForm,

@@ -88,8 +88,6 @@ def look_of(hit: Mapping[str, Any]) -> Look | None:
 OPERATIONS = (
     page(
         "/search",
-        "search",
-        "Show the results of a search",
         show,
         query=(Query("q", {"type": "string"}, "What to search for."),),
     ),

@@ -137,8 +137,6 @@ OPERATIONS = (
     LIST.page(),
     page(
         "/sellers/{user_id}",
-        "seller",
-        "Show a seller",
         show_one,
         path_pattern=NUMBER_PATTERN,
         query=(START, STORE, POS, *authorizations.QUERY),

@@ -82,8 +82,6 @@ async def _subscribed_url(request: ConsoleRequest, delivery: Document) -> str:
 
 OPERATIONS = form(
     "/webhooks/deliveries/{delivery_id}/send-to",
-    "delivery_send_to",
-    "Send a notification to another URL",
     send_to,
     development=True,
 )

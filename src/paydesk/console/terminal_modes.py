@@ -98,4 +98,4 @@ def _done(request: ConsoleRequest, mode: str, count: int, refused: Mapping[str, 
     return Done(f"{text} Not changed: {' '.join(kept)}" if kept else text)
 
 
-OPERATIONS = form("/terminals/modes", "terminal_modes", "Set the mode of many terminals", set_modes, query=QUERY)
+OPERATIONS = form("/terminals/modes", set_modes, query=QUERY)

@@ -122,6 +122,6 @@ def _address(chosen: Mapping[str, str], path: str = HERE, **more: str) -> str:
 QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/terminals`.") for name in (*BY, "after"))
 
 OPERATIONS = (
-    page("/terminals", "terminals", "List the terminals", show, query=QUERY),
-    page("/terminals/{terminal_id}", "terminal", "Show a terminal", show_one),
+    page("/terminals", show, query=QUERY),
+    page("/terminals/{terminal_id}", show_one),
 )

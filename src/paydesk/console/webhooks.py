@@ -205,11 +205,9 @@ _MORE: tuple[Any, ...] = (
 )
 
 OPERATIONS = (
-    page("/webhooks", "webhooks", "List the subscriptions and deliveries", show, query=(*_FILTERS, *_MORE)),
+    page("/webhooks", show, query=(*_FILTERS, *_MORE)),
     page(
         "/webhooks/subscriptions/{subscription_id}",
-        "subscription",
-        "Show a subscription",
         show_subscription,
         query=_FILTERS,
     ),
