@@ -13,7 +13,8 @@ import pytest
 from attempt_rows import add_attempt
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of, part_of
 from operator_calls import audited, operator
-from paydesk.console.webhooks import DELIVERIES_MAX, SUBSCRIPTIONS_MAX, host
+from paydesk.console.webhook_looks import host
+from paydesk.console.webhooks import DELIVERIES_MAX, SUBSCRIPTIONS_MAX
 from paydesk.core.secrets import Secret
 from paydesk.storage.database import Database
 from paydesk.webhooks.send import Request
@@ -24,6 +25,8 @@ ATTACK = '"><script>alert(1)</script>{{7*7}}'
 URL = "https://8.8.8.8/hook?token=s3cretvalue"
 UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 INLINE = re.compile(r"\sstyle=|\son[a-z]+=|<script>|hx-on")
+ROW = '<a data-row class="mono" href="/console/webhooks/deliveries/'
+"""What the row of a delivery has."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ SELECT {seller_id}, '{retried}', '{other}', order_id, version, 'pending', 2, 410
  WHERE status = 'exhausted'""")
         page = await (await one.console("viewer")).open("/console/webhooks")
         shown = page.html[: page.html.index('id="subscriptions"')]
-        assert f'id="d-{retried}"' in shown
-        assert shown.count('<tr id="d-') == 2
+        assert f'id="{retried}"' in shown
+        assert shown.count(ROW) == 2
         person = await operator(one.service, "viewer")
         only = (await person.did("GET", "deliveries?failed=true"))["data"]
         assert {found["status"] for found in only} == {"exhausted", "pending"}
@@ -193,11 +196,11 @@ async def test_deliveries_failed_first_with_filters(database: Database) -> None:
             (f"subscription={one.subscription_id}", 1),
         ):  # fmt: skip
             page = await browser.open(f"/console/webhooks?{query}")
-            assert page.html.count('<tr id="d-') == count, query
+            assert page.html.count(ROW) == count, query
             assert ("No delivery matches these filters" in page.text) == (count == 0), query
         assert (await browser.get("/console/webhooks?status=lost")).status == 400
-        assert (await browser.open(f"{one.page}?status=exhausted")).html.count('<tr id="d-') == 1
-        assert '<tr id="d-' in await browser.live("/console/webhooks")
+        assert (await browser.open(f"{one.page}?status=exhausted")).html.count(ROW) == 1
+        assert ROW in await browser.live("/console/webhooks")
 
 
 async def test_delivery_says_why_and_explains_its_signatures(database: Database) -> None:

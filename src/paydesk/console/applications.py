@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.console import audit_trail, authorizations, view, webhooks
+from paydesk.console import audit_trail, authorizations, view
 from paydesk.console.lists import ListScreen
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import NUMBER_PATTERN
-from paydesk.core.redaction import redacted_url
 from paydesk.operation import Answer
 from paydesk.operators.applications import operations
 from paydesk.operators.applications.fields import SCOPES
@@ -51,9 +50,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
         subscriptions=subscribed["data"],
         authorizations=await authorizations.page_of(request, here, application=client_id),
         more_subscriptions=f"{PATH}/webhooks#subscriptions" if "next" in subscribed else "",
-        subscription_look=webhooks.look_of,
-        host=webhooks.host,
-        masked=redacted_url,
         **await audit_trail.newest(request, {client_id: name}, subject=client_id),
     )
 

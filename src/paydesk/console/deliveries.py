@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from paydesk.console import webhooks
+from paydesk.console import webhook_looks, webhooks
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
@@ -65,12 +65,12 @@ async def show(request: ConsoleRequest) -> Answer:
         here=page_of(delivery["id"]),
         delivery=delivery,
         subscription=subscription,
-        look=webhooks.delivery_look(delivery),
+        look=webhook_looks.delivery_look(delivery),
         why=why(delivery),
         history=history[:HISTORY_MAX],
         hidden=len(history) - HISTORY_MAX,
         answer_look=_answer_look,
-        host=webhooks.host(delivery["url"]),
+        host=webhook_looks.host(delivery["url"]),
         explained=explained,
         signatures=_signatures(delivery, explained),
         notification=_indented(delivery["notification"]),
@@ -105,7 +105,7 @@ def why(delivery: Document) -> str:
     """Return in sentences the state of the delivery, its reason, and what follows."""
     last = next((one for one in reversed(delivery["history"])), None)
     count = delivery["attempts"]
-    tried = f"{count} {webhooks.attempts(count)}"
+    tried = f"{count} {webhook_looks.attempts(count)}"
     said = f"The last answer: {answer_of(last)}." if last is not None else ""
     if delivery.get("paused"):
         sentence = "It waits until its subscription is resumed."

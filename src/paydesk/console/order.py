@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from paydesk.console import curl, reasons, timeline_drawing, timeline_rows, view, webhooks
+from paydesk.console import curl, reasons, timeline_drawing, timeline_rows, view
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
@@ -90,7 +90,6 @@ async def show(request: ConsoleRequest) -> Answer:
         rows=timeline_rows.rows_of(timeline),
         exact=exact,
         looks=statuses,
-        delivery_look=webhooks.delivery_look,
         answer_of=answer_of,
         curl=await _curl(request, order, requests),
         command=f"paydesk orders get {order['id']}",

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.console import audit_rows, order_rows, view
+from paydesk.console import audit_rows, order_rows, view, webhook_looks
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.console.terminal_looks import page_of, presence_of
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
+from paydesk.core.redaction import redacted_url
 from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.scopes import for_display
@@ -144,17 +145,11 @@ def block(template: str, name: str, **values: Any) -> str:
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
     made = html.environment(PACKAGE)
+    made.globals |= {"view": view, "order_rows": order_rows, "spelled": spelled, "value_at": value_at}
     made.globals |= {"order_look": order_look, "page_of": page_of, "place_of": place_of, "presence_of": presence_of}
-    made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS}
-    made.globals |= {"view": view, "order_rows": order_rows}
-    made.globals["spelled"] = spelled
-    made.globals["value_at"] = value_at
-    made.globals |= {
-        "browser_of": browser_of,
-        "scopes_of": for_display,
-        "about_of": audit_rows.about_of,
-        "values_of": audit_rows.values_of,
-    }
+    made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS, "browser_of": browser_of}
+    made.globals |= {"scopes_of": for_display, "about_of": audit_rows.about_of, "values_of": audit_rows.values_of}
+    made.globals |= {"webhook_looks": webhook_looks, "masked": redacted_url}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from paydesk.console import webhook_faults
+from paydesk.console import webhook_looks
 from paydesk.console.api import ApiRefused
+from paydesk.console.lists import columns_of
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.core.redaction import redacted_url
 from paydesk.operation import Answer, Query
-from paydesk.web import statuses
-from paydesk.web.statuses import Look
+from paydesk.operators.deliveries.operations import LIST as DELIVERIES
+from paydesk.operators.subscriptions.operations import LIST as SUBSCRIPTIONS
 
 SECTION = "webhooks"
 DELIVERIES_MAX = 25
@@ -46,13 +46,11 @@ async def show(request: ConsoleRequest) -> Answer:
         applications=await names(request, {one["client_id"] for one in found["data"]}),
         more_subscriptions=_more_subscriptions(found),
         is_rest=bool(after),
-        subscription_look=look_of,
         failed=failed["data"],
         more_failed=older(f"{PATH}/webhooks", {"failed": "true"}, failed),
+        subscription_columns=columns_of(SUBSCRIPTIONS),
+        columns=columns_of(DELIVERIES),
         deliveries=[one for one in listed["data"] if one["id"] not in first],
-        delivery_look=delivery_look,
-        host=host,
-        masked=redacted_url,
         filters=filters,
         tabs=tabs(f"{PATH}/webhooks", filters),
         older=older(f"{PATH}/webhooks", filters, listed),
@@ -71,18 +69,13 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
         request,
         "subscription.html",
         section=SECTION,
-        title=host(subscription["url"]),
+        title=webhook_looks.host(subscription["url"]),
         live_on=f"delivery subscriptions:{subscription['id']} deliveries terminal",
         here=here,
         subscription=subscription,
         application=(await request.api.get("applications/{}", subscription["client_id"]))["name"],
-        look=look_of(subscription),
-        state=state_of(subscription),
-        fault=webhook_faults.sentence_of(subscription),
+        columns=columns_of(DELIVERIES, "url"),
         deliveries=listed["data"],
-        delivery_look=delivery_look,
-        host=host,
-        masked=redacted_url,
         filters=filters,
         tabs=tabs(here, filters),
         older=older(here, filters, listed),
@@ -111,60 +104,6 @@ async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, s
             break
         after = listed["next"]
     return found
-
-
-def host(url: str) -> str:
-    """Return the host of a URL, with its port if it has one."""
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2] or url
-    except ValueError:
-        return url
-
-
-def look_of(subscription: Document) -> Look:
-    """Return how the state of a subscription is shown."""
-    if subscription["status"] == "paused":
-        by_failures = subscription.get("paused_by") == "failures"
-        return Look("bad", "cross", "Paused after failures") if by_failures else Look("off", "dash", "Paused")
-    if "failing_since_date" in subscription:
-        return Look("look", "triangle", "Failing")
-    return Look("ok", "check", "Active")
-
-
-def state_of(subscription: Document) -> str:
-    """Return what the state of a subscription means, and what to do; empty if it is active and has nothing exhausted.
-
-    The page adds since when it is so.
-    """
-    if subscription["status"] == "paused":
-        kept = "Nothing is sent. Its notifications are kept for 30 days from their event."
-        if subscription.get("paused_by") == "failures":
-            return f"No notification succeeded for five days, so it was paused. {kept} Repair the receiver and resume."
-        return f"An operator paused it. {kept}"
-    if "failing_since_date" in subscription:
-        return (
-            "No notification has succeeded since the first failure. Each is retried with growing pauses; after five"
-            " days without a success the subscription is paused. The deliveries below show what the receiver answered."
-        )
-    if subscription.get("exhausted"):
-        given_up = "Some notifications were given up: they are not sent again by themselves."
-        return f"{given_up} Clear the fault, then send them again." if "fault" in subscription else given_up
-    return ""
-
-
-def delivery_look(delivery: Document) -> Look:
-    """Return how a delivery is shown."""
-    if delivery["status"] == "pending":
-        if delivery.get("paused"):
-            return Look("off", "dash", "Paused")
-        if delivery["attempts"]:
-            return Look("look", "triangle", f"Failing, {delivery['attempts']} {attempts(delivery['attempts'])}")
-    return statuses.look_in(statuses.DELIVERIES, delivery["status"])
-
-
-def attempts(count: int) -> str:
-    """Return the word for this number of attempts."""
-    return "attempt" if count == 1 else "attempts"
 
 
 def tabs(here: str, filters: Mapping[str, str]) -> list[tuple[str, str, bool]]:

@@ -10,7 +10,7 @@ from paydesk.operators import errors
 from paydesk.operators.deliveries import checks, fields, handlers, replays, sent_elsewhere
 from paydesk.operators.noun import Noun, creating
 from paydesk.operators.subscriptions.operations import SUBSCRIPTION
-from paydesk.operators.words import Action, Words, columns
+from paydesk.operators.words import Action, Column, Words
 from paydesk.orders.errors import ORDER_NOT_FOUND
 
 _DELIVERY = Noun(
@@ -41,9 +41,17 @@ LIST = _DELIVERY.listing(
     words=Words(
         "Deliveries",
         says="Of notifications, newest first: what was sent where, and with which outcome.",
-        columns=columns(
-            *("id", "status", "action", "url", "attempts", "created_date", "order_id", "version", "next_date"),
-            "client_id",
+        columns=(
+            Column("action", "Notification", "delivery", at=3),
+            Column("status", "Status", "delivery_status", at=2),
+            Column("order_id", "Order", "delivery_order", at=7),
+            Column("url", "To", "delivery_to", style="wide", at=4),
+            Column("next_date", "Next", "time", at=9),
+            Column("created_date", "Created", "time", style="r", at=6),
+            Column("id", at=1),
+            Column("attempts", at=5),
+            Column("version", at=8),
+            Column("client_id", at=10),
         ),
         form=None,
         examples=(

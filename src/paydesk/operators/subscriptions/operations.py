@@ -8,7 +8,7 @@ from paydesk.core.sentences import When
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.subscriptions import fields, handlers, secrets
-from paydesk.operators.words import Once, Words, columns
+from paydesk.operators.words import Column, Once, Words
 
 _EXAMPLE = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 _PAGE = "/webhooks/subscriptions/{subscription_id}"
@@ -48,7 +48,17 @@ LIST = SUBSCRIPTION.listing(
     words=Words(
         "Subscriptions",
         says="By id or by urgency.",
-        columns=columns("id", "status", "url", "topic", "live_mode", "actions", "client_id", "created_date"),
+        columns=(
+            Column("url", "To", "subscription", style="to", at=3),
+            Column("status", "State", "subscription_state", at=2),
+            Column("client_id", "Application", "subscription_application", at=7),
+            Column("topic", "Topic", "subscription_topic", at=4),
+            Column("pending", "Not delivered", "subscription_counts"),
+            Column("id", at=1),
+            Column("live_mode", at=5),
+            Column("actions", at=6),
+            Column("created_date", at=8),
+        ),
         form=None,
         examples=("", "--sort urgency", "--client-id 3676047501096810 --json"),
     ),
