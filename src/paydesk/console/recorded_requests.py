@@ -9,14 +9,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from paydesk.console import curl, view
+from paydesk.console import curl
 from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.api import Document, listed
+from paydesk.console.lists import columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core import ids
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.operation import Answer, Query
+from paydesk.operators.requests.operations import LIST
 from paydesk.web import html
 
 HERE = f"{PATH}/requests"
@@ -32,7 +34,6 @@ STATUSES = (("", "All"), ("failed", "Failed"), ("2xx", "2xx"), ("4xx", "4xx"), (
 RECORDED_LOOKS, RECORDED_LOOK_SECONDS = 20, 0.05
 _LINE_END = re.compile(r"[\r\n\t]\s*")
 """JSON means the same without them, and fields of `/operator/v1` must not contain any."""
-_ID = re.compile(r"(?:ORD|PAY|REF)?[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 @screen
@@ -55,6 +56,7 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Requests",
         live_on="" if after else "requests",
         rows=found["data"],
+        columns=columns_of(LIST),
         dropped=found.get("dropped", 0),
         filters=filters,
         sender=sender,
@@ -67,9 +69,6 @@ async def show(request: ConsoleRequest) -> Answer:
         older=_address(filters, after=found["next"]) if "next" in found else "",
         newest=_address(filters) if after else "",
         here=HERE,
-        tone=tone_of,
-        took=took,
-        brief=brief,
     )
 
 
@@ -85,8 +84,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
         title=f"{one['method']} {one['path']}",
         one=one,
         here=HERE,
-        tone=tone_of,
-        took=took,
         said=sentences_of(one.get("response_body", "")) if "error" in one else [],
         curl=command,
         needs=curl.needs(command),
@@ -162,13 +159,6 @@ async def _shown_at(request: ConsoleRequest, request_id: str) -> str:
     return f"{HERE}?{urlencode({'request_id': request_id})}"
 
 
-def tone_of(status: int) -> tuple[str, str]:
-    """Return the colour and the icon of a response's status."""
-    if status < 400:
-        return "ok", "check"
-    return ("look", "triangle") if status < 500 else ("bad", "cross")
-
-
 def _can_be_sent_again(request: ConsoleRequest, one: Document) -> bool:
     return request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
 
@@ -182,16 +172,6 @@ def sentences_of(body: str) -> list[str]:
         return [message, *(str(detail) for detail in details if str(detail) not in message)]
     except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
         return []
-
-
-def brief(path: str) -> str:
-    """Return a path with its ids shortened."""
-    return _ID.sub(lambda found: view.short(found[0], 6 if found[0].startswith("ORD") else 4, 4), path)
-
-
-def took(duration_ms: float) -> str:
-    """Return how long a request took, in whole milliseconds from the first on."""
-    return view.duration(duration_ms) if duration_ms >= 1 else "<1 ms"
 
 
 def _address(filters: Mapping[str, str], **more: str) -> str:

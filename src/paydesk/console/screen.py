@@ -31,7 +31,7 @@ from paydesk.operators.terminals.fields import TAKING_ORDERS, place_of, serial_o
 from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
 from paydesk.web.language import texts
-from paydesk.web.statuses import order_look
+from paydesk.web.statuses import order_look, recorded_look
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -149,7 +149,7 @@ def environment() -> Environment:
     made.globals |= {"order_look": order_look, "page_of": page_of, "place_of": place_of, "presence_of": presence_of}
     made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS, "browser_of": browser_of}
     made.globals |= {"scopes_of": for_display, "about_of": audit_rows.about_of, "values_of": audit_rows.values_of}
-    made.globals |= {"webhook_looks": webhook_looks, "masked": redacted_url}
+    made.globals |= {"webhook_looks": webhook_looks, "masked": redacted_url, "recorded_look": recorded_look}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 

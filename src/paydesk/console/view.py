@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1000, 60_000, 3_600_000, 86_400_000
 
+_ID = re.compile(r"(?:ORD|PAY|REF)?[0-9A-HJKMNP-TV-Z]{26}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIMES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]+)?Z")
 
 
@@ -75,9 +76,19 @@ def duration(length_ms: float) -> str:
     return span(int(length_ms))
 
 
+def took(length_ms: float) -> str:
+    """Return how long a request took, in whole milliseconds from the first on."""
+    return duration(length_ms) if length_ms >= 1 else "<1 ms"
+
+
 def short(identity: str, start: int = 6, end: int = 4) -> str:
     """Return an id shortened in its middle."""
     return identity if len(identity) <= start + end + 1 else f"{identity[:start]}…{identity[-end:]}"
+
+
+def brief(path: str) -> str:
+    """Return the path of a request with its ids shortened."""
+    return _ID.sub(lambda found: short(found[0], 6 if found[0].startswith("ORD") else 4, 4), path)
 
 
 def short_times(sentence: str, now_ms: int) -> Markup:

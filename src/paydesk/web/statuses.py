@@ -80,3 +80,10 @@ def answer_look(status: int | None) -> Look:
     if status is None:
         return Look("bad", "cross", "No answer")
     return Look("ok", "check", str(status)) if 200 <= status < 300 else Look("bad", "cross", str(status))
+
+
+def recorded_look(status: int) -> Look:
+    """Return how the HTTP status of the service's own response is shown."""
+    if status < 400:
+        return Look("ok", "check", str(status))
+    return Look("look", "triangle", str(status)) if status < 500 else Look("bad", "cross", str(status))

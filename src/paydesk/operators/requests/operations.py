@@ -7,7 +7,7 @@ from paydesk.core.ids import ULID_PATTERN
 from paydesk.operators import errors, sent_again
 from paydesk.operators.noun import Noun
 from paydesk.operators.requests import handlers
-from paydesk.operators.words import Words, columns
+from paydesk.operators.words import Column, Words
 
 _REQUEST = Noun(
     "requests/{entry_id}",
@@ -23,9 +23,17 @@ LIST = _REQUEST.listing(
     words=Words(
         "Requests",
         says="The last ones of applications and terminals, newest first.",
-        columns=columns(
-            *("created_date", "status", "method", "path", "duration_ms", "error", "application", "order_id"),
-            "entry_id",
+        columns=(
+            Column("created_date", "Time", "time", style="nowrap", at=1),
+            Column("path", "Request", "request", style="what cut", at=4),
+            Column("status", "Answer", "request_answer", style="nowrap", at=2),
+            Column("duration_ms", "Took", "request_took", style="r num wide nowrap", at=5),
+            Column("application", "From", "request_from", style="wide from", at=7),
+            Column("idempotency_key", "Key", "request_key", style="wide mono nowrap"),
+            Column("order_id", "Order", "request_order", style="mono nowrap", at=8),
+            Column("method", at=3),
+            Column("error", at=6),
+            Column("entry_id", at=9),
         ),
         form=None,
         examples=("--status failed", "--order ORD01J67CQQH5904WDBVZEM4JMEP3 --json"),
