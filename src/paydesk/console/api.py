@@ -6,7 +6,6 @@ Paths are templates with `{}` for each id, such as `orders/{}/cancel`; one that 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -147,14 +146,7 @@ def _texts(query: Mapping[str, object]) -> dict[str, str]:
     return {name.rstrip("_"): str(value) for name, value in query.items() if value not in (None, "")}
 
 
-async def every(page: Callable[[str | None], Awaitable[Any]]) -> list[Document]:
-    """Return the rows of all pages of a list; `page` gets the one after a cursor. Raises `ApiRefused`."""
-    return (await first_of(page))[0]
-
-
-async def first_of(
-    page: Callable[[str | None], Awaitable[Any]], rows_max: float = math.inf
-) -> tuple[list[Document], bool]:
+async def first_of(page: Callable[[str | None], Awaitable[Any]], rows_max: int) -> tuple[list[Document], bool]:
     """Return the rows of the pages of a list until there are `rows_max`, and whether more follow.
 
     Raises `ApiRefused`.

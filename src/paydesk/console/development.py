@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paydesk.console import development_actions, development_terminals, webhooks
-from paydesk.console.api import ApiRefused, every
+from paydesk.console.api import ApiRefused
 from paydesk.console.development_actions import DEFAULT_AMOUNT, MOVES, due_words
 from paydesk.console.development_cards import DECKS
 from paydesk.console.development_terminals import FAULTS, PATH, SECTION
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.operation import Answer
+from paydesk.operators.properties import every
 from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.sandbox.virtual.looks import SCRIPTS
 
@@ -138,7 +139,7 @@ async def _notifications(request: ConsoleRequest) -> list[Document] | None:
 
 async def _faults(request: ConsoleRequest) -> list[Document]:
     """Return the subscriptions whose notifications are disturbed, with the names of their applications."""
-    found = await every(lambda after: request.api.get("subscriptions", after=after))
+    found = await every(request.api, "subscriptions")
     disturbed = [one for one in found if "fault" in one]
     names = await webhooks.names(request, {one["client_id"] for one in disturbed})
     return [{**one, "application": names.get(one["client_id"], one["client_id"])} for one in disturbed]

@@ -40,7 +40,7 @@ Lines = Line | tuple[Line, ...]
 
 def holding(lines: Lines, names: Names) -> list[str]:
     """Return the sentences that hold, filled in."""
-    return [text.format_map(names) for line in _each(lines) if (text := _chosen(line, names))]
+    return [text.format_map(names) for line in each(lines) if (text := _chosen(line, names))]
 
 
 def text_of(lines: Lines, names: Names) -> str:
@@ -50,12 +50,12 @@ def text_of(lines: Lines, names: Names) -> str:
 
 def unconditional(lines: Lines) -> list[str]:
     """Return the sentences that always hold, as they are written."""
-    return [line for line in _each(lines) if isinstance(line, str)]
+    return [line for line in each(lines) if isinstance(line, str)]
 
 
 def texts(lines: Lines) -> Iterator[str]:
     """Yield all sentences, whether they hold or not, as they are written."""
-    for line in _each(lines):
+    for line in each(lines):
         if isinstance(line, First):
             yield from texts(tuple(line))
         elif isinstance(line, When):
@@ -82,7 +82,8 @@ def value_at(names: Names, path: str) -> Any:
     return found
 
 
-def _each(lines: Lines) -> tuple[Line, ...]:
+def each(lines: Lines) -> tuple[Line, ...]:
+    """Return the lines one by one."""
     return lines if isinstance(lines, tuple) and not isinstance(lines, First) else (lines,)
 
 

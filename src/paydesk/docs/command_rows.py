@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paydesk.core.sentences import First, Line, Lines, When, unconditional
+from paydesk.core.sentences import First, Line, Lines, When, each, unconditional
 from paydesk.operation import Operation
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import CHECKBOX, CHOICES, LINES, NUMBER, NUMBERS, WORDS, Property, properties
@@ -56,7 +56,7 @@ def _command(row: Operation, action: Action) -> Json:
             for name in names
         ],
         "options": [*_options(row), *_parameters(row)],
-        "notes": [_note(line) for line in (*_lines(words.done), *_lines(once), *_lines(words.next))],
+        "notes": [_note(line) for line in (*each(words.done), *each(once), *each(words.next))],
         "deleted": noun.key if is_gone else "",
         "gone": words.gone if words.gone != "deleted" else "",
         "limit": words.limit,
@@ -118,10 +118,6 @@ def _type(one: Property) -> str:
     if one.widget == CHECKBOX or one.values == ("true", "false"):
         return "switch" if one.shown.metavar else "boolean"
     return "integer" if one.widget in (NUMBER, NUMBERS) else "string"
-
-
-def _lines(lines: Lines) -> tuple[Line, ...]:
-    return lines if isinstance(lines, tuple) and not isinstance(lines, First) else (lines,)
 
 
 def _note(line: Line) -> Any:

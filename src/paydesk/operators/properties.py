@@ -26,8 +26,8 @@ OF_LISTS = (LINES, NUMBERS)
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200
 """Of a text whose type has no limit."""
-PAGE_ROWS = 200
-"""Of a list, in each request: as many as there may be."""
+ROWS_MAX, PAGE_ROWS = 2000, 200
+"""Of a list: so many are read at most, and so many with each request."""
 _NUMBER_SEPARATORS = re.compile(r"[\s,;%]+")
 _NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
@@ -121,10 +121,10 @@ def listed(path: str, value: str, label: str) -> Callable[[Reader, Document], Aw
 
 
 async def every(api: Reader, path: str, **query: object) -> list[Document]:
-    """Return all rows of a list."""
+    """Return all rows of a list, but no further pages than 2,000 rows: no form has use for more."""
     rows: list[Document] = []
     found: Document = {"next": None}
-    while "next" in found:
+    while "next" in found and len(rows) < ROWS_MAX:
         found = await api.get(path, **query, after=found["next"], limit=PAGE_ROWS)
         rows += found["data"]
     return rows
