@@ -81,7 +81,8 @@ def _parameters(row: Operation) -> Iterator[Json]:
         if isinstance(one.shown, Shown):
             kind = "flag" if one.schema.get("type") == "boolean" or one.schema.get("enum") == ["true"] else "string"
             pattern = one.schema.get("pattern", "")
-            yield {**_option(one.name, one.shown, kind, pattern=pattern), "query": True}
+            option = _option(one.name, one.shown, kind, pattern=pattern)
+            yield {**option, "help": one.shown.help or one.description.replace("`", ""), "query": True}
 
 
 def _option(

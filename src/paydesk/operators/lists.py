@@ -30,7 +30,7 @@ OF_SELLER = Query(
     {"type": "string", "pattern": "^[0-9]{1,15}$"},
     "Only rows of this seller.",
     rule="must be a whole number",
-    shown=Shown("Seller", metavar="USER_ID", help="Only rows of this seller."),
+    shown=Shown("Seller", metavar="USER_ID"),
 )
 Item = TypeVar("Item")
 Key = tuple[int | str, ...]

@@ -157,7 +157,7 @@ class Shown:
     metavar: str | None = None
     """With `on|off`, an option of a boolean has one of these as its value."""
     help: str = ""
-    """Of the option, if it is not the hint or the label."""
+    """Of the option, if it is not the hint or the label; of a filter, if it is not the parameter's description."""
     none: str = ""
     """The option that sends an empty list, such as `--no-tips`."""
     default: str = ""

@@ -90,7 +90,7 @@ PAGES = lists.Pages(
             {"type": "string", "pattern": f"^{ULID_PATTERN}$"},
             "Only changes by this operator.",
             check=_operator_id,
-            shown=Shown("Operator", metavar="OPERATOR_ID", help="Only changes by this operator."),
+            shown=Shown("Operator", metavar="OPERATOR_ID"),
         ),
         Query(
             "subject",

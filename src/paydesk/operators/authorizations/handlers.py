@@ -46,7 +46,7 @@ APPLICATION = Query(
     {"type": "string", "pattern": NUMBER_PATTERN},
     "Only those of this application.",
     rule="must be the client_id of an application",
-    shown=Shown("Application", metavar="CLIENT_ID", help="Only those of this application."),
+    shown=Shown("Application", metavar="CLIENT_ID"),
 )
 STATUS = Query(
     "status",

@@ -38,48 +38,42 @@ FILTER_QUERY = (
         "state",
         {"enum": list(CONDITIONS_OF_STATE)},
         "Only orders in this state, which is finer than the status, such as `partially_refunded`. Not with `status`.",
-        shown=Shown(
-            "State", help="Only orders in this state, which is finer than the status, such as partially_refunded."
-        ),
+        shown=Shown("State"),
     ),
     Query(
         "terminal_id",
         {"type": "string", "pattern": TERMINAL_ID_PATTERN},
         "Only orders on this terminal.",
         rule=TERMINAL_RULE,
-        shown=Shown("Terminal", option="--terminal", metavar="ID", help="Only orders on this terminal."),
+        shown=Shown("Terminal", option="--terminal", metavar="ID"),
     ),
     Query(
         "external_reference",
         {"type": "string", "pattern": EXTERNAL_REFERENCE_PATTERN},
         "Only orders with this reference.",
         rule=REFERENCE_RULE,
-        shown=Shown(
-            "Reference", option="--reference", metavar="TEXT", help="Only orders with this external_reference."
-        ),
+        shown=Shown("Reference", option="--reference", metavar="TEXT"),
     ),
     Query(
         "last_digits",
         {"type": "string", "pattern": LAST_DIGITS_PATTERN, "examples": ["6351"]},
         "Only orders that a card with these last four digits paid, or tried to.",
         rule="must be the last four digits of a card",
-        shown=Shown(
-            "Card", option="--card", metavar="DIGITS", help="Only orders of a card with these last four digits."
-        ),
+        shown=Shown("Card", option="--card", metavar="DIGITS"),
     ),
     Query(
         "payer_email",
         {"type": "string", "maxLength": EMAIL_CHARACTERS_MAX},
         "Only orders with this payer's address, in upper or lower case.",
         check=_email,
-        shown=Shown("Buyer's e-mail", option="--payer", metavar="EMAIL", help="Only orders with this payer's address."),
+        shown=Shown("Buyer's e-mail", option="--payer", metavar="EMAIL"),
     ),
     Query(
         "application",
         {"type": "string", "pattern": ids.NUMBER_PATTERN},
         "Only orders of this application.",
         rule="must be an application's client_id, a whole number",
-        shown=Shown("Application", metavar="CLIENT_ID", help="Only orders of this application."),
+        shown=Shown("Application", metavar="CLIENT_ID"),
     ),
     Query(
         "live",
@@ -92,14 +86,14 @@ FILTER_QUERY = (
         DATE,
         "Only orders created at this time or later: RFC 3339, or a date, which starts at midnight UTC.",
         check=instant_of,
-        shown=Shown("From (UTC)", metavar="TIME", help="Only those created from then on: RFC 3339, or a date, in UTC."),
+        shown=Shown("From (UTC)", metavar="TIME"),
     ),
     Query(
         "until",
         DATE,
         "Only orders created at this time or earlier; a date includes its whole day.",
         check=instant_of,
-        shown=Shown("To (UTC)", metavar="TIME", help="Only those created until then: RFC 3339, or a date, in UTC."),
+        shown=Shown("To (UTC)", metavar="TIME"),
     ),
     lists.OF_SELLER,
 )

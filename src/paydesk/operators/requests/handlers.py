@@ -148,7 +148,7 @@ PAGES = lists.Pages(
             {"type": "string"},
             "Only requests about this order.",
             check=_order_id,
-            shown=Shown("Order", metavar="ORDER_ID", help="Only requests about this order.", checked="order_id"),
+            shown=Shown("Order", metavar="ORDER_ID", checked="order_id"),
         ),
         Query(
             "request_id",
@@ -162,7 +162,7 @@ PAGES = lists.Pages(
             {"type": "string", "pattern": ids.NUMBER_PATTERN},
             "Only those of this application.",
             rule="must be the client_id of an application",
-            shown=Shown("Application", metavar="CLIENT_ID", help="Only requests of this application."),
+            shown=Shown("Application", metavar="CLIENT_ID"),
         ),
         lists.OF_SELLER,
         Query(
@@ -170,7 +170,7 @@ PAGES = lists.Pages(
             {"type": "string", "pattern": TERMINAL_ID_PATTERN},
             "Only requests of this terminal itself.",
             rule="must be the id of a terminal",
-            shown=Shown("Terminal", metavar="TERMINAL_ID", help="Only requests of this terminal itself."),
+            shown=Shown("Terminal", metavar="TERMINAL_ID"),
         ),
         Query(
             "method",

@@ -34,7 +34,7 @@ OF_APPLICATION = Query(
     {"type": "string", "pattern": NUMBER_PATTERN},
     "Only subscriptions of this application.",
     rule="must be a whole number",
-    shown=Shown("Application", metavar="CLIENT_ID", help="Only subscriptions of this application."),
+    shown=Shown("Application", metavar="CLIENT_ID"),
 )
 
 _SORT = Query(
