@@ -62,6 +62,7 @@ async def show(request: ConsoleRequest) -> Answer:
         stuck=stuck,
         filters=chosen,
         is_open=any(name in chosen for name in RARE_FILTERS),
+        by={one.name: one for one in LIST.query},
         statuses=STATUSES,
         terminals=[(one, _address(HERE, {**chosen, "terminal_id": one})) for one in terminals[:TERMINALS_MAX]],
         has_more_terminals=len(terminals) > TERMINALS_MAX,

@@ -27,7 +27,6 @@ ROWS = 50
 FILTERS = ("sender", "status", "method", "order", "application", "seller", "terminal", "request_id")
 RARE_FILTERS = ("application", "seller")
 """The fields of the form that are folded away while they are empty."""
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 APPLICATIONS, BOTH = "applications", "all"
 SENDERS = ((APPLICATIONS, "Applications"), ("terminals", "Terminals"), (BOTH, "Both"))
 STATUSES = (("", "All"), ("failed", "Failed"), ("2xx", "2xx"), ("4xx", "4xx"), ("5xx", "5xx"))
@@ -64,7 +63,7 @@ async def show(request: ConsoleRequest) -> Answer:
         is_open=any(name in filters for name in RARE_FILTERS),
         senders=[(value, label, _address(filters, sender=value)) for value, label in SENDERS],
         statuses=[(value, label, _address(filters, status=value)) for value, label in STATUSES],
-        methods=METHODS,
+        by={one.name: one for one in LIST.query},
         refused=refused,
         older=_address(filters, after=found["next"]) if "next" in found else "",
         newest=_address(filters) if after else "",

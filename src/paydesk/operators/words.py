@@ -145,7 +145,7 @@ class Shown:
     """Whether the form of a change may leave it empty."""
     widget: str = ""
     """By default by type: text, number, checkbox, select, one checkbox a value, text with commas. Otherwise `email`,
-    `password`, `lines` for a text of several lines, `hidden`."""
+    `password`, `lines` for a text of several lines, `hidden`; in a filter form `date`."""
     labels: Mapping[str, str] | Callable[[Reader, Document], Awaitable[Choices]] | None = None
     """The words of the values, or a function that reads them."""
     value: Callable[[Document], str] | None = None
