@@ -340,6 +340,8 @@ async def test_before_answer_waits_five_seconds_at_most(database: Database, monk
         await set_fault(one.owner, one.subscription_id, "before_answer")
         key, terminal = str(uuid.uuid4()), await one.service.terminal()
         both = [asyncio.create_task(one.service.create(terminal, key=key)) for _ in range(2)]
+        # Both responses wait, so that the time of both has begun.
+        await until(lambda: one.service.database.signals.waiting(fault_store.TOPIC_OF_SIGNALS) == 2)
         await until(lambda: bool(one.receiver.got))
         assert not any(creating.done() for creating in both)
         advance(held_answers.HOLD_SECONDS_MAX)
