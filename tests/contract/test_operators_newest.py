@@ -73,6 +73,8 @@ async def test_deliveries_are_listed_newest_first(database: Database) -> None:
         for seller_id in sellers:
             own = [one[2] for one in made if one[1] == seller_id]
             assert await ids(desk, f"deliveries?seller={seller_id}", 4) == own
+            failed = [one[2] for one in made if one[1] == seller_id and one[3] == "exhausted"]
+            assert await ids(desk, f"deliveries?failed=true&seller={seller_id}", 4) == failed
         pending = [one[2] for one in made if one[3] == "pending"]
         assert 0 < len(pending) < 90
         assert await ids(desk, "deliveries?status=pending", 5) == pending

@@ -101,6 +101,10 @@ async def test_orders_are_filtered_by_card_payer_application_kind_and_time(datab
             ("payer_email=P1@Shop.example&live=true", [ids[0]]),
             ("payer_email=P1@SHOP.EXAMPLE", [ids[0], ids[2]]),
             ("payer_email=P1@shop.exampl", []),
+            (f"payer_email=p1@shop.example&seller={service.seller_id}", [ids[0], ids[2]]),
+            ("payer_email=p1@shop.example&seller=1", []),
+            (f"status=canceled&seller={service.seller_id}", []),
+            (f"terminal_id={terminal}&seller={service.seller_id}", ids[3:]),
             ("application=7", [ids[1]]),
             (f"application={application}&live=false", ids[2:]),
             ("live=true", ids[:1]),
@@ -151,6 +155,8 @@ async def test_orders_are_found_by_the_last_digits_of_their_card(database: Datab
         assert (order["id"], order["last_digits"]) == (order_id, "6351")
         assert await listed(desk, "last_digits=6351&since=2020-01-01&status=created") == []
         assert await listed(desk, "last_digits=6352") == []
+        of_seller = await listed(desk, f"last_digits=6351&seller={service.seller_id}")
+        assert (of_seller, await listed(desk, "last_digits=6351&seller=1")) == ([order_id], [])
 
 
 async def test_invalid_filters_return_400(service: Service) -> None:
