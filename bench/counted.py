@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import ctypes
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import re
@@ -134,6 +134,8 @@ async def served(
 
 def _set(names: Mapping[str, tuple[str, ...]], value: float) -> None:
     for module, constants in names.items():
+        if importlib.util.find_spec(module) is None:
+            continue  # Another checkout may not have it.
         variables = vars(importlib.import_module(module))
         variables.update({name: value for name in constants if name in variables})
 
