@@ -21,6 +21,7 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.idempotency import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
+from paydesk.core.roles import Required
 from paydesk.http import error_responses, request_log, request_recorder, unauthorized
 from paydesk.http.reply import (
     Receive,
@@ -202,14 +203,15 @@ class Endpoint:
         if bytes_max is not None:
             return await self._run_with_large_body(call, key, request, receive, bytes_max)
         document, call.body = self._read_body(raw, caller) if document is None else (document, document)
-        self._check_role(caller)
+        if self._required_role is not None:
+            self._check_role(caller, self._required_role)
         return await (self._run_with_key(call, key, document) if operation.idempotent else self._run(call))
 
-    def _check_role(self, caller: Caller) -> None:
+    def _check_role(self, caller: Caller, required: Required) -> None:
         """Refuse an operator whose role does not permit it. Raises `FORBIDDEN`."""
         # Only on `virtual` applications call too.
-        if self._required_role is not None and (caller.operator_id or self.operation.surface == "operator"):
-            roles.check(caller.role, self._required_role)
+        if caller.operator_id or self.operation.surface == "operator":
+            roles.check(caller.role, required)
 
     async def _run_with_large_body(
         self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
@@ -219,7 +221,8 @@ class Endpoint:
         with admitted:
             raw = await request.read(receive, bytes_max)
             document, call.body = self._read_body(raw, call.caller)
-            self._check_role(call.caller)
+            if self._required_role is not None:
+                self._check_role(call.caller, self._required_role)
             return await (self._run_with_key(call, key, document) if self.operation.idempotent else self._run(call))
 
     async def _caller(self, authenticate: Authenticate, request: Request, now_ms: int, address: str) -> Caller:
