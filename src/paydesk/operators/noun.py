@@ -152,7 +152,6 @@ class Noun:
         tail: str = "",
         errors: Kinds = (),
         words: Words | None = None,
-        verb_of_action: str = "",
         **more: Any,
     ) -> Operation:
         fields: dict[str, Any] = {"name": f"operator_{verb}_{self.name}", "answer": self.document, **more}
@@ -163,6 +162,6 @@ class Noun:
             handler=handler,
             path_pattern=self.pattern,
             errors=(self.unknown, *errors),
-            action=Action(self, verb_of_action or verb, words) if words else None,
+            action=Action(self, verb, words) if words else None,
             **fields,
         )
