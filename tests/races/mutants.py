@@ -245,9 +245,9 @@ MUTANTS = (
     Mutant(
         "No live order where none are taken",
         "creating an order does not lock its terminal",
-        "terminals/store.py",
-        'action_id FROM terminals WHERE seller_id = $1 AND terminal_id = $2 FOR UPDATE"',
-        'action_id FROM terminals WHERE seller_id = $1 AND terminal_id = $2"',
+        "orders/store.py",
+        ' FOR UPDATE\nON CONFLICT DO NOTHING"""',
+        '\nON CONFLICT DO NOTHING"""',
         ORDERS,
         "takes_none and postgres",
     ),

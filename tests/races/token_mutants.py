@@ -179,10 +179,14 @@ TOKEN_MUTANTS = (
     ),
     Mutant(
         "A refresh token has one successor",
-        "two refreshes at once make two",
-        "oauth/store.py",
-        CLAIM,
-        CLAIM.replace("generation =", "generation >="),
+        "a retry makes another successor",
+        GRANTS,
+        "        return tokens.derive(self.keys, family, successor)\n",
+        "        number = token.newest_generation\n"
+        "        store.claim_successor(self.tx, family, number)\n"
+        "        return store.issue(\n"
+        "            self.tx, self.keys, family, number + 1, successor.scope, self.now_ms, self.lifetimes\n"
+        "        )\n",
         TOKENS,
         "successor and postgres",
     ),
