@@ -286,7 +286,7 @@ async def test_secret_is_removed(owner: Console) -> None:
     assert form in links(await owner.open(path))
     assert "last valid one" not in main_of(await owner.open(form))
     assert (await owner.done(form)).endswith("is removed.")
-    assert main_of(await owner.open(form)).endswith("The application does not have this secret any more. Back")
+    assert main_of(await owner.open(form)).endswith("The application no longer has this secret. Back")
     form = f"{path}/secrets/{second}/remove"
     assert "It is the last valid one: Corner shop gets no tokens until you add another." in main_of(
         await owner.open(form)

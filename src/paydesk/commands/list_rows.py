@@ -62,4 +62,4 @@ FLAT: Mapping[str, Callable[[Row], Row]] = {
     "reversals list": flat_amount,
     "terminals list": flat_terminal,
 }
-"""What prepares a row of a list for display, by the command that lists it."""
+"""By the command that lists them: the function that prepares a row for display."""

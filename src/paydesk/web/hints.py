@@ -134,7 +134,7 @@ class Hints(Changes):
             self._lost("")
 
     def _seen(self, last_event_id: str) -> int:
-        """Return the number of the last hint that the browser has seen; -1 if that is none of this node's."""
+        """Return the number of the last hint that the browser has seen, or -1 if another node numbered it."""
         if not last_event_id:
             return self.revision
         epoch, _, text = last_event_id.partition("-")

@@ -50,5 +50,5 @@ async def promote(tx: Transaction, subscription_id: str, generation: int) -> boo
 
 
 async def drop(tx: Transaction, subscription_id: str, generation: int, now_ms: int) -> bool:
-    """Drop this secret: nothing is signed with it any more. Return False if it is the primary one or not valid."""
+    """Drop this secret: it no longer signs anything. Return False if it is the primary one or not valid."""
     return bool(await tx.run(DROP, subscription_id, generation, now_ms))

@@ -185,7 +185,7 @@ async def create_link(call: Call) -> Answer:
 
 
 async def _require_owner(call: Call) -> None:
-    """Lock the valid owners. Raises `FORBIDDEN` if the caller is no owner any more."""
+    """Lock the valid owners. Raises `FORBIDDEN` if the caller is no longer an owner."""
     if call.caller.operator_id not in await store.lock_owners(call.tx):
         raise FORBIDDEN.with_reason("no owner any more", message="You are no owner any more; an owner may do this.")
 

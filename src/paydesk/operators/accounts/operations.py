@@ -182,7 +182,7 @@ OPERATIONS = (
         words=Words(
             "Delete {name}",
             says=(
-                "{name} is signed out everywhere at once, and is not listed any more. This cannot be undone.",
+                "{name} is signed out everywhere at once, and is no longer listed. This cannot be undone.",
                 "Only an operator who has changed nothing can be deleted: the audit trail names its authors.",
             ),
             done="{name} is deleted.",

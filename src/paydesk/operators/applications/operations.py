@@ -238,7 +238,7 @@ OPERATIONS = (
                 When(
                     "is_valid",
                     "It becomes invalid: requests for tokens with it are refused.",
-                    otherwise="It has expired already, and is not listed any more.",
+                    otherwise="It has expired already, and is no longer listed.",
                 ),
                 When(
                     "is_last",
@@ -258,7 +258,7 @@ OPERATIONS = (
             did="Removed a secret of",
             audit="applications.secrets.remove",
             submit="Remove the secret",
-            impossible=When("is_listed", "", otherwise="The application does not have this secret any more."),
+            impossible=When("is_listed", "", otherwise="The application no longer has this secret."),
             form="remove",
             command=None,
             danger=True,

@@ -95,7 +95,7 @@ OPERATIONS = (
             says=(
                 When(
                     "status",
-                    "The order is canceled at once. The terminal does not show it any more, and nothing is charged.",
+                    "The order is canceled at once. The terminal no longer shows it, and nothing is charged.",
                     _NEW,
                     otherwise="The terminal is requested to release the order. It shows the buyer that the payment was"
                     " canceled.",

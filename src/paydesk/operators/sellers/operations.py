@@ -103,7 +103,7 @@ OPERATIONS = (
         words=Words(
             "Delete {name}",
             says=(
-                "{name} is signed out at once, and is not listed any more. This cannot be undone.",
+                "{name} is signed out at once, and is no longer listed. This cannot be undone.",
                 "Only a seller that was added by mistake can be deleted: one without terminals, stores, orders,"
                 " authorizations that are not withdrawn, and notifications that are not delivered. Suspend any other.",
             ),

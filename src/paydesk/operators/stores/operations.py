@@ -137,7 +137,7 @@ OPERATIONS = (
         words=Words(
             "Delete the store {name}",
             says=(
-                "The store is not listed any more. Orders that were made there stay. This cannot be undone.",
+                "The store is no longer listed. Orders that were made there stay. This cannot be undone.",
                 "It must have no points of sale: delete these first.",
             ),
             done="{name} is deleted.",
@@ -191,7 +191,7 @@ OPERATIONS = (
         words=Words(
             "Delete the point of sale {shown_name}",
             says=(
-                "The point of sale is not listed any more. Orders that were made there stay. This cannot be undone.",
+                "The point of sale is no longer listed. Orders that were made there stay. This cannot be undone.",
                 "It must have no terminals: move or delete these first.",
             ),
             done="{shown_name} is deleted.",

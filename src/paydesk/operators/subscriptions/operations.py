@@ -130,7 +130,7 @@ OPERATIONS = (
         words=Words(
             "Delete the subscription",
             says=(
-                "Nothing is sent to {url} any more, and its secrets become invalid.",
+                "Nothing more is sent to {url}, and its secrets become invalid.",
                 "Its pending notifications are withdrawn. Ended ones stay in the history.",
                 "This cannot be undone. To stop for a while, pause it instead.",
             ),
@@ -201,7 +201,7 @@ OPERATIONS = (
                 "Then `paydesk subscriptions promote {subscription_id} {answer[id]}`: X-Signature is made with the new"
                 " secret.",
                 "At the end `paydesk subscriptions drop {subscription_id} SECRET_ID`, with the id of the old one:"
-                " nothing is signed with it any more.",
+                " it no longer signs anything.",
             ),
             did="Added a secret to",
             audit="subscriptions.secrets.add",
@@ -244,12 +244,11 @@ OPERATIONS = (
         secrets.drop,
         answer=handlers.SubscriptionDocument,
         errors=(errors.SECRET_NOT_FOUND, IN_USE),
-        description="Nothing is signed with it any more. The primary secret can't be dropped: promote another first.",
+        description="It no longer signs anything. The primary secret can't be dropped: promote another first.",
         words=Words(
             "Drop secret {secret_id}",
             says=(
-                "Nothing is signed with secret {secret_id} any more. A receiver that has only this one refuses"
-                " notifications.",
+                "Secret {secret_id} no longer signs anything. A receiver that has only this one refuses notifications.",
                 "This cannot be undone.",
             ),
             done="Secret {secret_id} is dropped. Remove it at the receiver.",

@@ -50,7 +50,7 @@ async def promote(call: Call) -> Answer:
 
 
 async def drop(call: Call) -> Answer:
-    """Drop a secret that is not the primary one: nothing is signed with it any more."""
+    """Drop a secret that is not the primary one: it no longer signs anything."""
     subscription, generation = await _locked(call)
     before = await present(call.tx, subscription)
     if generation == subscription.secret_generation:

@@ -162,7 +162,7 @@ OPERATIONS = (
         words=Words(
             "Delete {serial}",
             says=(
-                "{seller_name} does not have the terminal any more, and its device token is revoked. Its orders stay.",
+                "{seller_name} no longer has the terminal, and its device token is revoked. Its orders stay.",
                 "Any seller can be paired with it afterwards. The point of sale that was made for a virtual terminal is"
                 " deleted with it.",
                 _NEEDS_FREE,
