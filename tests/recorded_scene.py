@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core import ids
-from paydesk.operators import recorded_store
-from paydesk.operators.recorded_store import Recorded
+from paydesk.http import recorded_store
+from paydesk.http.recorded_store import Recorded
 from service import Service
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from paydesk.core.errors import NOT_FOUND
 from paydesk.http import request_recorder
+from paydesk.http.recorded_store import Recorded
 from paydesk.http.reply import Reply
 from paydesk.http.request import Request
 from paydesk.http.request_recorder import BODY_CHARACTERS_MAX, BURST_SECONDS, WAITING_MAX, RequestRecorder
 from paydesk.operation import Caller
-from paydesk.operators.recorded_store import Recorded
 
 ORDER_ID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 HEX = "0123456789abcdef0123456789abcdef01234567"

@@ -14,12 +14,11 @@ from moved_time import advance
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.worker import WorkerContext
-from paydesk.http import request_recording
+from paydesk.http import recorded_store, request_recording
+from paydesk.http.recorded_store import KEPT_MAX, KEPT_MS, PRUNED_MAX, UNKNOWN_MAX, Recorded
 from paydesk.http.reply import Reply
 from paydesk.http.request import Request
 from paydesk.http.request_recorder import RequestRecorder
-from paydesk.operators import recorded_store
-from paydesk.operators.recorded_store import KEPT_MAX, KEPT_MS, PRUNED_MAX, UNKNOWN_MAX, Recorded
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Unavailable
 from recording_database import RecordingDatabase

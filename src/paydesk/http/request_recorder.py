@@ -16,7 +16,7 @@ from paydesk.core import ids, runtime
 from paydesk.core.card_numbers import MASK
 from paydesk.core.redaction import redacted, redacted_agent, redacted_body, redacted_url
 from paydesk.http import request_log
-from paydesk.operators.recorded_store import Recorded
+from paydesk.http.recorded_store import Recorded
 
 if TYPE_CHECKING:
     from paydesk.http.reply import Reply

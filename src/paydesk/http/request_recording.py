@@ -6,8 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from paydesk.operators import recorded_store
-from paydesk.operators.recorded_store import PRUNED_MAX, Recorded
+from paydesk.http import recorded_store
+from paydesk.http.recorded_store import PRUNED_MAX, Recorded
 from paydesk.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from paydesk.core.errors import ErrorKind
 from paydesk.core.model import Model
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
+from paydesk.http import recorded_store
 from paydesk.operation import Answer, Call
-from paydesk.operators import recorded_store
 from paydesk.operators.errors import REQUEST_NOT_FOUND
 
 CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")

@@ -11,8 +11,9 @@ from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Count, Time
 from paydesk.filters import Filters
+from paydesk.http import recorded_store
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists, recorded_store
+from paydesk.operators import lists
 from paydesk.operators.errors import REQUEST_NOT_FOUND
 from paydesk.operators.words import Shown
 from paydesk.orders.searching import TERMINAL_ID_PATTERN
