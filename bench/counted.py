@@ -19,7 +19,6 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from paydesk.serve import CLIENT_SURFACES
 from paydesk.shared import Shared
 from paydesk.storage.migrate import migrate
 from paydesk.web import hints
+from paydesk.web.hints import Hints
 
 OPERATIONS = {
     "noop": "noop",
@@ -93,11 +93,11 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
         surfaces: tuple[Any, ...] = CLIENT_SURFACES
         if operation.endswith("watched"):
             pages = hints.Hints(database.signals, streams_max=VIEWERS, per_reader_max=VIEWERS, spacing_seconds=HOUR)
-            shared, surfaces = replace(shared, hints=pages), (*CLIENT_SURFACES, "console")
+            shared, surfaces = shared.including(pages), (*CLIENT_SURFACES, "console")
         address = await stack.enter_async_context(served(shared, surfaces))
         load = Load(seeded, [await asyncio.open_connection(*address) for _ in range(clients)])
         stack.callback(load.close)
-        viewing = Viewing(database, shared.hints)
+        viewing = Viewing(database, shared.objects[Hints])
         stack.callback(viewing.end)
         if operation == "create-watched":
             await viewing.begin(*address)

@@ -23,6 +23,7 @@ from paydesk.app import build_app, create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
 from paydesk.http import server
+from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 from paydesk.workers import run_all
 
@@ -44,7 +45,7 @@ async def serve(database_url: str, port: int, counts_file: Path | None = None) -
         await node.run_together(
             stop,
             server.serve(build_app(shared), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers), stop),
+            run_all(WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.objects[Acquirers]), stop),
         )
 
 

@@ -30,6 +30,7 @@ from paydesk import logs, node, settings
 from paydesk.app import EVERY_SURFACE, create_shared
 from paydesk.core.worker import WorkerContext
 from paydesk.http import request_recording
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.operators import credentials
 from paydesk.sandbox import store as sandbox
 from paydesk.storage.migrate import migrate
@@ -301,7 +302,7 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
         token = credentials.new_token()
         await database.write(lambda tx: credentials.add_operator(tx, token, "Operator", "owner", CLOCK.now_ms()))
         player, shared = Player(seeded, token.reveal()), create_shared(chosen, database, KEYS, CLOCK)
-        context = WorkerContext(database, chosen, CLOCK, KEYS, recorder=shared.recorder)
+        context = WorkerContext(database, chosen, CLOCK, KEYS, recorder=shared.objects[RequestRecorder])
         ports: list[int] = []
         async with served(shared, EVERY_SURFACE, partial(_noting, ports)) as address:
             connections = [await asyncio.open_connection(*address) for _ in range(TOGETHER)]
@@ -321,8 +322,8 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
                     headers = [line for line in head.decode().split("\r\n")[1:-2] if not line.startswith("date:")]
                     _write(file, request=one[:5], status=status, headers=headers, answer=answer.decode())
                 # Requests that were sent together are answered in any order.
-                shared.recorder._left.sort(key=lambda left: left.request_id)  # noqa: SLF001
-                await request_recording.write(context, shared.recorder)
+                shared.objects[RequestRecorder]._left.sort(key=lambda left: left.request_id)  # noqa: SLF001
+                await request_recording.write(context, shared.objects[RequestRecorder])
                 played += len(sent)
                 if played >= count:
                     break

@@ -22,9 +22,11 @@ from bench.seed import Sizes
 from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core.worker import WorkerContext
+from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
+from paydesk.payments.acquirer import Acquirers
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.storage.migrate import migrate
 from paydesk.workers import run_all
@@ -81,7 +83,14 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
             run_all(
-                WorkerContext(database, chosen, clock, seed.KEYS, acquirers=shared.acquirers, gateway=shared.gateway),
+                WorkerContext(
+                    database,
+                    chosen,
+                    clock,
+                    seed.KEYS,
+                    acquirers=shared.objects[Acquirers],
+                    gateway=shared.objects[Gateway],
+                ),
                 stop,
             ),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from paydesk.core.clock import Clock
 from paydesk.core.worker import WorkerContext
+from paydesk.device.authorizations import Authorizations
 from paydesk.invariants import check
 from paydesk.jobs import JobWorker
 from paydesk.payments import inquiries, reversals
@@ -129,7 +130,7 @@ async def authorize(device: Device, lease_id: str, test_card: str = "visa_approv
 
 def waiting(service: Service, lease_id: str) -> int:
     """Return how many requests wait for the call to the acquirer that runs for the lease."""
-    call = service.shared.authorizations.running(f"ORD{lease_id}")
+    call = service.shared.objects[Authorizations].running(f"ORD{lease_id}")
     # One callback is the node's own: it forgets the call when that ends.
     return 0 if call is None else len(call._callbacks) - 1
 

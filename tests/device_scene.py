@@ -73,9 +73,8 @@ class Desk:
         """Return the shared objects of the calls."""
         if self._shared is None:
             self._shared = make_shared(self.database)
-        return replace(
-            self._shared, settings=self.settings, database=self.database, clock=self.clock, gateway=self.gateway
-        )
+        shared = replace(self._shared, settings=self.settings, database=self.database, clock=self.clock)
+        return shared.including(self.gateway)
 
     async def handle(
         self,

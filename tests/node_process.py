@@ -25,9 +25,11 @@ from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core import crash_points
 from paydesk.core.worker import WorkerContext
+from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.reply import Receive, Scope, Send
+from paydesk.payments.acquirer import Acquirers
 from paydesk.workers import run_all
 from paydesk_process import environment
 from service import KEYS
@@ -140,11 +142,18 @@ async def serve(database_url: str, port: int) -> None:
         await clock.compare(database)
         stop = asyncio.Event()
         shared = create_shared(chosen, database, KEYS, clock, development=bool(os.environ.get(DEVELOPMENT)))
-        assert shared.acquirers.test is not None, "test orders have the simulated one, always"
-        app = with_door(build_app(shared), shared.acquirers.test)
+        simulator = shared.objects[Acquirers].test
+        assert simulator is not None, "test orders have the simulated one, always"
+        app = with_door(build_app(shared), simulator)
         node.stop_on_signals(stop)
         context = WorkerContext(
-            database, chosen, clock, KEYS, loopback_allowed=True, acquirers=shared.acquirers, gateway=shared.gateway
+            database,
+            chosen,
+            clock,
+            KEYS,
+            loopback_allowed=True,
+            acquirers=shared.objects[Acquirers],
+            gateway=shared.objects[Gateway],
         )
         await node.run_together(
             stop,

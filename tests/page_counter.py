@@ -25,14 +25,6 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 HTMX = {"HX-Request": "true"}
 
 
-class LateFleet(Fleet):
-    """Virtual terminals of a service that is started after them."""
-
-    def move_to(self, base_url: str) -> None:
-        """Connect to this service from now on."""
-        self._base_url = base_url
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of the service to a browser."""
@@ -138,9 +130,10 @@ async def page_counter(
     **options: Any,
 ) -> AsyncIterator[PageCounter]:
     """Run a service with one virtual terminal, which has said hello, and its page."""
-    fleet, streams = LateFleet("", folder / "terminals", pace), EventStreams(database.signals)
+    fleet, streams = Fleet("", folder / "terminals", pace), EventStreams(database.signals)
     async with running(database, development=True, fleet=fleet, streams=streams, is_public=True, **options) as service:
-        fleet.move_to(service.base_url)
+        # The service starts after its virtual terminals.
+        fleet.base_url = service.base_url
         terminal = await service.terminal(terminal_id=terminal_id)
         await fleet.start()
         try:

@@ -14,6 +14,7 @@ from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
 from paydesk.dev.credentials import CredentialsFile, LiveCredentials, spare_password
 from paydesk.dev.demo import find_or_create
+from paydesk.sandbox import dev_credentials
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import subscriptions
@@ -71,7 +72,8 @@ async def resettable(
     password = asyncio.create_task(spare_password(file))
     credentials = CredentialsFile(database, KEYS, settings, demo, base_url, now_ms, password)
     await credentials.refresh(file)
-    chosen: Chosen = {"credentials": LiveCredentials(credentials, file, clock)}
+    live = LiveCredentials(credentials, file, clock)
+    chosen: Chosen = {"credentials": dev_credentials.CredentialsFile(live.texts, live.renew)}
     async with running(
         database,
         clock=clock,

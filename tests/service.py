@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -26,12 +26,15 @@ from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.worker import WorkerContext
+from paydesk.device.gateway import Gateway
 from paydesk.http import server
 from paydesk.http.gauges import Gauges
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.http.unknown_paths import UnknownPaths
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Operation, Surface
+from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.shared import Shared
@@ -113,7 +116,7 @@ class Service:
 
     async def polls(self, terminal: Terminal, count: int = 1) -> None:
         """Return once so many polls of the terminal wait."""
-        await until(lambda: self.shared.gateway.sightings.polls_open(terminal.id) == count)
+        await until(lambda: self.shared.objects[Gateway].sightings.polls_open(terminal.id) == count)
 
     @property
     def seller_id(self) -> int:
@@ -304,8 +307,10 @@ async def running(
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
     shared = make_shared(database, settings, clock, keys=keys, development=development, **chosen)
-    fleet = Fleet(base_url, journals) if has_fleet else shared.fleet
-    app, settings = build_app(replace(shared, fleet=fleet), surfaces), shared.settings
+    if has_fleet:
+        shared = shared.including(Fleet(base_url, journals))
+    fleet = shared.objects.get(Fleet)
+    app, settings = build_app(shared, surfaces), shared.settings
     ready, stop = asyncio.Event(), asyncio.Event()
     gauges = Gauges()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop, gauges=gauges))]
@@ -317,9 +322,9 @@ async def running(
             keys,
             loopback_allowed=True,
             development=development,
-            acquirers=shared.acquirers,
-            gateway=shared.gateway,
-            recorder=shared.recorder if records else None,
+            acquirers=shared.objects[Acquirers],
+            gateway=shared.objects[Gateway],
+            recorder=shared.objects[RequestRecorder] if records else None,
         )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()

@@ -54,4 +54,5 @@ def make_shared(
     unset = {name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
     settings = settings.model_copy(update=unset)
     shared = create_shared(settings, database, keys, clock or SystemClock(), development=development)
-    return replace(shared, **chosen)
+    wall = chosen.pop("wall", shared.wall)
+    return replace(shared, wall=wall).including(*chosen.values())

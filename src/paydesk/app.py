@@ -18,7 +18,7 @@ from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.core.rates import Buckets
+from paydesk.core.objects import Objects
 from paydesk.core.signals import Signals
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.device.authorizations import Authorizations
@@ -36,15 +36,18 @@ from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
+from paydesk.http.surfaces import POLICIES, OperatorBearer, SurfacePolicy, policy_of_path
 from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
-from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle
+from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.operation import Operation, Surface
 from paydesk.operator_events import Reporter
 from paydesk.operators.credentials import OperatorBearers
+from paydesk.operators.deliveries.handlers import Resends
+from paydesk.operators.figures import RecentFigures
+from paydesk.operators.orders.export import Exporting
 from paydesk.orders.status_labels import labels_of
 from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.resets import Resets
@@ -55,6 +58,7 @@ from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.database import Database
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.terminals.presence import OrderLabels
 from paydesk.web.event_streams import EventStreams
 from paydesk.web.hints import Hints
 from paydesk.web.html import AGAIN
@@ -85,7 +89,7 @@ def create_shared(
 
     Each of the node's `processes` has an equal part of the rate limits.
     """
-    bounded = BoundedDatabase(database, settings.requests_max)
+    labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
     cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
     sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
     return Shared(
@@ -94,30 +98,35 @@ def create_shared(
         keys=keys,
         clock=clock,
         wall=SystemClock(),
-        labels=labels_of(settings),
         host_names=_host_names(settings, loopback=development or settings.public_url is None),
         development=development,
-        bearers=Bearers(bounded, cache_seconds),
-        device_bearers=DeviceBearers(bounded, cache_seconds),
-        operator_bearers=OperatorBearers(bounded, settings.session_idle_minutes * 60_000),
-        bearer_rates=BearerRates(settings, throttle_log, processes),
-        client_throttle=_client_throttle(settings, database.signals, throttle_log, processes),
-        sign_in_throttles={noun: sign_in_throttle(accounts=noun) for noun in ("seller", "operator")},
-        authentication_cache=AuthenticationCache(database.signals, cache_seconds),
-        pairing_rates=_pairing_rates(settings, throttle_log, processes),
-        resends=Buckets(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
-        gateway=Gateway(database.signals),
-        authorizations=Authorizations(),
-        large_bodies=LargeBodies(),
-        event_readers=Readers(database.signals),
-        acquirers=acquirers_of(settings, database, clock, resets),
-        readiness=Readiness(database, keys, clock),
-        reporter=Reporter(bounded),
-        streams=EventStreams(database.signals),
-        hints=Hints(database.signals),
-        in_process=InProcess(),
-        recorder=RequestRecorder(development=development),
-        resets=resets,
+        objects=Objects(
+            labels,
+            OrderLabels(labels.of_status),
+            Bearers(bounded, cache_seconds),
+            DeviceBearers(bounded, cache_seconds),
+            OperatorBearer(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
+            BearerRates(settings, throttle_log, processes),
+            _client_throttle(settings, database.signals, throttle_log, processes),
+            SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),
+            AuthenticationCache(database.signals, cache_seconds),
+            _pairing_rates(settings, throttle_log, processes),
+            Resends(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
+            Gateway(database.signals),
+            Authorizations(),
+            LargeBodies(),
+            Readers(database.signals),
+            acquirers_of(settings, database, clock, resets),
+            Readiness(database, keys, clock),
+            Reporter(bounded),
+            EventStreams(database.signals),
+            Hints(database.signals),
+            InProcess(),
+            RequestRecorder(development=development),
+            RecentFigures(),
+            Exporting(),
+            resets,
+        ),
     )
 
 
@@ -135,7 +144,7 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     if "console" in surfaces:
         unknown = BelowConsole(PathEndpoint([NOWHERE], shared), unknown)
     router = TableRouter(routes, redirect_slashes=False, default=unknown)
-    shared.in_process.bind(router, min(shared.host_names))
+    shared.objects[InProcess].bind(router, min(shared.host_names))
     return router
 
 
@@ -194,7 +203,7 @@ class Refusing:
         *,
         has_console: bool = False,
     ) -> None:
-        self._refusal, self._policy, self._recorder = refusal, policy, shared.recorder
+        self._refusal, self._policy, self._recorder = refusal, policy, shared.objects[RequestRecorder]
         self._has_console = has_console
         settings = shared.settings
         self._trusted_proxies = settings.trusted_proxies

@@ -79,25 +79,6 @@ Handled = Answer | Refusal
 """A *returned* refusal is committed with the work done; a raised one rolls it back."""
 
 
-class InProcess(Protocol):
-    """Sends requests to the application of the same listener, without a connection."""
-
-    async def request(
-        self, method: str, target: str, *, address: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> InProcessReply:
-        """Send a request on behalf of a client at `address`. `target`: an encoded path with its query."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class InProcessReply:
-    """The reply to such a request: status, headers in lower case, and body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 class Call(msgspec.Struct):
     """A request as its handler gets it: read, bounded, authenticated and validated.
 

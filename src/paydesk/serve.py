@@ -6,7 +6,6 @@ import asyncio
 import shlex
 import urllib.parse
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +14,17 @@ from paydesk.app import LOOPBACK_NAMES, build_app, create_shared
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
+from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
+from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.request import is_loopback
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.listeners import Listeners
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
+from paydesk.payments.acquirer import Acquirers
 from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.database import Database, Transaction
@@ -57,26 +60,23 @@ async def run(
         await check_database(database, SystemClock().now_ms())
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        clients = replace(create_shared(settings, database, server_keys, clock, processes=processes), reporter=reporter)
-        operators = replace(
-            create_shared(for_operators(settings), database, server_keys, clock, processes=processes),
-            readiness=clients.readiness,
-            acquirers=clients.acquirers,
-            reporter=reporter,
-            recorder=clients.recorder,
-            large_bodies=clients.large_bodies,
+        clients = create_shared(settings, database, server_keys, clock, processes=processes).including(reporter)
+        objects, readiness = clients.objects, clients.objects[Readiness]
+        operators = create_shared(for_operators(settings), database, server_keys, clock, processes=processes)
+        operators = operators.including(
+            reporter, readiness, objects[Acquirers], objects[RequestRecorder], objects[LargeBodies]
         )
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
-            node.stop_on_signals(stop, partial(_drain, clients.readiness, settings.drain_seconds, stop))
+            node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
             context = WorkerContext(
                 database,
                 settings,
                 clock,
                 server_keys,
-                acquirers=clients.acquirers,
-                gateway=clients.gateway,
-                recorder=clients.recorder,
+                acquirers=objects[Acquirers],
+                gateway=objects[Gateway],
+                recorder=objects[RequestRecorder],
             )
             clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
             await node.run_together(

@@ -19,7 +19,7 @@ from command_line import command
 from console_world import World, world
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
-from paydesk.web.hints import PER_READER_MAX
+from paydesk.web.hints import PER_READER_MAX, Hints
 from paydesk_process import credentials
 from refund_scene import paid
 from waiting import until
@@ -359,7 +359,7 @@ async def test_a_window_beyond_the_limit_says_so(windows: Windows, made: World) 
                 await one.page.set_viewport_size({"width": width, "height": 844})
                 await one.check_width(f"at {width}")
         # Before that the page would be refused once more, and try again ten real seconds later.
-        await until(lambda: not made.service.shared.hints)
+        await until(lambda: not made.service.shared.objects[Hints])
         await one.page.clock.run_for(10_000)
         await one.page.locator("main [data-not-live]").wait_for(state="hidden")
 

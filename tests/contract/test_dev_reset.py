@@ -13,6 +13,7 @@ import pytest
 
 from operator_calls import audited, operator
 from paydesk.core.clock import SystemClock
+from paydesk.events.readers import Readers
 from paydesk.invariants import check
 from paydesk.payments.acquirer import Card, NotSent, Payment
 from paydesk.sandbox.reset import CHANGED, EMPTIED, LOCK_ON_POSTGRES
@@ -290,7 +291,7 @@ async def test_cursors_from_before_stay_valid(one: Resettable) -> None:
         page = await one.service.request("GET", f"/v1/events{cursor}")
         assert (page.status, page.body["data"]) == (200, [])
     waiting = asyncio.create_task(one.service.request("GET", f"/v1/events?after={pages[0]['next']}&wait=20"))
-    await until(lambda: one.service.shared.event_readers.requests_waiting == 1)
+    await until(lambda: one.service.shared.objects[Readers].requests_waiting == 1)
     order_id = await paid(one)
     assert (await waiting).body["data"][0]["data"]["id"] == order_id
     page = await one.service.request("GET", f"/v1/events?after={pages[0]['next']}")

@@ -13,7 +13,7 @@ from moved_time import advance
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk.core.clock import MovableClock
 from paydesk.events import handlers, relay
-from paydesk.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.events.readers import WAITING_PER_TOKEN_MAX, Readers
 from paydesk.invariants import check
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.authentication import Application
@@ -38,9 +38,9 @@ def events_of(reply: Reply) -> list[tuple[str, str, int]]:
 
 async def waiting_reads(service: Service, after: str, count: int = 1, **options: Any) -> list[asyncio.Task[Reply]]:
     """Begin requests that wait for events; return once all do."""
-    expected = service.shared.event_readers.requests_waiting + count
+    expected = service.shared.objects[Readers].requests_waiting + count
     begun = [asyncio.create_task(read(service, after, wait=50, **options)) for _ in range(count)]
-    await until(lambda: service.shared.event_readers.requests_waiting == expected)
+    await until(lambda: service.shared.objects[Readers].requests_waiting == expected)
     return begun
 
 
@@ -101,7 +101,7 @@ async def test_requests_of_disconnected_clients_stop_waiting(service: Service) -
     await asyncio.gather(*waiting, return_exceptions=True)
     await until(lambda: service.gauges.connections_open == 0)
     advance(handlers.POLL_INTERVAL_SECONDS[1])
-    await until(lambda: service.shared.event_readers.requests_waiting == 0)
+    await until(lambda: service.shared.objects[Readers].requests_waiting == 0)
 
 
 async def test_a_waiting_request_is_answered_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

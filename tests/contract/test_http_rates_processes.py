@@ -9,10 +9,15 @@ import pytest
 from paydesk.app import create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.core.errors import UNAUTHORIZED, Refusal
+from paydesk.http.rate_limit import BearerRates
+from paydesk.oauth.clients.authentication import ClientThrottle
+from paydesk.oauth.consent.throttle import SignInThrottles
 from paydesk.operation import Caller
+from paydesk.operators.deliveries.handlers import Resends
 from paydesk.settings import THROTTLES, UNTHROTTLED, Settings
 from paydesk.shared import Shared
 from paydesk.storage.database import Database
+from paydesk.terminals.pairing_rates import PairingRates
 from shared_objects import KEYS
 
 AT_ONCE, PROCESSES = 8, 4
@@ -22,54 +27,54 @@ HOME, EMAIL = "198.51.100.1", "ana@shop.example"
 
 def client_failure(shared: Shared, client: int) -> int | None:
     """A client fails to authenticate, if it may try."""
-    seconds = shared.client_throttle.refusal(client, HOME)
+    seconds = shared.objects[ClientThrottle].refusal(client, HOME)
     if seconds is None:
-        shared.client_throttle.failed(client, HOME)
+        shared.objects[ClientThrottle].failed(client, HOME)
     return seconds
 
 
 def sign_in_failure(shared: Shared, email: str, address: str) -> int | None:
     """A seller fails to sign in, if it may try."""
-    attempt = shared.sign_in_throttles["seller"].begin(email, address)
+    attempt = shared.objects[SignInThrottles]["seller"].begin(email, address)
     return attempt if isinstance(attempt, int) else None
 
 
 def application_request(shared: Shared, token: int) -> None:
     """A request of an application for a seller."""
-    check = shared.bearer_rates.check_application
+    check = shared.objects[BearerRates].check_application
     assert check is not None
     check(Caller(1, 2, token_digest=bytes([token])))
 
 
 def device_request(shared: Shared) -> None:
     """A request of a terminal."""
-    check = shared.bearer_rates.check_device
+    check = shared.objects[BearerRates].check_device
     assert check is not None
     check(Caller(1, token_digest=b"d"))
 
 
 def guess(shared: Shared) -> bool:
     """A request with an unknown token; return whether it is refused as one too many."""
-    return shared.bearer_rates.failed(UNAUTHORIZED.with_reason("unknown"), "x", HOME).kind is not UNAUTHORIZED
+    return shared.objects[BearerRates].failed(UNAUTHORIZED.with_reason("unknown"), "x", HOME).kind is not UNAUTHORIZED
 
 
 def wrong_code(shared: Shared) -> None:
     """An operator types a wrong pairing code, if it may try."""
-    shared.pairing_rates.check_operator("1")
-    shared.pairing_rates.count_wrong_code("1")
+    shared.objects[PairingRates].check_operator("1")
+    shared.objects[PairingRates].count_wrong_code("1")
 
 
 COUNTED: dict[str, Callable[[Shared, int], object]] = {
-    "client_requests_per_second": lambda shared, _: shared.client_throttle.succeeded(1, HOME),
+    "client_requests_per_second": lambda shared, _: shared.objects[ClientThrottle].succeeded(1, HOME),
     "client_failures_per_minute": lambda shared, _: client_failure(shared, 1),
     "client_failures_per_minute_address": client_failure,
     "token_requests_per_second": lambda shared, _: application_request(shared, 1),
     "application_requests_per_second": application_request,
     "device_requests_per_second": lambda shared, _: device_request(shared),
-    "pairings_per_minute_address": lambda shared, _: shared.pairing_rates.count_pairing(HOME),
-    "pairing_polls_per_minute_address": lambda shared, _: shared.pairing_rates.count_poll(HOME),
+    "pairings_per_minute_address": lambda shared, _: shared.objects[PairingRates].count_pairing(HOME),
+    "pairing_polls_per_minute_address": lambda shared, _: shared.objects[PairingRates].count_poll(HOME),
     "pairing_failures_per_minute": lambda shared, _: wrong_code(shared),
-    "resends_per_minute": lambda shared, _: shared.resends.take("1"),
+    "resends_per_minute": lambda shared, _: shared.objects[Resends].take("1"),
     "bearer_failures_per_minute": lambda shared, _: guess(shared),
     "sign_in_failures_per_hour": lambda shared, _: sign_in_failure(shared, EMAIL, HOME),
     "sign_in_failures_per_hour_address": lambda shared, number: sign_in_failure(shared, f"{number}@shop.example", HOME),

@@ -26,7 +26,7 @@ async def scene(database: Database) -> Scene:
 
 def known(scene: Scene, *, after_ms: int = 0) -> bool:
     """Whether the node still takes the client's own credentials from memory."""
-    cache = scene.shared.authentication_cache
+    cache = scene.shared.objects[AuthenticationCache]
     now_ms = scene.clock.now_ms() + after_ms
     return cache.find(str(scene.application.application_id), scene.secret, now_ms) is not None
 

@@ -19,7 +19,7 @@ from accounts import other_seller
 from cost import turns_within
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, audited, operator
-from paydesk.operators.orders.export import SLICE_ROWS
+from paydesk.operators.orders.export import SLICE_ROWS, Exporting
 from paydesk.operators.orders.export_formats import COLUMNS, csv_lines, harmless
 from paydesk.orders.order import Order
 from paydesk.storage.database import Database, T, Work
@@ -149,7 +149,7 @@ async def test_an_operator_has_one_export_at_a_time(database: Database) -> None:
     async with running(held, workers=False) as service:
         desk, other = await operator(service, "viewer"), await operator(service, "viewer")
         exports = [asyncio.create_task(exported(one)) for one in (desk, other)]
-        await until(lambda: service.shared.exporting == {desk.operator_id, other.operator_id})
+        await until(lambda: service.shared.objects[Exporting] == {desk.operator_id, other.operator_id})
         refused = await desk.ask("GET", "exports/orders")
         assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "1")
         assert "Another export of yours is under way" in refused.body["message"]

@@ -15,6 +15,7 @@ from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, SystemClock, rfc3339
 from paydesk.core.signals import Signals
 from paydesk.device import gateway, presence
+from paydesk.device.gateway import Gateway
 from paydesk.device.presence import Sightings
 from paydesk.sandbox import store as sandbox_store
 from paydesk.settings import Settings
@@ -180,7 +181,7 @@ async def test_a_terminal_that_is_switched_off_is_silent_at_once(database: Datab
 
         await until_found(is_silent)
         # The end of the request, much later, is no sign of life either.
-        assert service.shared.gateway.sightings.polls_open(virtual.id) == 0
+        assert service.shared.objects[Gateway].sightings.polls_open(virtual.id) == 0
 
 
 async def test_a_closed_poll_is_closed_once() -> None:

@@ -149,8 +149,8 @@ MUTANTS = (
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
         "orders/handlers.py",
-        "    return Answer(200, order_document(await requested_order(call), call.shared.labels))\n",
-        "    order = order_document(await requested_order(call), call.shared.labels)\n"
+        "    return Answer(200, order_document(await requested_order(call), call.shared.objects[Labels]))\n",
+        "    order = order_document(await requested_order(call), call.shared.objects[Labels])\n"
         "    return Answer(200, get.__dict__.setdefault(call.path, order))\n",
         CHAOS,
         "are_killed",

@@ -14,7 +14,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from paydesk.operation import Call, InProcess, InProcessReply
+from paydesk.http.in_process import InProcess, InProcessReply
+from paydesk.operation import Call
 
 BASE = "/operator/v1/"
 Document = dict[str, Any]
@@ -72,7 +73,7 @@ class Api:
     @classmethod
     def of(cls, call: Call, token: str) -> Api:
         """Return the client for the operator who made the call."""
-        return cls(call.shared.in_process, call.address, call.request_id, token)
+        return cls(call.shared.objects[InProcess], call.address, call.request_id, token)
 
     async def get(self, path: str, *ids: object, **query: object) -> Any:
         """Return the document at a path. Parameters that are None or empty are not sent. Raises `ApiRefused`."""

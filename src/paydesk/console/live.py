@@ -7,6 +7,7 @@ from paydesk.console.screen import screen
 from paydesk.operation import Answer
 from paydesk.operators.sessions import OPERATORS
 from paydesk.web.event_streams import LAST_EVENT_ID
+from paydesk.web.hints import Hints
 
 
 @screen
@@ -19,4 +20,4 @@ async def events(request: ConsoleRequest) -> Answer:
         return await OPERATORS.opened(call.database, request.token, now_ms, idle_ms=idle_ms, is_use=False) is not None
 
     seen = call.headers.get(LAST_EVENT_ID) or call.query.get("after", "")
-    return call.shared.hints.answer(request.operator.operator_id, seen, is_permitted)
+    return call.shared.objects[Hints].answer(request.operator.operator_id, seen, is_permitted)

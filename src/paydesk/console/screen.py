@@ -30,6 +30,7 @@ from paydesk.operation import Answer, Call, Handler, Operation, Query
 from paydesk.operators.terminals.fields import TAKING_ORDERS, place_of, serial_of
 from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
+from paydesk.web.hints import Hints
 from paydesk.web.language import texts
 from paydesk.web.statuses import order_look, recorded_look
 
@@ -78,7 +79,7 @@ def screen(work: Screen) -> Handler:
                 # The script of the page keeps what was typed.
                 return html.fragment("", refusal)
         elif not request.is_fragment:
-            request.position = call.shared.hints.position()
+            request.position = call.shared.objects[Hints].position()
         try:
             return request.followed_by_script(await work(request))
         except ApiRefused as refused:

@@ -13,10 +13,12 @@ from paydesk.console.screen import PACKAGE
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret
 from paydesk.core.text import canonical_email
+from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.pages import forms
 from paydesk.oauth.pages.sign_in import answer
 from paydesk.operation import Answer, Call
+from paydesk.operators.console_key import ConsoleKey
 from paydesk.operators.sessions import OPERATORS
 from paydesk.web import html
 from paydesk.web.forms import ANONYMOUS
@@ -66,10 +68,10 @@ async def sign_out(call: Call) -> Answer:
 
 async def enter(call: Call) -> Answer:
     """Sign in by the key of the link that `paydesk dev` prints. The address of the answer has no key."""
-    key, sent = call.shared.console_key, call.query.get("key", "")
+    key, sent = call.shared.objects.get(ConsoleKey), call.query.get("key", "")
     if key is None or not key.is_valid(sent):
         guess = UNAUTHORIZED.with_reason("wrong key of the console")
-        counted = call.shared.bearer_rates.failed(guess, sent or None, call.address)
+        counted = call.shared.objects[BearerRates].failed(guess, sent or None, call.address)
         raise NOT_FOUND.with_reason("wrong key") if counted is guess else counted
     request = ConsoleRequest(call)
     token = await OPERATORS.open_session(call, key.operator_id, previous=request.token, password_hash="")

@@ -26,9 +26,13 @@ from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.dev.https import Https
 from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.dev.proxy_access import ProxyAccess
+from paydesk.device.gateway import Gateway
 from paydesk.http import server
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.node import StartRefused
 from paydesk.operators.console_key import ConsoleKey
+from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox import dev_credentials
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.scripts import MANUAL
@@ -130,16 +134,10 @@ async def serve(
             shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
             vendor_hosts = https.vendor_hosts() if secure is not None else frozenset()
-            app = build_app(
-                replace(
-                    shared,
-                    reporter=reporter,
-                    fleet=fleet,
-                    credentials=live,
-                    https_host_names=vendor_hosts,
-                    console_key=key,
-                )
+            shared = replace(shared, https_host_names=vendor_hosts).including(
+                reporter, fleet, dev_credentials.CredentialsFile(live.texts, live.renew), key
             )
+            app = build_app(shared)
             context = WorkerContext(
                 database,
                 settings,
@@ -147,9 +145,9 @@ async def serve(
                 server_keys,
                 loopback_allowed=True,
                 development=True,
-                acquirers=shared.acquirers,
-                gateway=shared.gateway,
-                recorder=shared.recorder,
+                acquirers=shared.objects[Acquirers],
+                gateway=shared.objects[Gateway],
+                recorder=shared.objects[RequestRecorder],
             )
             console = key.url(settings.operator_url)
             output = greeting(options, base_url, console, find_playable(demo, settings, server_keys), secure, proxy)

@@ -19,7 +19,7 @@ from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.device import store
-from paydesk.device.authorizations import Authorization, Authorizing
+from paydesk.device.authorizations import Authorization, Authorizations, Authorizing
 from paydesk.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
@@ -34,24 +34,25 @@ from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import Change, change_of
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import Labels
 from paydesk.payments import terms as payment_terms
-from paydesk.payments.acquirer import Card, payment_of
+from paydesk.payments.acquirer import Acquirers, Card, payment_of
 from paydesk.payments.terms import Requested, Terms
 from paydesk.storage.database import Transaction
 
 
 async def authorize(call: Call) -> Handled:
     """Have the service request the authorization (terminals of kind service). Without one in time it is `unknown`."""
-    authorizations = call.shared.authorizations
+    authorizations = call.shared.objects[Authorizations]
     running = authorizations.running(f"ORD{call.path.upper()}")
     begin = partial(_begin, call=call, is_running=running is not None)
     begun = await call.database.write(begin, conflict_keys=lease_keys(call))
     if not isinstance(begun, Authorization):
         return begun
-    acquirer = call.shared.acquirers.of(bool(begun.order.live))
+    acquirer = call.shared.objects[Acquirers].of(bool(begun.order.live))
     assert acquirer is not None, "an authorization is committed only with an acquirer"
     reached("intent_committed")
-    authorizing = Authorizing(call.database, call.clock, call.shared.labels, acquirer)
+    authorizing = Authorizing(call.database, call.clock, call.shared.objects[Labels], acquirer)
     # A call that has ended meanwhile has left the order as this request would: it is not started again.
     task = running or authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
     await asyncio.wait((task,))
@@ -78,7 +79,7 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
     if order.status not in status.LIVE or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
         return ended(order) if terms.requested is None else _answer(order)
-    is_first, has_acquirer = terms.requested is None, call.shared.acquirers.of(bool(order.live)) is not None
+    is_first, has_acquirer = terms.requested is None, call.shared.objects[Acquirers].of(bool(order.live)) is not None
     if is_first:
         if not has_acquirer:
             raise ACQUIRER_NOT_CONFIGURED.with_reason("no acquirer")

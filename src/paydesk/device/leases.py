@@ -18,6 +18,7 @@ from paydesk.device.errors import (
     ORDER_GRANTED,
     ORDER_NOT_GRANTED,
 )
+from paydesk.device.gateway import Gateway
 from paydesk.device.schemas import (
     CancelResultRequest,
     LeasedOrder,
@@ -43,7 +44,7 @@ async def acknowledge(call: Call) -> Handled:
     request: SessionRequest = call.body
     change, session, order = await _begin(call, request.boot_id)
     if order.state == status.CREATED:
-        offered_ms = call.shared.gateway.offered_ms(order.terminal_id, order.ulid)
+        offered_ms = call.shared.objects[Gateway].offered_ms(order.terminal_id, order.ulid)
         return Answer(200, order_body(await take(change, order, session, offered_ms)))
     lease = await store.find_lease(call.tx, order.seller_id, order.ulid)
     if order.status not in status.LIVE or lease is None or order.detached_ms is not None:

@@ -19,7 +19,7 @@ async def next_message(call: Call) -> Handled:
     """Wait for the next message to the terminal: 200, or 204 if there is none in time or a newer poll begins."""
     refuse_revoked(call)
     boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
-    gateway = call.shared.gateway
+    gateway = call.shared.objects[Gateway]
     poll = gateway.open(call.caller.seller_id, call.caller.terminal_id)
     poll.disconnected = call.disconnected
     try:

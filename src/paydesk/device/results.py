@@ -27,6 +27,7 @@ from paydesk.device.decisions import (
     tip_of,
 )
 from paydesk.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.device.gateway import Gateway
 from paydesk.device.leases import lock_order, order_body, take
 from paydesk.device.reports import Received, Report, keyed_digest, parse
 from paydesk.device.schemas import ResultAnswer
@@ -79,7 +80,7 @@ async def report(call: Call) -> Handled:
         return _repeat(stored)
     order = await orders.expire_overdue(change, order)
     if order.state == status.CREATED:
-        offered_ms = call.shared.gateway.offered_ms(order.terminal_id, order.ulid)
+        offered_ms = call.shared.objects[Gateway].offered_ms(order.terminal_id, order.ulid)
         order = await _take_unacknowledged(change, order, offered_ms)
     result = Result(result_id, received, contradicts, call.settings.results_per_lease_max)
     return await _process(change, order, result)

@@ -8,6 +8,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.device import store
 from paydesk.device.errors import STALE_SESSION
+from paydesk.device.gateway import Gateway
 from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
 from paydesk.device.verdicts import AFTER_PERMIT, Effect, judge, state_of
 from paydesk.operation import Answer, Call, Handled
@@ -29,7 +30,7 @@ async def hello(call: Call) -> Handled:
     """Begin a terminal's session. A repeated hello with its `boot_id` gets the same answer."""
     refuse_revoked(call)
     session, body = await call.database.write(partial(_begin, call=call))
-    call.shared.gateway.session_began(call.caller.terminal_id, session, body.operating_mode)
+    call.shared.objects[Gateway].session_began(call.caller.terminal_id, session, body.operating_mode)
     return Answer(200, body)
 
 

@@ -14,9 +14,10 @@ import msgspec
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.events import cursors, store
 from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.events.readers import topics
+from paydesk.events.readers import Readers, topics
 from paydesk.events.schemas import EVENTS_MAX, EventPage
 from paydesk.events.store import Feed, Page
+from paydesk.oauth.bearer import Bearers
 from paydesk.operation import WAIT, Answer, Call, Handled
 
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
@@ -35,23 +36,23 @@ async def read(call: Call) -> Handled:
 
 async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting: ExitStack) -> Answer:
     """Return the first events. From its first wait on the request counts as waiting."""
-    signals, loop = call.database.signals, asyncio.get_running_loop()
+    readers, signals, loop = call.shared.objects[Readers], call.database.signals, asyncio.get_running_loop()
     deadline = loop.time() + seconds
     interval, later = POLL_INTERVAL_SECONDS
     while True:
         with signals.subscribe(*topics(feed), "stop") as waiter:
             if interval != later and seconds:
-                call.shared.event_readers.announce(feed)
+                readers.announce(feed)
             page = await _page(call, feed, after)
             left = deadline - loop.time()
             if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
                 return _answer(feed, after, page)
             if interval != later:
-                waiting.enter_context(call.shared.event_readers.waiting(call.caller.token_digest))
+                waiting.enter_context(readers.waiting(call.caller.token_digest))
             await waiter.wait(min(left, interval))
             interval = later
         # The token may have been revoked during the wait: raises `unauthorized` then.
-        await call.shared.bearers.caller(_token(call), call.clock.now_ms())
+        await call.shared.objects[Bearers].caller(_token(call), call.clock.now_ms())
 
 
 async def _page(call: Call, feed: Feed, after: int | None) -> Page:

@@ -8,6 +8,7 @@ from paydesk import __version__
 from paydesk.core.errors import NOT_READY
 from paydesk.core.response import Closed, constant
 from paydesk.core.version import version
+from paydesk.health.readiness import Readiness
 from paydesk.operation import Answer, Call, Handled
 from paydesk.rows import Rows
 
@@ -38,7 +39,7 @@ async def livez(_: Call) -> Handled:
 
 async def readyz(call: Call) -> Handled:
     """Check that this node is ready for traffic: 200, or 503 with the reason."""
-    return await call.shared.readiness.refusal() or Answer(200, Ready("ready", version()), NO_STORE)
+    return await call.shared.objects[Readiness].refusal() or Answer(200, Ready("ready", version()), NO_STORE)
 
 
 _CHECKS = Rows("public", transaction="none", is_health_check=True)

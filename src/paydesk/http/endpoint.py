@@ -23,6 +23,8 @@ from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
 from paydesk.core.roles import Required
 from paydesk.http import error_responses, request_log, request_recorder, unauthorized
+from paydesk.http.large_bodies import LargeBodies
+from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import (
     Receive,
     Reply,
@@ -36,10 +38,12 @@ from paydesk.http.reply import (
     send_stream,
 )
 from paydesk.http.request import Disconnected, PathRules, Request
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.http.surfaces import POLICIES, Authenticate
 from paydesk.http.three_phase import ThreePhaseRunner
 from paydesk.oauth.errors import INVALID_CLIENT
 from paydesk.operation import Call, Caller, Operation, ThreePhase
+from paydesk.operator_events import Reporter
 from paydesk.shared import Shared
 from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
 from paydesk.storage.work import write_until_kept
@@ -58,7 +62,8 @@ class Endpoint:
         self.operation, self.shared, self.policy = operation, shared, POLICIES[operation.surface]
         policy = self.policy
         self._authenticate = policy.authenticate(shared) if policy.authenticate is not None else None
-        self._check_rate = policy.check_rate(shared.bearer_rates)
+        self._rates, self._reporter = shared.objects[BearerRates], shared.objects[Reporter]
+        self._check_rate = policy.check_rate(self._rates)
         self._takes_body = error_responses.takes_body(operation)
         self._reads_at_once = self._takes_body and operation.body_bytes_max is None
         self._read_first = policy.read_first if self._takes_body else None
@@ -83,7 +88,7 @@ class Endpoint:
         parameters = operation.path.count("{")
         # The path of a successful request has no parameter, or the id of an order that exists.
         self._has_known_path = not parameters or (parameters == 1 and operation.path_pattern == ids.ORDER_ID_PATTERN)
-        self._recorder = shared.recorder if request_recorder.is_recorded(operation) else None
+        self._recorder = shared.objects[RequestRecorder] if request_recorder.is_recorded(operation) else None
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
         self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
@@ -127,7 +132,7 @@ class Endpoint:
         self._keep(request, reply, identity, address, started)
         if request.call is not None and request.call.alert is not None:
             # After the answer, so that its time does not reveal whether an event was reported.
-            await self.shared.reporter.report(request.call.alert, request.call.now_ms)
+            await self._reporter.report(request.call.alert, request.call.now_ms)
 
     def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
         """Log the request, and keep it to be recorded."""
@@ -217,7 +222,7 @@ class Endpoint:
         self, call: Call, key: str, request: Request, receive: Receive, bytes_max: int
     ) -> Reply:
         """Read the body after the checks that need none: a caller without a token costs no memory."""
-        admitted = nullcontext() if request.has_small_body else self.shared.large_bodies.admit(call.caller)
+        admitted = nullcontext() if request.has_small_body else self.shared.objects[LargeBodies].admit(call.caller)
         with admitted:
             raw = await request.read(receive, bytes_max)
             document, call.body = self._read_body(raw, call.caller)
@@ -233,7 +238,7 @@ class Endpoint:
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
             refusal = unauthorized.explained(refusal, request.headers.get("authorization"), operation.surface)
-            raise self.shared.bearer_rates.failed(refusal, token, address) from None
+            raise self._rates.failed(refusal, token, address) from None
         request.caller = caller
         if self._check_rate is not None:
             self._check_rate(caller)

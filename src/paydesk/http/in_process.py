@@ -6,14 +6,23 @@ Every check of a request over a connection applies to them too.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from paydesk.http.request import IN_PROCESS
-from paydesk.operation import InProcessReply
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessReply:
+    """The reply to a request: status, headers in lower case, and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
 class InProcess:

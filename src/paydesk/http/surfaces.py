@@ -12,9 +12,12 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.secrets import digest
 from paydesk.http import body, validation
 from paydesk.http.error_body import flat, listed
+from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import authentication, basic
+from paydesk.oauth.clients.authentication import ClientThrottle
 from paydesk.oauth.errors import INVALID_REQUEST, invalid_parameter
 from paydesk.operation import Answer, Caller, Operation, Surface
+from paydesk.terminals.bearer import DeviceBearers
 from paydesk.web import html
 
 if TYPE_CHECKING:
@@ -83,7 +86,7 @@ def _read_token_request(request: Request, raw: bytes, address: str, shared: Shar
     sent: Json = document
     if any(map(basic.is_basic, request.all("authorization"))):
         sent = _with_header(request, document, address, shared)
-    authentication.check_throttled(shared.client_throttle, sent, address)
+    authentication.check_throttled(shared.objects[ClientThrottle], sent, address)
     return sent
 
 
@@ -93,7 +96,7 @@ def _with_header(request: Request, document: Json, address: str, shared: Shared)
         return basic.with_credentials(document, request.all("authorization"))
     except Refusal:
         # A client with too many failures is refused before anything that is wrong with its request.
-        authentication.check_throttled(shared.client_throttle, document, address)
+        authentication.check_throttled(shared.objects[ClientThrottle], document, address)
         raise
 
 
@@ -106,12 +109,13 @@ def _refuse_json(form: bytes) -> None:
 
 def _operators_and_test_tokens(shared: Shared) -> Authenticate:
     """Return the function that authenticates operators and test access tokens."""
+    bearers, operators = shared.objects[Bearers], shared.objects[OperatorBearer]
 
     async def authenticate(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):
-            operator = await shared.operator_bearers.caller(token, now_ms)
+            operator = await operators.caller(token, now_ms)
             return replace(operator, scopes=frozenset(("read", "write")), token_digest=digest(token))
-        caller = await shared.bearers.caller(token, now_ms)
+        caller = await bearers.caller(token, now_ms)
         if caller.live:
             raise errors.FORBIDDEN.with_reason(
                 "a live token",
@@ -120,6 +124,13 @@ def _operators_and_test_tokens(shared: Shared) -> Authenticate:
         return caller
 
     return authenticate
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorBearer:
+    """Authenticates operators, of whom the packages above know."""
+
+    caller: Authenticate
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +178,7 @@ _PAGES = SurfacePolicy(
 )
 POLICIES: Mapping[Surface, SurfacePolicy] = {
     "application": SurfacePolicy(
-        authenticate=lambda shared: shared.bearers.caller,
+        authenticate=lambda shared: shared.objects[Bearers].caller,
         check_rate=lambda rates: rates.check_application,
         may_forbid=lambda _: True,
     ),
@@ -193,12 +204,12 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
         headers=NO_STORE,
     ),
     "device": SurfacePolicy(
-        authenticate=lambda shared: shared.device_bearers.caller,
+        authenticate=lambda shared: shared.objects[DeviceBearers].caller,
         check_rate=lambda rates: rates.check_device,
     ),
     "operator": SurfacePolicy(
         has_strict_query=True,
-        authenticate=lambda shared: shared.operator_bearers.caller,
+        authenticate=lambda shared: shared.objects[OperatorBearer].caller,
         may_forbid=lambda operation: operation.role != "every",
     ),
     "virtual": SurfacePolicy(

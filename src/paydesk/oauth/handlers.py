@@ -11,7 +11,7 @@ from paydesk.core.errors import Refusal
 from paydesk.oauth import presented, schemas
 from paydesk.oauth.bearer import AccessToken
 from paydesk.oauth.clients import authentication, basic
-from paydesk.oauth.clients.authentication import Application
+from paydesk.oauth.clients.authentication import Application, AuthenticationCache, ClientThrottle
 from paydesk.oauth.errors import TOKEN_FORBIDDEN
 from paydesk.oauth.grants import Redemption
 from paydesk.oauth.schemas import Credentials, Introspection, PresentedToken, TokenRequest
@@ -118,7 +118,7 @@ async def _as_client(
     A client in this node's cache is not looked up. If `work` then refuses without a write, the client is looked up and
     `work` runs again, since the cached application may be outdated by seconds.
     """
-    cache = call.shared.authentication_cache
+    cache = call.shared.objects[AuthenticationCache]
     client_id, client_secret = credentials.client_id, credentials.client_secret
     cached = cache.find(client_id, client_secret, call.now_ms)
     if cached is not None:
@@ -143,14 +143,14 @@ async def _as_client(
 def _count_failure(call: Call, client_id: str) -> None:
     if not call.throttle_counted:
         call.throttle_counted = True
-        call.shared.client_throttle.failed(authentication.number(client_id), call.address)
+        call.shared.objects[ClientThrottle].failed(authentication.number(client_id), call.address)
 
 
 def _count_request(call: Call, application: Application) -> None:
     """Refuse a client that calls too often. A call counts once, however often its transaction is retried."""
     if not call.throttle_counted:
         call.throttle_counted = True
-        seconds = call.shared.client_throttle.succeeded(application.application_id, call.address)
+        seconds = call.shared.objects[ClientThrottle].succeeded(application.application_id, call.address)
         if seconds is not None:
             raise authentication.limited("client calls too often", seconds)
     call.logged_application_id = application.application_id

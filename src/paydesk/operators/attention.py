@@ -24,6 +24,7 @@ from paydesk.operators.attention_store import (
 from paydesk.operators.noun import BASE
 from paydesk.operators.terminals import queue
 from paydesk.orders import status
+from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.slot import Periods, wait_of
 from paydesk.terminals.presence import presence_of
 from paydesk.terminals.print_action import CREATED
@@ -80,7 +81,7 @@ async def find_all(call: Call) -> Answer:
     items: list[AttentionItem] = []
     silence_ms = periods.cancel_silence_seconds * 1000 // 2
     for stuck in await store.orders(tx, now_ms - silence_ms):
-        has_acquirer = call.shared.acquirers.of(live=bool(stuck.order.live)) is not None
+        has_acquirer = call.shared.objects[Acquirers].of(live=bool(stuck.order.live)) is not None
         items.append(_order(stuck, periods, now_ms, has_acquirer=has_acquirer))
     items += map(_reversal, await store.reversals(tx, now_ms - SLOW_MS))
     items += map(_refund, await store.refunds(tx, now_ms - SLOW_MS))

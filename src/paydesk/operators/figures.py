@@ -11,6 +11,7 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string
+from paydesk.core.recent import Recent
 from paydesk.core.response import Closed, Time
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
@@ -96,17 +97,21 @@ class FiguresDocument(Closed, frozen=True, kw_only=True):
     median_ms: Annotated[int, Meta(description="The median time from creation to payment.")] | None = None
 
 
+class RecentFigures(Recent):
+    """The figures of days."""
+
+
 async def get(call: Call) -> Answer:
     """Return the figures of a day, up to 20 s old if they take long to compute. Raises `PROPERTY_VALUE`."""
     filters = Filters((DAY, LIVE), call.query)
     filters.refuse_faults()
     begin_ms = filters.get("day", call.now_ms // DAY_MS * DAY_MS)
-    live, labels = bool(filters.get("live", not call.shared.development)), call.shared.labels
+    live, labels = bool(filters.get("live", not call.shared.development)), call.shared.objects[Labels]
 
     async def compute() -> FiguresDocument:
         return await call.database.read(lambda tx: figures(tx, begin_ms, labels, live=live), heavy=True)
 
-    return Answer(200, await call.shared.figures.get((begin_ms, live), compute))
+    return Answer(200, await call.shared.objects[RecentFigures].get((begin_ms, live), compute))
 
 
 async def figures(tx: Transaction, begin_ms: int, labels: Labels, *, live: bool) -> FiguresDocument:

@@ -7,6 +7,7 @@ from functools import partial
 from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.oauth.consent.passwords import hash_password, verify_password
+from paydesk.oauth.consent.throttle import SignInThrottles
 from paydesk.operation import Answer, Call
 from paydesk.operators import links, store
 from paydesk.operators.credentials import (
@@ -27,7 +28,7 @@ async def change_own(call: Call) -> Answer:
     Raises `CANNOT_SIGN_IN` without a password, `TOO_MANY_REQUESTS`, `WRONG_PASSWORD`, and `PROPERTY_VALUE` for a new
     password that is the current one, or easy to guess.
     """
-    body, database, throttle = call.body, call.database, call.shared.sign_in_throttles[OPERATORS.noun]
+    body, database, throttle = call.body, call.database, call.shared.objects[SignInThrottles][OPERATORS.noun]
     assert isinstance(body, OwnPasswordRequest)
     person = await database.read(partial(store.person, operator_id=call.caller.operator_id))
     if person is None or person.email is None or person.password_hash is None:

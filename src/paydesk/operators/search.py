@@ -11,6 +11,7 @@ from paydesk.operators.noun import BASE
 from paydesk.operators.order_search import ORDERS_READ
 from paydesk.operators.search_hits import RESULTS_MAX, SearchHit
 from paydesk.operators.search_store import EXACT, OTHERS
+from paydesk.orders.status_labels import Labels
 
 TEXT = Query(
     "q",
@@ -29,7 +30,7 @@ class SearchDocument(Closed, frozen=True):
 
 async def search(call: Call) -> Answer:
     """Return what the text names. Raises `PROPERTY_VALUE` for a text that nothing can have."""
-    filters, labels = Filters((TEXT,), call.query), call.shared.labels
+    filters, labels = Filters((TEXT,), call.query), call.shared.objects[Labels]
     filters.refuse_faults()
     if not (text := filters.get("q")):
         raise PROPERTY_VALUE.with_reason("no text", "'q' - must be the text to search for")

@@ -19,8 +19,10 @@ from paydesk.core.model import Model
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
 from paydesk.http import recorded_store
+from paydesk.http.in_process import InProcess
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import REQUEST_NOT_FOUND
+from paydesk.sandbox.dev_credentials import CredentialsFile
 
 CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")
 BODY_CHARACTERS_MAX = 65_536
@@ -89,7 +91,7 @@ async def send(call: Call) -> Answer:
     }
     after = {"method": method, "path": redacted_url(unquote(path)), "request_id": request_id}
     await call.database.write(lambda tx: audit.record(call, tx, "requests.send", call.path, after=after))
-    reply = await call.shared.in_process.request(
+    reply = await call.shared.objects[InProcess].request(
         method, path, address=call.address, headers=headers, body=content.encode()
     )
     return Answer(
@@ -105,7 +107,8 @@ async def send(call: Call) -> Answer:
 
 def _token(call: Call, application_id: int | None, seller_id: int | None, live: int | None) -> str | None:
     """Return the token for the sender of a request; the file's test token if no sender was authenticated."""
-    texts = call.shared.credentials.texts() if call.shared.credentials is not None else set[str]()
+    credentials = call.shared.objects.get(CredentialsFile)
+    texts = credentials.texts() if credentials is not None else set[str]()
     wanted = "APP_USR" if live else "TEST"
     for text in sorted(texts):
         found = _TOKEN.fullmatch(text)

@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def change_of(call: Call) -> Change:
     """Return the change that a handler makes in its transaction."""
-    return Change(call.tx, call.now_ms, call.shared.labels)
+    return Change(call.tx, call.now_ms, call.shared.objects[Labels])
 
 
 def change_at(tx: Transaction, now_ms: int, settings: Settings) -> Change:

@@ -70,12 +70,12 @@ async def create(call: Call) -> Handled:
 
 async def get(call: Call) -> Handled:
     """Retrieve an order."""
-    return Answer(200, order_document(await requested_order(call), call.shared.labels))
+    return Answer(200, order_document(await requested_order(call), call.shared.objects[Labels]))
 
 
 async def search(call: Call) -> Handled:
     """Search orders: return a page of the seller's orders that match the query, and their total number."""
-    labels = call.shared.labels
+    labels = call.shared.objects[Labels]
     query = searching.read(call.query_string, call.now_ms, labels)
     total, page = await search_store.run(call.tx, call.caller.seller_id, query, live=call.caller.live)
     total_pages = -(-total // query.limit)

@@ -17,7 +17,7 @@ from paydesk.orders.change import Change, change_of
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
-from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Payment, payment_of, response
+from paydesk.payments.acquirer import Acquirers, Approved, Declined, NotSent, Outcome, Payment, payment_of, response
 from paydesk.payments.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
@@ -149,7 +149,7 @@ PHASES = ThreePhase(begin, ask, end)
 
 
 def _acquirer(call: Call) -> Acquirer | None:
-    return call.shared.acquirers.of(live=call.caller.live)
+    return call.shared.objects[Acquirers].of(live=call.caller.live)
 
 
 def _part(request: RefundRequest) -> RefundPartRequest | None:

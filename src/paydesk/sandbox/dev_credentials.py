@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 
-class CredentialsFile(Protocol):
+@dataclass(frozen=True, slots=True)
+class CredentialsFile:
     """The credentials file of the running service."""
 
-    def texts(self) -> set[str]:
-        """Return every text in the file; its tokens are among them."""
-
-    async def renew(self) -> str | None:
-        """Write new tokens if those in the file are no longer valid; return the file's path then, else None."""
+    texts: Callable[[], set[str]]
+    """Returns every text in the file; its tokens are among them."""
+    renew: Callable[[], Awaitable[str | None]]
+    """Writes new tokens if those in the file are no longer valid; returns the file's path then, else None."""

@@ -16,14 +16,18 @@ from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
+from paydesk.device.gateway import Gateway
 from paydesk.device.sessions import refuse_revoked
 from paydesk.operation import Answer, Call, Handled
 from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, reset, store
+from paydesk.sandbox.dev_credentials import CredentialsFile
 from paydesk.sandbox.next_due import Due
+from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.storage.database import Transaction
 
 SLICE_ENTRIES = 50
@@ -49,7 +53,7 @@ class _OrderRemoved(Exception):
 
 async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> None:
     await store.add_entry(tx, entry)
-    if call.shared.resets.has_removed(entry.order_id):
+    if call.shared.objects[Resets].has_removed(entry.order_id):
         raise _OrderRemoved
 
 
@@ -107,9 +111,9 @@ async def move_clock(call: Call) -> Handled:
     """Freeze, advance, resume or reset the clock."""
     clock, move, due = _clock(call), call.body, None
     assert isinstance(move, ClockMove)
-    sightings = call.shared.gateway.sightings
+    sightings = call.shared.objects[Gateway].sightings
     # By the earlier time: what has ended is older afterwards.
-    call.shared.gateway.close_disconnected()
+    call.shared.objects[Gateway].close_disconnected()
     await sightings.write(call.database, is_last=True)
     if move.freeze:
         await dev_clock.freeze(call.database, clock)
@@ -121,7 +125,8 @@ async def move_clock(call: Call) -> Handled:
             return Answer(200, _read_clock(call))
         await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
     elif move.reset:
-        await dev_clock.reset(call.database, clock, reset.kept_tokens(call.shared))
+        kept = reset.kept_tokens(call.shared.objects.get(CredentialsFile))
+        await dev_clock.reset(call.database, clock, kept)
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
         if clock.now_ms() + by_ms > next_due.CLOCK_MS_MAX:
@@ -132,13 +137,14 @@ async def move_clock(call: Call) -> Handled:
     call.database.signals.notify(["clock"])
     call.database.signals.hint("clock")
     _show_time(call)
-    renewed = await call.shared.credentials.renew() if call.shared.credentials is not None else None
+    credentials = call.shared.objects.get(CredentialsFile)
+    renewed = await credentials.renew() if credentials is not None else None
     return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
 
 
 def _show_time(call: Call) -> None:
     """Show the time anew on the pages of virtual terminals, whose screens have it."""
-    if (fleet := call.shared.fleet) is not None:
+    if (fleet := call.shared.objects.get(Fleet)) is not None:
         for terminal_id in fleet.terminals():
             fleet.display(terminal_id).notify()
 
@@ -155,7 +161,7 @@ async def authorize(call: Call) -> Handled:
     with nothing to compare it with.
     """
     refuse_revoked(call)
-    acquirer = call.shared.acquirers.of(call.caller.live)
+    acquirer = call.shared.objects[Acquirers].of(call.caller.live)
     if acquirer is None:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body

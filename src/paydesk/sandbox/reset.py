@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paydesk import audit
 from paydesk.core.secrets import digest
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.operation import Answer, Call
+from paydesk.sandbox.dev_credentials import CredentialsFile
+from paydesk.sandbox.resets import Resets
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Locked, Row, Transaction, Unavailable
 from paydesk.terminals import store as terminals
 from paydesk.webhooks.schedule import PENDING
-
-if TYPE_CHECKING:
-    from paydesk.shared import Shared
 
 EMPTIED = (
     "idempotency_keys",
@@ -119,24 +119,25 @@ DELETE FROM refresh_tokens WHERE NOT EXISTS (
 
 async def reset(call: Call) -> Answer:
     """Remove all orders and start anew. Tokens that are not in the credentials file are removed too."""
-    shared = call.shared
-    kept = kept_tokens(shared)
-    async with shared.resets.lock, AsyncExitStack() as stack:
-        if shared.fleet is not None:
-            await stack.enter_async_context(shared.fleet.reset())
-        await stack.enter_async_context(shared.recorder.writing)
-        shared.recorder.forget()
+    objects = call.shared.objects
+    fleet, credentials, recorder = objects.get(Fleet), objects.get(CredentialsFile), objects[RequestRecorder]
+    kept = kept_tokens(credentials)
+    async with objects[Resets].lock, AsyncExitStack() as stack:
+        if fleet is not None:
+            await stack.enter_async_context(fleet.reset())
+        await stack.enter_async_context(recorder.writing)
+        recorder.forget()
         for terminal_id in await _commit(call, sorted(kept)):
-            if shared.fleet is not None:
-                await shared.fleet.remove(terminal_id)
-    if shared.credentials is not None:
-        await shared.credentials.renew()
+            if fleet is not None:
+                await fleet.remove(terminal_id)
+    if credentials is not None:
+        await credentials.renew()
     return Answer(204)
 
 
-def kept_tokens(shared: Shared) -> set[bytes]:
+def kept_tokens(credentials: CredentialsFile | None) -> set[bytes]:
     """Return the digests of the tokens that stay: those in the credentials file."""
-    return {digest(text) for text in shared.credentials.texts()} if shared.credentials is not None else set()
+    return {digest(text) for text in credentials.texts()} if credentials is not None else set()
 
 
 async def _commit(call: Call, kept: list[bytes]) -> list[str]:
@@ -157,7 +158,7 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
     if call.database.name == "postgres":
         await tx.run(LOCK_ON_POSTGRES)
     # Remembered before the commit: what has waited for it must find the orders here. To remember twice does no harm.
-    call.shared.resets.remember(row[0] for row in await tx.all(UNFINISHED))
+    call.shared.objects[Resets].remember(row[0] for row in await tx.all(UNFINISHED))
     leased = await tx.all(LEASED_TERMINALS)
     deliveries, attempts = await tx.all(KEPT_DELIVERIES), await tx.all(KEPT_ATTEMPTS)
     for statement in DELETE_ALL:

@@ -17,6 +17,7 @@ from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.orders.status import ORIGINS, Move, State
+from paydesk.orders.status_labels import Labels
 from paydesk.payments import inquiry_store
 from paydesk.sandbox.schemas import SimulatedRequest
 
@@ -104,7 +105,7 @@ def is_authorization_permitted(order: Order) -> bool:
 def unreachable(call: Call, order: Order) -> Refusal:
     """Return the refusal: the order cannot be moved to the requested status."""
     request: SimulatedRequest = call.body
-    current = f"{call.shared.labels.of(order)} ({order.payment_status_detail})" + (
+    current = f"{call.shared.objects[Labels].of(order)} ({order.payment_status_detail})" + (
         ", authorization permitted" * is_authorization_permitted(order)
     )
     return BAD_REQUEST.with_reason(

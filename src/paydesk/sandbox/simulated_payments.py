@@ -21,11 +21,12 @@ from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
-from paydesk.payments.acquirer import Approved, Card, Declined, Outcome, payment_of
+from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, Outcome, payment_of
 from paydesk.payments.lifecycles import REVERSING
 from paydesk.payments.outcomes import Paid
 from paydesk.payments.refund import Refund
 from paydesk.sandbox import simulated_orders
+from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.schemas import SimulatedRequest
 from paydesk.sandbox.simulated_orders import Step, lock_test_order, unreachable
 from paydesk.sandbox.simulator.acquirer import OrderRemoved, Simulator
@@ -42,7 +43,7 @@ async def simulate(call: Call) -> Handled:
         result = await _simulate(call)
     except OrderRemoved:
         result = None
-    if result is None or (isinstance(result, Refusal) and call.shared.resets.has_removed(call.path)):
+    if result is None or (isinstance(result, Refusal) and call.shared.objects[Resets].has_removed(call.path)):
         # The simulated acquirer refuses what it can't charge any more.
         raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
     return result
@@ -193,7 +194,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
 
 
 def _simulator(call: Call) -> Simulator:
-    simulator = call.shared.acquirers.of(live=False)
+    simulator = call.shared.objects[Acquirers].of(live=False)
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 

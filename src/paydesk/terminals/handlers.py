@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paydesk.operation import Answer, Call, Handled, Query
 from paydesk.terminals import modes, store
+from paydesk.terminals.presence import OrderLabels
 from paydesk.terminals.schemas import (
     ITEMS_MAX,
     Paging,
@@ -37,7 +38,7 @@ async def list_terminals(call: Call) -> Handled:
         offset=offset,
         store_id=STORE_ID.number(call.query),
         pos_id=POS_ID.number(call.query),
-        label=call.shared.labels.of_status,
+        label=call.shared.objects[OrderLabels].of_status,
     )
     return Answer(200, TerminalList(Terminals(terminals), Paging(total, offset, limit)))
 

@@ -12,7 +12,7 @@ from paydesk.operation import Answer, Call, Handled
 from paydesk.storage.database import Transaction
 from paydesk.terminals import pairing_codes, pairing_store, store
 from paydesk.terminals.errors import ACCESS_DENIED, AUTHORIZATION_PENDING, EXPIRED_TOKEN, SLOW_DOWN
-from paydesk.terminals.pairing_rates import INTERVAL_SECONDS
+from paydesk.terminals.pairing_rates import INTERVAL_SECONDS, PairingRates
 from paydesk.terminals.pairing_store import Pairing
 from paydesk.terminals.schemas import NewPairing, PairedDevice, PairingRequest, PairingTokenRequest
 
@@ -26,7 +26,7 @@ NO_STORE = (("cache-control", "no-store"),)
 
 async def begin(call: Call) -> Handled:
     """Ask to be paired: insert a pending pairing and return its codes. Expired pairings are deleted with it."""
-    rates = call.shared.pairing_rates
+    rates = call.shared.objects[PairingRates]
     rates.count_pairing(call.address)
     rates.refuse_while_full()
     device_code = pairing_codes.new_device_code()
@@ -42,7 +42,7 @@ async def begin(call: Call) -> Handled:
 async def token(call: Call) -> Handled:
     """Get the device token of an approved pairing. It is returned until the terminal has used it."""
     request: PairingTokenRequest = call.body
-    rates = call.shared.pairing_rates
+    rates = call.shared.objects[PairingRates]
     rates.count_poll(call.address)
     pairing = await call.database.read(lambda tx: pairing_store.by_device_code(tx, request.device_code, call.now_ms))
     if pairing is None:

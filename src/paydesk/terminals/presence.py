@@ -87,6 +87,14 @@ def presence_of(age_ms: int | None) -> Presence:
     return "online" if age_ms <= ONLINE_SECONDS * 1000 else "degraded"
 
 
+@dataclass(frozen=True, slots=True)
+class OrderLabels:
+    """The labels of orders' statuses, which are made where orders are."""
+
+    of_status: Callable[[str, str], str]
+    """Returns the label of a status with its detail."""
+
+
 def shown(row: Row, label: Callable[[str, str], str]) -> dict[str, Any]:
     """Return the fields from `status` to `current_order` of a terminal from its `COLUMNS`.
 

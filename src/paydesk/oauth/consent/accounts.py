@@ -17,6 +17,7 @@ from paydesk.core.errors import Refusal
 from paydesk.core.secrets import Secret, digest
 from paydesk.core.text import canonical_email
 from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
+from paydesk.oauth.consent.throttle import SignInThrottles
 from paydesk.oauth.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.operation import Call
 from paydesk.operator_events import OperatorEvent
@@ -110,7 +111,7 @@ UPDATE {sessions} AS s SET ended_ms = $1 WHERE ended_ms IS NULL AND {found(2)}""
 
         `previous` is the browser's token; `known_browser` is as for the throttle.
         """
-        throttle, address = call.shared.sign_in_throttles[self.noun], call.address
+        throttle, address = call.shared.objects[SignInThrottles][self.noun], call.address
         began = asyncio.get_running_loop().time()
         attempt = throttle.begin(email, address, known_browser=known_browser)
         if isinstance(attempt, int):

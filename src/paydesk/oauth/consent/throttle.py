@@ -127,5 +127,9 @@ class SignInThrottle:
             self._pairs.forget((subject, origin))
 
 
+class SignInThrottles(dict[str, SignInThrottle]):
+    """The throttles by the noun of their accounts: `seller` or `operator`."""
+
+
 def _subject(email: str) -> str:
     return digest(canonical_email(email)).hex()

@@ -11,6 +11,7 @@ from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import TOO_MANY_REQUESTS
 from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.rates import Buckets
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, JsonObject, Time, one_of
 from paydesk.filters import Filters
@@ -189,12 +190,16 @@ async def resend(call: Call) -> Answer:
     return Answer(202, after)
 
 
+class Resends(Buckets[str]):
+    """How many notifications each operator may send again."""
+
+
 def _count_resend(call: Call) -> None:
     """Count a resend of the operator, once for all tries of its transaction. Raises `TOO_MANY_REQUESTS`."""
     if call.throttle_counted:
         return
     call.throttle_counted = True
-    seconds = call.shared.resends.take(call.caller.operator_id)
+    seconds = call.shared.objects[Resends].take(call.caller.operator_id)
     if seconds:
         raise TOO_MANY_REQUESTS.with_reason(
             "operator resends too often",

@@ -19,6 +19,7 @@ from paydesk.operators.noun import BASE
 from paydesk.operators.orders.export_formats import FORMATS, values
 from paydesk.operators.orders.handlers import FILTER_QUERY, chosen_by
 from paydesk.operators.orders.lists import OrderFilters
+from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
@@ -53,7 +54,7 @@ async def export_orders(call: Call) -> Answer:
         parts, count = [chosen.header], 0
         while after is not None and count < limit:
             rows, after = await _slice(call, filters, listed, after, min(limit - count, SLICE_ROWS))
-            parts.append(chosen.written([values(row, call.shared.labels) for row in rows]))
+            parts.append(chosen.written([values(row, call.shared.objects[Labels]) for row in rows]))
             count += len(rows)
         done = {"filters": _audited(call.query), "rows": count}
         await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=done))
@@ -66,10 +67,14 @@ async def export_orders(call: Call) -> Answer:
     return Answer(200, b"".join(parts), tuple(headers), chosen.media_type)
 
 
+class Exporting(set[str]):
+    """The operators whose export is under way."""
+
+
 @contextmanager
 def _alone(call: Call) -> Iterator[None]:
     """Let this be the operator's only export in this process. Raises `TOO_MANY_REQUESTS`."""
-    exporting, operator_id = call.shared.exporting, call.caller.operator_id
+    exporting, operator_id = call.shared.objects[Exporting], call.caller.operator_id
     if operator_id in exporting:
         raise TOO_MANY_REQUESTS.with_reason(
             "exports at once",
@@ -87,7 +92,7 @@ async def _slice(
     call: Call, filters: Filters, listed: OrderFilters, after: Key, limit: int
 ) -> tuple[Sequence[Row], Key | None]:
     """Return rows of the list, and the key of the last one if there are more."""
-    statement, args = listed.statement(call.shared.labels, after)
+    statement, args = listed.statement(call.shared.objects[Labels], after)
     sql, seller_id = statement.chosen(filters)
 
     async def read(tx: Transaction) -> tuple[Sequence[Row], Key | None]:

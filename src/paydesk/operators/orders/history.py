@@ -128,7 +128,7 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     lease = await leases.find_lease(call.tx, seller_id, order.ulid)
-    labels = call.shared.labels
+    labels = call.shared.objects[Labels]
     paid = await payment.of_order(
         call.tx, order, _released_ms(moves), resolve_after_seconds=call.settings.resolve_after_seconds
     )

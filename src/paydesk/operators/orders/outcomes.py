@@ -21,6 +21,7 @@ from paydesk.orders.change import change_at, change_of
 from paydesk.orders.order import Order
 from paydesk.orders.presentation import order_document
 from paydesk.payments import lifecycles, resolving
+from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.storage.database import Row, Transaction
@@ -105,7 +106,7 @@ async def resolve(call: Call) -> Answer:
         before,
         body.outcome,
         after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.shared.acquirers.of(live=bool(before.live)) is not None,
+        has_acquirer=call.shared.objects[Acquirers].of(live=bool(before.live)) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)

@@ -12,6 +12,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Count, Time
 from paydesk.filters import Filters
 from paydesk.http import recorded_store
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.errors import REQUEST_NOT_FOUND
@@ -87,7 +88,7 @@ async def find_all(call: Call, filters: Filters) -> Answer:
     )
     sql = recorded_store.OF_ORDER if order_id else recorded_store.OF_ID if request_id else recorded_store.LIST
     found = await lists.page(call, filters, sql, (FIRST,), _present, *args)
-    return Answer(200, RequestPage.of(found.body, dropped=call.shared.recorder.dropped))
+    return Answer(200, RequestPage.of(found.body, dropped=call.shared.objects[RequestRecorder].dropped))
 
 
 async def get(call: Call) -> Answer:

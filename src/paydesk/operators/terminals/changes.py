@@ -9,6 +9,7 @@ from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import TerminalChange
 from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied, unknown
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Transaction
 from paydesk.terminals import registry, store, stores
@@ -26,7 +27,7 @@ async def change(call: Call) -> Answer:
         raise MINIMUM_PROPERTIES.with_reason(
             "nothing to change", f"'$' - must have one of {', '.join(TerminalChange.model_fields)}"
         )
-    fleet = call.shared.fleet
+    fleet = call.shared.objects.get(Fleet)
     has_script = fleet is not None and call.path in fleet.terminals()
     document = await call.database.write(lambda tx: _change(tx, call, has_script=has_script))
     if body.script is not None and fleet is not None:
@@ -59,8 +60,9 @@ async def delete(call: Call) -> Answer:
         await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
     await call.database.write(work)
-    if call.shared.fleet is not None:
-        await call.shared.fleet.remove(call.path)
+    fleet = call.shared.objects.get(Fleet)
+    if fleet is not None:
+        await fleet.remove(call.path)
     return Answer(204)
 
 

@@ -22,6 +22,8 @@ from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
 from paydesk.operators.terminals.fields import MODES, TerminalRequest
 from paydesk.operators.words import Shown
 from paydesk.orders import store as orders
+from paydesk.orders.status_labels import Labels
+from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import page_keys
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
@@ -151,7 +153,7 @@ async def create(call: Call) -> Answer:
         return made, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
 
     made, token = await call.database.write(work)
-    fleet = call.shared.fleet
+    fleet = call.shared.objects.get(Fleet)
     assert fleet is not None, "only `paydesk dev` has this endpoint"
     await fleet.add(made.id, token.reveal(), made.script)
     call.database.signals.hint("terminal", made.id)
@@ -227,7 +229,7 @@ async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> Termin
 
 def _presenting(call: Call) -> Callable[[Row], TerminalDocument]:
     """Return the function that makes the document of a row for this caller."""
-    fleet = call.shared.fleet
+    fleet = call.shared.objects.get(Fleet)
     running = frozenset() if fleet is None else frozenset(fleet.terminals())
     return partial(_present, call, running)
 
@@ -235,7 +237,7 @@ def _presenting(call: Call) -> Callable[[Row], TerminalDocument]:
 def _present(call: Call, running: Collection[str], row: Row) -> TerminalDocument:
     terminal = Terminal(*row[: len(_TERMINAL)])
     seller, store_name, pos_name, external_pos_id, version = row[len(_TERMINAL) :][: len(_NAMES)]
-    seen = presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.labels.of_status)
+    seen = presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.objects[Labels].of_status)
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,

@@ -18,6 +18,7 @@ from paydesk.storage.database import Transaction, Work
 from paydesk.terminals import pairing_codes, pairing_store, registry, store
 from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
 from paydesk.terminals.pairing import TOKEN_LIFETIME_SECONDS
+from paydesk.terminals.pairing_rates import PairingRates
 from paydesk.terminals.pairing_store import Pairing
 from paydesk.terminals.schemas import VIRTUAL_MODEL
 from paydesk.terminals.store import Terminal
@@ -179,7 +180,7 @@ async def _by_code(
     """
     user_code = pairing_codes.canonical(call.path)
     assert user_code is not None, "the path has been checked"
-    rates, operator_id = call.shared.pairing_rates, call.caller.operator_id
+    rates, operator_id = call.shared.objects[PairingRates], call.caller.operator_id
     async with rates.turn(operator_id):
         rates.check_operator(operator_id)
         found = await run(lambda tx: work(tx, user_code))

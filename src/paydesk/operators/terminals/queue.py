@@ -17,7 +17,9 @@ from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
+from paydesk.orders.status_labels import Labels
 from paydesk.payments import inquiry_store
+from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
 from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
@@ -162,7 +164,7 @@ async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
         wait,
         type="order",
         id=order.order_id,
-        status=call.shared.labels.of(order),
+        status=call.shared.objects[Labels].of(order),
         since_date=rfc3339(await orders.status_since_ms(call.tx, order)),
         application_id=str(order.application_id),
         message=wait.sentence(),
@@ -200,7 +202,7 @@ def periods_of(settings: Settings) -> Periods:
 
 async def _wait(call: Call, order: Order) -> Wait:
     inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
-    has_acquirer = call.shared.acquirers.of(live=bool(order.live)) is not None
+    has_acquirer = call.shared.objects[Acquirers].of(live=bool(order.live)) is not None
     return wait_of(order, inquiry, periods_of(call.settings), has_acquirer=has_acquirer)
 
 

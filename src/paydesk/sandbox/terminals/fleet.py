@@ -65,7 +65,7 @@ class Fleet:
         on_screen: Callable[[str], None] | None = None,
     ) -> None:
         self._hidden, self._on_screen = hidden, on_screen
-        self._base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
+        self.base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
         self._handhelds: dict[str, Handheld] = {}
         self._numbers: dict[str, int] = {}
@@ -230,7 +230,7 @@ class Fleet:
     def _start(self, journal: Journal, panel: Panel) -> Terminal:
         if self._http is None:
             raise FleetStopped
-        client = DeviceClient(self._http, self._base_url, journal.device_token)
+        client = DeviceClient(self._http, self.base_url, journal.device_token)
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
         seed = None if self._seed is None else f"{self._seed}:{number}"

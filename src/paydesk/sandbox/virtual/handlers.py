@@ -18,6 +18,7 @@ from paydesk.core import roles
 from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
 from paydesk.operation import WAIT, Answer, Call, Query
 from paydesk.orders.change import Change
+from paydesk.orders.status_labels import Labels
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
 from paydesk.sandbox.terminals.screen import Display, Screen, ScreenName
@@ -148,7 +149,7 @@ async def delete(call: Call) -> Answer:
 
     async def work(tx: Transaction) -> bool:
         """Return whether it is deleted."""
-        change = Change(tx, call.now_ms, call.shared.labels)
+        change = Change(tx, call.now_ms, call.shared.objects[Labels])
         is_free = cancel == "false" or await store.release(change, found)
         if is_free and not await store.delete(tx, found, call.now_ms):
             raise gone(call)
@@ -172,9 +173,10 @@ def document_of(terminal: Terminal, page_url: str | None = None) -> VirtualTermi
 
 def _fleet(call: Call) -> Fleet:
     """Return the virtual terminals of this process. Raises `SERVICE_UNAVAILABLE` while it stops."""
-    if call.database.signals.stopping or call.shared.fleet is None:
+    fleet = call.shared.objects.get(Fleet)
+    if call.database.signals.stopping or fleet is None:
         raise _stopping()
-    return call.shared.fleet
+    return fleet
 
 
 def _stopping() -> Refusal:
@@ -211,9 +213,8 @@ def gone(call: Call) -> Refusal:
 
 def _display(call: Call) -> Display:
     """Return what the terminal of the path shows. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
-    assert call.shared.fleet is not None, "only `paydesk dev` has this endpoint"
     try:
-        return call.shared.fleet.display(call.path)
+        return call.shared.objects[Fleet].display(call.path)
     except KeyError:
         raise gone(call) from None
 

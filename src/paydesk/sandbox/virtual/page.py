@@ -22,7 +22,7 @@ from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, n
 from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
 from paydesk.terminals import print_images, registry
 from paydesk.web import html, live
-from paydesk.web.event_streams import LAST_EVENT_ID
+from paydesk.web.event_streams import LAST_EVENT_ID, EventStreams
 from paydesk.web.language import texts
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def events(call: Call) -> Answer:
         return page_view.parts(access) if access.is_current else None
 
     shown = call.headers.get(LAST_EVENT_ID, "")
-    return live.answer(call.shared.streams, access.terminal_id, access.display, render, shown)
+    return live.answer(call.shared.objects[EventStreams], access.terminal_id, access.display, render, shown)
 
 
 async def act(call: Call) -> Answer:

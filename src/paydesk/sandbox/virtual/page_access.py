@@ -11,6 +11,7 @@ from urllib.parse import quote
 from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
+from paydesk.http.rate_limit import BearerRates
 from paydesk.operation import Call, Caller
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.screen import Display
@@ -77,18 +78,18 @@ async def check_key(call: Call, key: str) -> Access:
 
     Raises `not_found`, and `too_many_requests` for an address that tries keys, or a page that sends too much.
     """
-    terminal_id, shared = call.paths[0], call.shared
+    terminal_id, rates = call.paths[0], call.shared.objects[BearerRates]
     if not page_keys.is_valid(call.keys, terminal_id, key):
         guess = UNAUTHORIZED.with_reason("wrong key of a page")
-        counted = shared.bearer_rates.failed(guess, key or None, call.address)
+        counted = rates.failed(guess, key or None, call.address)
         raise not_found("wrong key") if counted is guess else counted
-    if shared.bearer_rates.check_application is not None:
-        shared.bearer_rates.check_application(Caller(0, token_digest=digest(key)))
+    if rates.check_application is not None:
+        rates.check_application(Caller(0, token_digest=digest(key)))
     place = await call.database.read(lambda tx: page_store.find_place(tx, terminal_id))
-    fleet = shared.fleet
+    fleet = call.shared.objects.get(Fleet)
     if place is None or fleet is None or terminal_id not in fleet.terminals():
         raise not_found("no terminal of this process")
-    return Access(fleet, fleet.display(terminal_id), place, shared.clock, terminal_id, key)
+    return Access(fleet, fleet.display(terminal_id), place, call.clock, terminal_id, key)
 
 
 def not_found(reason: str) -> Refusal:
