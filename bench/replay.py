@@ -302,7 +302,7 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
         token = credentials.new_token()
         await database.write(lambda tx: credentials.add_operator(tx, token, "Operator", "owner", CLOCK.now_ms()))
         player, shared = Player(seeded, token.reveal()), create_shared(chosen, database, KEYS, CLOCK)
-        context = WorkerContext(database, chosen, CLOCK, KEYS, recorder=shared.objects[RequestRecorder])
+        context = WorkerContext(database, chosen, CLOCK, KEYS, objects=shared.objects)
         ports: list[int] = []
         async with served(shared, EVERY_SURFACE, partial(_noting, ports)) as address:
             connections = [await asyncio.open_connection(*address) for _ in range(TOGETHER)]

@@ -21,6 +21,7 @@ from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
@@ -88,8 +89,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
                     chosen,
                     clock,
                     seed.KEYS,
-                    acquirers=shared.objects[Acquirers],
-                    gateway=shared.objects[Gateway],
+                    objects=Objects(shared.objects[Acquirers], shared.objects[Gateway]),
                 ),
                 stop,
             ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paydesk.core.clock import Clock
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.device.authorizations import Authorizations
 from paydesk.invariants import check
@@ -148,7 +149,7 @@ async def rows(service: Service, sql: str, *args: Any) -> list[tuple[Any, ...]]:
 async def process_jobs(service: Service, acquirer: WatchedAcquirer, settings: Settings | None = None) -> None:
     """Process due inquiries and reversals until none is due."""
     acquirers = Acquirers(test=acquirer)
-    context = WorkerContext(service.database, settings or Settings(), service.clock, KEYS, acquirers=acquirers)
+    context = WorkerContext(service.database, settings or Settings(), service.clock, KEYS, objects=Objects(acquirers))
     workers = [JobWorker(context, job, wall=service.clock) for job in (inquiries.JOB, reversals.JOB)]
     while sum([await worker.step() for worker in workers]):
         pass

@@ -7,6 +7,7 @@ import asyncio
 from paydesk.core import crash_points
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.jobs import JobWorker
 from paydesk.payments import inquiries, reversals
@@ -20,7 +21,7 @@ async def process_all(database_url: str, now_ms: int, wall_ms: int) -> None:
     database = await open_database(database_url)
     clock, wall = MovableClock(frozen_ms=now_ms), MovableClock(frozen_ms=wall_ms)
     acquirers = create_acquirers(database, clock, acquirer="none")
-    context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
+    context = WorkerContext(database, Settings(), clock, Keys(1, {1: b"k" * 32}), objects=Objects(acquirers))
     asking = JobWorker(context, inquiries.JOB, wall=wall)
     giving_back = JobWorker(context, reversals.JOB, wall=wall)
     while await asking.step() + await giving_back.step():

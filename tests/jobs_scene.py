@@ -10,6 +10,7 @@ from typing import Any
 from device_scene import UNKNOWN, Desk, answered
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.jobs import JobWorker
 from paydesk.orders.order import Order
@@ -73,7 +74,7 @@ class FakeAcquirer:
 
 def context_of(desk: Desk, acquirers: Acquirers) -> WorkerContext:
     """Return the context of the desk's workers."""
-    return WorkerContext(desk.database, desk.settings, desk.clock, Keys(1, {1: b"k" * 32}), acquirers=acquirers)
+    return WorkerContext(desk.database, desk.settings, desk.clock, Keys(1, {1: b"k" * 32}), objects=Objects(acquirers))
 
 
 async def inquire(desk: Desk, acquirer: FakeAcquirer | None, *, wall: Clock | None = None) -> int:

@@ -24,6 +24,7 @@ from free_port import free_port
 from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core import crash_points
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
@@ -152,8 +153,7 @@ async def serve(database_url: str, port: int) -> None:
             clock,
             KEYS,
             loopback_allowed=True,
-            acquirers=shared.objects[Acquirers],
-            gateway=shared.objects[Gateway],
+            objects=Objects(shared.objects[Acquirers], shared.objects[Gateway]),
         )
         await node.run_together(
             stop,

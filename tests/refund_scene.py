@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from paydesk.app import acquirers_of
 from paydesk.core.clock import Clock
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.invariants import check
 from paydesk.jobs import JobWorker
@@ -131,7 +132,7 @@ def worker(
     """Return the refund worker of a service that runs without it."""
     settings = settings or Settings()
     acquirers = refunder.acquirers if refunder is not None else acquirers_of(settings, service.database, service.clock)
-    context = WorkerContext(service.database, settings, service.clock, KEYS, acquirers=acquirers)
+    context = WorkerContext(service.database, settings, service.clock, KEYS, objects=Objects(acquirers))
     return JobWorker(context, JOB, wall=wall)
 
 

@@ -25,6 +25,7 @@ from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
 from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
 from paydesk.http import server
@@ -315,6 +316,9 @@ async def running(
     gauges = Gauges()
     parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop, gauges=gauges))]
     if workers:
+        objects = Objects(shared.objects[Acquirers], shared.objects[Gateway])
+        if records:
+            objects = objects.including(shared.objects[RequestRecorder])
         context = WorkerContext(
             database,
             settings,
@@ -322,9 +326,7 @@ async def running(
             keys,
             loopback_allowed=True,
             development=development,
-            acquirers=shared.objects[Acquirers],
-            gateway=shared.objects[Gateway],
-            recorder=shared.objects[RequestRecorder] if records else None,
+            objects=objects,
         )
         parts.append(asyncio.create_task(run_all(context, stop)))
     await ready.wait()

@@ -14,7 +14,6 @@ from paydesk.app import LOOPBACK_NAMES, build_app, create_shared
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.core.worker import WorkerContext
-from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
@@ -74,9 +73,7 @@ async def run(
                 settings,
                 clock,
                 server_keys,
-                acquirers=objects[Acquirers],
-                gateway=objects[Gateway],
-                recorder=objects[RequestRecorder],
+                objects=objects,
             )
             clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
             await node.run_together(

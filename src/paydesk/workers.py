@@ -9,7 +9,7 @@ import structlog
 
 from paydesk import retention
 from paydesk.core.worker import Worker, WorkerContext
-from paydesk.device import missed_wakeups, presence
+from paydesk.device import missed_wakeups, presence_writing
 from paydesk.events import relay
 from paydesk.health import clock as health_clock
 from paydesk.http import request_recording
@@ -35,7 +35,7 @@ WORKERS = (
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),
     Worker("device.missed_wakeups", missed_wakeups.run),
-    Worker("device.presence", presence.run),
+    Worker("device.presence", presence_writing.run),
     Worker("storage.statistics", statistics.run),
     Worker("webhooks.delivery", delivery.run),
     Worker("events.relay", relay.run),

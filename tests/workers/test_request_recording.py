@@ -13,6 +13,7 @@ from faulty_database import FaultyDatabase
 from moved_time import advance
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
+from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext
 from paydesk.http import recorded_store, request_recording
 from paydesk.http.recorded_store import KEPT_MAX, KEPT_MS, PRUNED_MAX, UNKNOWN_MAX, Recorded
@@ -31,20 +32,19 @@ SCOPE = {"type": "http", "method": "GET", "path": "/v1/orders", "query_string": 
 def context_of(database: Any, *, development: bool = True) -> WorkerContext:
     """What the worker is given."""
     recorder = RequestRecorder(development=development)
-    return WorkerContext(database, Settings(), MovableClock(), KEYS, development=development, recorder=recorder)
+    return WorkerContext(database, Settings(), MovableClock(), KEYS, development=development, objects=Objects(recorder))
 
 
 def note(context: WorkerContext, count: int = 1) -> None:
     """Leave requests."""
-    assert context.recorder is not None
+    recorder = context.objects[RequestRecorder]
     for _ in range(count):
-        context.recorder.note("list_orders", Request(SCOPE), Reply(200), "own-id", "127.0.0.1", time.perf_counter())
+        recorder.note("list_orders", Request(SCOPE), Reply(200), "own-id", "127.0.0.1", time.perf_counter())
 
 
 async def write(context: WorkerContext) -> None:
     """Let the worker write once."""
-    assert context.recorder is not None
-    await request_recording.write(context, context.recorder)
+    await request_recording.write(context, context.objects[RequestRecorder])
 
 
 async def count(database: Database) -> int:
@@ -82,14 +82,13 @@ async def test_what_cannot_be_written_is_dropped_and_counted(database: Database)
     faulty = FaultyDatabase(database)
     faulty.fault = Unavailable("away")
     context = context_of(faulty)
-    assert context.recorder is not None
     note(context, 300)
     await write(context)
-    assert (context.recorder.dropped, await count(database)) == (300, 0)
+    assert (context.objects[RequestRecorder].dropped, await count(database)) == (300, 0)
     faulty.fault = None
     note(context)
     await write(context)
-    assert (context.recorder.dropped, await count(database)) == (300, 1)
+    assert (context.objects[RequestRecorder].dropped, await count(database)) == (300, 1)
 
 
 @pytest.mark.parametrize("development", [False, True], ids=["production", "development"])
@@ -115,7 +114,7 @@ async def test_the_worker_writes_soon_and_ends_at_once(
 async def test_without_a_recorder_the_worker_waits_for_the_end(database: Database) -> None:
     """As in commands that run workers without requests."""
     stop = asyncio.Event()
-    working = asyncio.create_task(request_recording.run(replace(context_of(database), recorder=None), stop))
+    working = asyncio.create_task(request_recording.run(replace(context_of(database), objects=Objects()), stop))
     await asyncio.sleep(0)
     advance(3_600)
     assert await count(database) == 0

@@ -21,7 +21,6 @@ from paydesk.http import server
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes
 from paydesk.operators.credentials import add_operator, new_token
-from paydesk.payments.acquirer import Acquirers
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction
 from paydesk.terminals import store as terminals
@@ -64,7 +63,7 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
             tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
             shared = create_shared(settings, database, server_keys, clock, development=True)
             context = WorkerContext(
-                database, settings, clock, server_keys, loopback_allowed=True, acquirers=shared.objects[Acquirers]
+                database, settings, clock, server_keys, loopback_allowed=True, objects=shared.objects
             )
             parts = [
                 asyncio.create_task(server.serve(build_app(shared), listener, settings, ready.set, stop)),

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
 
 if TYPE_CHECKING:
-    from paydesk.device.gateway import Gateway
-    from paydesk.http.request_recorder import RequestRecorder
-    from paydesk.payments.acquirer import Acquirer, Acquirers
     from paydesk.settings import Settings
     from paydesk.storage.database import Database
 
@@ -23,7 +21,7 @@ class WorkerContext:
     """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
 
     `development`: this is `paydesk dev`, the only place where webhook faults are applied.
-    `gateway` has the terminals that poll this node, `recorder` the requests that wait to be recorded.
+    `objects`: those of this process's listener, such as the acquirers and the gateway.
     """
 
     database: Database
@@ -32,13 +30,7 @@ class WorkerContext:
     keys: Keys
     loopback_allowed: bool = False
     development: bool = False
-    acquirers: Acquirers | None = None
-    gateway: Gateway | None = None
-    recorder: RequestRecorder | None = None
-
-    def acquirer(self, *, live: bool) -> Acquirer | None:
-        """Return the acquirer of live or of test orders, or None if none is configured."""
-        return None if self.acquirers is None else self.acquirers.of(live)
+    objects: Objects = field(default_factory=Objects)
 
 
 @dataclass(frozen=True, slots=True)

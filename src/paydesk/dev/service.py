@@ -26,12 +26,9 @@ from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk.dev.https import Https
 from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.dev.proxy_access import ProxyAccess
-from paydesk.device.gateway import Gateway
 from paydesk.http import server
-from paydesk.http.request_recorder import RequestRecorder
 from paydesk.node import StartRefused
 from paydesk.operators.console_key import ConsoleKey
-from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox import dev_credentials
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
@@ -145,9 +142,7 @@ async def serve(
                 server_keys,
                 loopback_allowed=True,
                 development=True,
-                acquirers=shared.objects[Acquirers],
-                gateway=shared.objects[Gateway],
-                recorder=shared.objects[RequestRecorder],
+                objects=shared.objects,
             )
             console = key.url(settings.operator_url)
             output = greeting(options, base_url, console, find_playable(demo, settings, server_keys), secure, proxy)

@@ -1,4 +1,4 @@
-"""Which terminals polled this node, and the worker that writes it: one statement for all of them every 15 s.
+"""Which terminals polled this node: one statement writes all of them every 15 s.
 
 A poll itself writes nothing. A terminal that was silent is written at once, together with all others that are due, at
 most once a second.
@@ -6,9 +6,7 @@ most once a second.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,13 +16,10 @@ from paydesk.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
 
 if TYPE_CHECKING:
     from paydesk.core.signals import Signals
-    from paydesk.core.worker import WorkerContext
     from paydesk.storage.database import Database
 
 WRITE_SECONDS = 15.0
 """Between two writes of one terminal, and between the writes of all."""
-EARLY_SECONDS = 1.0
-"""Between two writes of a node, while terminals come back."""
 RETURNED = "returned"
 """The signal that a terminal that was silent polls again, on this node only."""
 
@@ -131,24 +126,3 @@ class Sightings:
         for terminal_id in [terminal_id for terminal_id, seen in self._seen.items() if seen.is_over(now)]:
             del self._seen[terminal_id]
         return len(due)
-
-
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Write the signs of life until `stop` is set, and a last time then."""
-    if context.gateway is None:
-        await stop.wait()
-        return
-    sightings, signals = context.gateway.sightings, context.database.signals
-    next_write = runtime.monotonic()
-    while not stop.is_set():
-        with signals.subscribe(RETURNED, "stop") as waiter:
-            left = next_write - runtime.monotonic()
-            if left > 0 and not sightings.is_urgent:
-                await waiter.wait(left)
-                continue
-        if left <= 0:
-            next_write = runtime.monotonic() + WRITE_SECONDS
-        await sightings.write(context.database)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), EARLY_SECONDS)
-    await sightings.write(context.database, is_last=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from paydesk.http import recorded_store
 from paydesk.http.recorded_store import PRUNED_MAX, Recorded
+from paydesk.http.request_recorder import RequestRecorder
 from paydesk.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:
     from paydesk.core.worker import WorkerContext
-    from paydesk.http.request_recorder import RequestRecorder
 
 WRITE_SECONDS, DEVELOPMENT_WRITE_SECONDS = 0.25, 0.05
 PRUNE_SECONDS = 60.0
@@ -21,7 +21,7 @@ ROWS_PER_WRITE_MAX = 128
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:
     """Record the requests of this process until `stop` is set."""
-    recorder = context.recorder
+    recorder = context.objects.get(RequestRecorder)
     if recorder is None:
         await stop.wait()
         return

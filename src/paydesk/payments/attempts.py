@@ -17,7 +17,7 @@ from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments import terms
-from paydesk.payments.acquirer import Acquirer, InquiryResult, NotFound, Outcome, payment_of, response
+from paydesk.payments.acquirer import Acquirer, Acquirers, InquiryResult, NotFound, Outcome, payment_of, response
 from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
 from paydesk.payments.outcomes import alert
 from paydesk.payments.terms import Terms
@@ -52,7 +52,7 @@ class Attempt(ABC, Generic[J]):
         self._context, self.settings = context, context.settings
         self.job, self.row, self.order, self.terms = job, row, order, terms
         self.payment = payment_of(order, tip_minor=terms.requested_tip_minor)
-        self.acquirer = context.acquirer(live=bool(row.live))
+        self.acquirer = context.objects[Acquirers].of(bool(row.live))
         self.not_found_from_ms = row.created_ms + context.settings.inquiry_not_found_seconds * 1000
         """From then on a payment that the acquirer does not find is reversed."""
 

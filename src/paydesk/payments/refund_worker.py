@@ -19,7 +19,7 @@ from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
-from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Approved, Declined, NotSent, Outcome, payment_of
+from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Acquirers, Approved, Declined, NotSent, Outcome, payment_of
 from paydesk.payments.jobs import AcquirerJob, describe, log
 from paydesk.payments.lifecycles import REFUNDS
 from paydesk.payments.outcomes import alert
@@ -46,7 +46,7 @@ async def process(context: WorkerContext, refund: Refund) -> None:
         lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))
     )
     reached("answer_stored")
-    acquirer = context.acquirer(live=bool(refund.live))
+    acquirer = context.objects[Acquirers].of(bool(refund.live))
     outcome = await request_refund(acquirer, payment_of(order), refund, RESPONSE_SECONDS_MAX)
     reached("asked")
     log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
