@@ -24,7 +24,6 @@ from typing import Any
 
 import uvloop
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 from bench.service import NoOp
@@ -32,6 +31,7 @@ from paydesk import logs, node, settings
 from paydesk.app import build_app, create_shared
 from paydesk.core.clock import SystemClock
 from paydesk.http import server
+from paydesk.http.asgi import ASGIApp
 from paydesk.operators import credentials
 from paydesk.operators.sessions import OPERATORS
 from paydesk.serve import CLIENT_SURFACES

@@ -22,7 +22,6 @@ from bench import fixed
 # isort: split
 import asyncpg
 import uvloop
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bench.counted import read_answer, request, served
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
@@ -30,6 +29,7 @@ from paydesk import logs, node, settings
 from paydesk.app import EVERY_SURFACE, create_shared
 from paydesk.core.worker import WorkerContext
 from paydesk.http import request_recording
+from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.http.request_recorder import RequestRecorder
 from paydesk.operators import credentials
 from paydesk.sandbox import store as sandbox

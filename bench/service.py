@@ -26,7 +26,8 @@ from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
-from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
+from paydesk.http.asgi import Receive, Scope, Send
+from paydesk.http.reply import Reply, send_reply
 from paydesk.payments.acquirer import Acquirers
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.storage.migrate import migrate

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from paydesk.health.clock import ClockJumped
-from paydesk.http.reply import Receive, Scope, Send
+from paydesk.http.asgi import Receive, Scope, Send
 from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, Payment
 from paydesk.sandbox.simulator.cards import CARDS
 

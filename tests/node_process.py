@@ -29,7 +29,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
-from paydesk.http.reply import Receive, Scope, Send
+from paydesk.http.asgi import Receive, Scope, Send
 from paydesk.payments.acquirer import Acquirers
 from paydesk.workers import run_all
 from paydesk_process import environment

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp
 
 from paydesk.api import OPERATIONS
 from paydesk.console.operations import NOWHERE
@@ -26,6 +25,7 @@ from paydesk.device.gateway import Gateway
 from paydesk.events.readers import Readers
 from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, request_recorder, retired
+from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.http.endpoint import Endpoint
 from paydesk.http.fleet import FleetEndpoint
 from paydesk.http.held_answers import HoldingEndpoint
@@ -33,7 +33,7 @@ from paydesk.http.in_process import InProcess
 from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.on_behalf import OnBehalfEndpoint
 from paydesk.http.rate_limit import BearerRates
-from paydesk.http.reply import Receive, Scope, Send, refused, request_id, send_reply
+from paydesk.http.reply import refused, request_id, send_reply
 from paydesk.http.request import Request, host_name
 from paydesk.http.request_recorder import RequestRecorder
 from paydesk.http.surfaces import POLICIES, OperatorBearer, SurfacePolicy, policy_of_path

@@ -12,9 +12,10 @@ import pytest
 
 from event_loops import LOOPS, turns
 from paydesk.http import server
+from paydesk.http.asgi import Receive, Scope, Send
 from paydesk.http.connection import Rest
 from paydesk.http.gauges import Gauges
-from paydesk.http.reply import Receive, Reply, Scope, Send, send_reply
+from paydesk.http.reply import Reply, send_reply
 from paydesk.settings import Settings
 from raw_http import head
 from waiting import until

@@ -15,7 +15,7 @@ from starlette.routing import Route, Router
 from paydesk.api import OPERATIONS
 from paydesk.app import BUSIEST, TableRouter
 from paydesk.http import retired
-from paydesk.http.reply import Receive, Scope, Send
+from paydesk.http.asgi import Receive, Scope, Send
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))
 PARAMETER = r"\{\w+(:path)?\}"

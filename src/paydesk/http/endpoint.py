@@ -23,20 +23,10 @@ from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
 from paydesk.core.roles import Required
 from paydesk.http import error_responses, request_log, request_recorder, unauthorized
+from paydesk.http.asgi import Receive, Scope, Send
 from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.rate_limit import BearerRates
-from paydesk.http.reply import (
-    Receive,
-    Reply,
-    Scope,
-    Send,
-    answered,
-    refused,
-    replayed,
-    request_id,
-    send_reply,
-    send_stream,
-)
+from paydesk.http.reply import Reply, answered, refused, replayed, request_id, send_reply, send_stream
 from paydesk.http.request import Disconnected, PathRules, Request
 from paydesk.http.request_recorder import RequestRecorder
 from paydesk.http.surfaces import POLICIES, Authenticate

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
+from paydesk.http.asgi import ASGIApp, Message
 from paydesk.http.request import IN_PROCESS
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
 
 import msgspec
 
 from paydesk.core import card_numbers, ids
 from paydesk.core.errors import UNAUTHORIZED, Refusal
+from paydesk.http.asgi import IN_ONE_PIECE, Receive, Scope, Send
+from paydesk.http.surfaces import SurfacePolicy
 from paydesk.operation import Answer
-
-if TYPE_CHECKING:
-    from paydesk.http.surfaces import SurfacePolicy
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 RETRY_SOON = ("retry-after", "1")
-IN_ONE_PIECE = "paydesk.in_one_piece"
-"""An ASGI extension of our server: a function that sends status, headers and body, or returns False."""
-DISCONNECTED = "paydesk.disconnected"
-"""An ASGI extension: a function that returns whether the client has closed its connection."""
 
 _NO_EXTENSIONS: dict[str, Any] = {}
 _NO_HEADERS: dict[str, str] = {}

@@ -23,7 +23,7 @@ from paydesk.core.errors import (
     ErrorKind,
 )
 from paydesk.http import body
-from paydesk.http.reply import DISCONNECTED, Receive, Scope
+from paydesk.http.asgi import DISCONNECTED, Receive, Scope
 from paydesk.operation import Call, Caller, Operation
 from paydesk.web.forms import BACKGROUND
 

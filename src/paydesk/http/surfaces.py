@@ -5,25 +5,23 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.secrets import digest
 from paydesk.http import body, validation
 from paydesk.http.error_body import flat, listed
+from paydesk.http.rate_limit import BearerRates, CheckRate
+from paydesk.http.request import Request
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients import authentication, basic
 from paydesk.oauth.clients.authentication import ClientThrottle
 from paydesk.oauth.errors import INVALID_REQUEST, invalid_parameter
 from paydesk.operation import Answer, Caller, Operation, Surface
+from paydesk.shared import Shared
 from paydesk.terminals.bearer import DeviceBearers
 from paydesk.web import html
-
-if TYPE_CHECKING:
-    from paydesk.http.rate_limit import BearerRates, CheckRate
-    from paydesk.http.request import Request
-    from paydesk.shared import Shared
 
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 Json = dict[str, Any]
