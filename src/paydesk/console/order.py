@@ -14,13 +14,13 @@ from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
-from paydesk.console.terminal_looks import RELEASABLE
 from paydesk.console.timeline_steps import timeline_of
 from paydesk.console.timeline_terminal import card_of
 from paydesk.console.timeline_webhooks import answer_of
 from paydesk.core.clock import rfc3339
 from paydesk.operation import Answer
 from paydesk.operators.orders.facts import LIVE_LABELS, remaining
+from paydesk.operators.orders.waiting import RELEASABLE
 from paydesk.web import statuses
 
 REQUESTS_MAX = 100

@@ -20,9 +20,6 @@ KINDS: Mapping[str, str] = {
     "terminal": "The terminal requests authorization",
     "service": "Paydesk requests authorization",
 }
-RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
-"""What an order or print action waits for while its terminal can be released: no card can have been charged."""
-
 INACTIVE = Look("bad", "cross", "Inactive")
 """How a terminal without a valid device token is shown, whenever it was seen."""
 

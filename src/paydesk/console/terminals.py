@@ -10,9 +10,10 @@ from paydesk.console.attention_items import ABOUT_TERMINALS, Item, item_of
 from paydesk.console.lists import columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
-from paydesk.console.terminal_looks import KINDS, PRESENCES, RELEASABLE
+from paydesk.console.terminal_looks import KINDS, PRESENCES
 from paydesk.operation import Answer, Query
 from paydesk.operators.orders.operations import LIST
+from paydesk.operators.orders.waiting import RELEASABLE
 from paydesk.operators.terminals import operations
 from paydesk.operators.terminals.fields import MODES, serial_of
 from paydesk.web import html

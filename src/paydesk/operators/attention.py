@@ -22,7 +22,7 @@ from paydesk.operators.attention_store import (
     UnconfirmedReversal,
 )
 from paydesk.operators.noun import BASE
-from paydesk.operators.terminals import queue
+from paydesk.operators.orders.waiting import periods_of
 from paydesk.orders import status
 from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.slot import Periods, wait_of
@@ -77,7 +77,7 @@ class AttentionDocument(Closed, frozen=True):
 
 async def find_all(call: Call) -> Answer:
     """Return what needs a person; an empty list if nothing does."""
-    tx, now_ms, periods = call.tx, call.now_ms, queue.periods_of(call.settings)
+    tx, now_ms, periods = call.tx, call.now_ms, periods_of(call.settings)
     items: list[AttentionItem] = []
     silence_ms = periods.cancel_silence_seconds * 1000 // 2
     for stuck in await store.orders(tx, now_ms - silence_ms):

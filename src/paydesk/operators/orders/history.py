@@ -27,9 +27,8 @@ from paydesk.operators.orders.payment import (
     ResultDocument,
     StepDocument,
 )
+from paydesk.operators.orders.waiting import WaitDocument, waiting
 from paydesk.operators.owners import owner_of
-from paydesk.operators.terminals import queue
-from paydesk.operators.terminals.queue import WaitDocument
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.order import Order
@@ -139,7 +138,7 @@ async def get_order(call: Call) -> Answer:
             place=await _place(call.tx, order),
             times=_times(order, lease, moves),
             events=[_move(row, labels) for row in moves],
-            waiting=await queue.waiting(call, order) if order.status in status.LIVE else None,
+            waiting=await waiting(call, order) if order.status in status.LIVE else None,
             **msgspec.structs.asdict(paid),
             deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -11,6 +11,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
+from paydesk.operators.orders.waiting import Next, NotFound, Resolvable, Sentence, Until, wait_for
 from paydesk.operators.terminals.fields import ReleaseRequest
 from paydesk.operators.terminals.handlers import unknown
 from paydesk.orders import status
@@ -18,17 +19,12 @@ from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels
-from paydesk.payments import inquiry_store
-from paydesk.payments.acquirer import Acquirers
-from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
+from paydesk.payments.slot import WaitsFor
 from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
 from paydesk.terminals.presence import Seen
 from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE, PrintAction
 from paydesk.terminals.schemas import Presence
-
-if TYPE_CHECKING:
-    from paydesk.settings import Settings
 
 PrintWaitsFor = Literal["fetch", "printing"]
 PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
@@ -39,24 +35,6 @@ PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
     ),
 }
 """What an open print action waits for, by its status, and as people read it."""
-
-Sentence = Annotated[str, Meta(description="What it waits for, for people.")]
-Until = Annotated[Time, Meta(description="When the wait ends, at the latest.")]
-Next = Annotated[Time, Meta(description="The next attempt at the acquirer.")]
-NotFound = Annotated[Time, Meta(description="From then on, a payment that the acquirer does not find was not made.")]
-Resolvable = Annotated[Time, Meta(description="From then on, an operator can set the outcome.")]
-
-
-class WaitDocument(Closed, frozen=True):
-    """What a live order waits for."""
-
-    waits_for: WaitsFor
-    message: Sentence
-    until_date: Until | None = None
-    next_date: Next | None = None
-    not_found_date: NotFound | None = None
-    resolvable_date: Resolvable | None = None
-    reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
 
 
 class SlotDocument(Closed, frozen=True):
@@ -126,7 +104,7 @@ async def release(call: Call) -> Answer:
         return Answer(200, ReleaseDocument())
     released = await orders.end(change, status.RELEASE, before, "detached")
     if released is None:
-        wait = await _wait(call, before)
+        wait = await wait_for(call, before)
         detail = f"{before.order_id}: {wait.sentence()}"
         raise CANNOT_RELEASE_TERMINAL.with_reason(f"the order is {before.state}", detail)
     after = {**_audited(released), "reason": body.reason}
@@ -144,12 +122,6 @@ async def _release_action(call: Call, before: PrintAction, reason: str) -> Answe
     return Answer(200, ReleaseDocument(released=Released("print", released.action_id, released.status)))
 
 
-async def waiting(call: Call, order: Order) -> WaitDocument:
-    """Return what a live order waits for."""
-    wait = await _wait(call, order)
-    return WaitDocument.of(wait, message=wait.sentence())
-
-
 async def _seen(call: Call) -> Seen:
     """Return the terminal's seller and presence. Raises `TERMINAL_NOT_FOUND`."""
     seen = await presence.find(call.tx, call.path)
@@ -159,7 +131,7 @@ async def _seen(call: Call) -> Seen:
 
 
 async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
-    wait = await _wait(call, order)
+    wait = await wait_for(call, order)
     return SlotDocument.of(
         wait,
         type="order",
@@ -188,22 +160,6 @@ def _print_slot(seen: Seen, action: PrintAction) -> SlotDocument:
         last_seen_date=time_or_none(seen.last_seen_ms),
         until_date=until,
     )
-
-
-def periods_of(settings: Settings) -> Periods:
-    """Return the settings that decide how long an order waits."""
-    return Periods(
-        cancel_silence_seconds=settings.cancel_silence_seconds,
-        unknown_after_seconds=settings.unknown_after_seconds,
-        inquiry_not_found_seconds=settings.inquiry_not_found_seconds,
-        resolve_after_seconds=settings.resolve_after_seconds,
-    )
-
-
-async def _wait(call: Call, order: Order) -> Wait:
-    inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
-    has_acquirer = call.shared.objects[Acquirers].of(live=bool(order.live)) is not None
-    return wait_of(order, inquiry, periods_of(call.settings), has_acquirer=has_acquirer)
 
 
 def _audited(order: Order) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""What a live order waits for, as operators see it: on its page, for its terminal and among what needs a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+from paydesk.core.response import Closed, Time
+from paydesk.operation import Call
+from paydesk.orders import status
+from paydesk.orders.order import Order
+from paydesk.payments import inquiry_store
+from paydesk.payments.acquirer import Acquirers
+from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
+
+if TYPE_CHECKING:
+    from paydesk.settings import Settings
+
+RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
+"""What an order or print action waits for while its terminal can be released: no card can have been charged."""
+
+Sentence = Annotated[str, Meta(description="What it waits for, for people.")]
+Until = Annotated[Time, Meta(description="When the wait ends, at the latest.")]
+Next = Annotated[Time, Meta(description="The next attempt at the acquirer.")]
+NotFound = Annotated[Time, Meta(description="From then on, a payment that the acquirer does not find was not made.")]
+Resolvable = Annotated[Time, Meta(description="From then on, an operator can set the outcome.")]
+
+
+class WaitDocument(Closed, frozen=True):
+    """What a live order waits for."""
+
+    waits_for: WaitsFor
+    message: Sentence
+    until_date: Until | None = None
+    next_date: Next | None = None
+    not_found_date: NotFound | None = None
+    resolvable_date: Resolvable | None = None
+    reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
+
+
+def periods_of(settings: Settings) -> Periods:
+    """Return the settings that decide how long an order waits."""
+    return Periods(
+        cancel_silence_seconds=settings.cancel_silence_seconds,
+        unknown_after_seconds=settings.unknown_after_seconds,
+        inquiry_not_found_seconds=settings.inquiry_not_found_seconds,
+        resolve_after_seconds=settings.resolve_after_seconds,
+    )
+
+
+async def wait_for(call: Call, order: Order) -> Wait:
+    """Return what a live order waits for, and how long."""
+    inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
+    has_acquirer = call.shared.objects[Acquirers].of(live=bool(order.live)) is not None
+    return wait_of(order, inquiry, periods_of(call.settings), has_acquirer=has_acquirer)
+
+
+async def waiting(call: Call, order: Order) -> WaitDocument:
+    """Return what a live order waits for, for its page."""
+    wait = await wait_for(call, order)
+    return WaitDocument.of(wait, message=wait.sentence())
