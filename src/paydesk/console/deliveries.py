@@ -14,9 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from paydesk.console import webhook_looks, webhooks
-from paydesk.console.api import ApiRefused
-from paydesk.console.reasons import Document
+from paydesk.console import webhook_looks
+from paydesk.console.api import ApiRefused, Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.view import duration
@@ -24,7 +23,7 @@ from paydesk.operation import Answer, Query
 from paydesk.web import statuses
 from paydesk.webhooks.faults import DROPPED
 
-SECTION = webhooks.SECTION
+SECTION = "webhooks"
 HISTORY_MAX = 50
 """How many attempts the page shows; a delivery has more only after many resends."""
 BODY_START_CHARACTERS = 60

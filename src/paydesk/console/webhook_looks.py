@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from paydesk.console.reasons import Document
+from paydesk.console.api import Document
 from paydesk.operators.subscription_faults import SENTENCES
 from paydesk.web import statuses
 from paydesk.web.statuses import Look

@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from paydesk.console import webhook_looks
-from paydesk.console.api import ApiRefused
+from paydesk.console.api import ApiRefused, Document
 from paydesk.console.lists import columns_of
-from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer, Query
