@@ -6,7 +6,9 @@ from paydesk.console.operations import OPERATIONS as CONSOLE
 from paydesk.device.operations import OPERATIONS as DEVICE
 from paydesk.events.operations import OPERATIONS as EVENTS
 from paydesk.health.operations import OPERATIONS as HEALTH
-from paydesk.http import reference
+from paydesk.http import openapi, reference
+from paydesk.http.openapi_webhooks import WEBHOOKS
+from paydesk.http.retired import DESCRIBED
 from paydesk.oauth.operations import OPERATIONS as OAUTH
 from paydesk.oauth.pages.operations import OPERATIONS as PAGES
 from paydesk.oauth.user import OPERATION as USER
@@ -45,3 +47,8 @@ DOCUMENTED: tuple[Operation, ...] = (*_ROWS, *reference.rows(_ROWS))
 """What the OpenAPI documents and the docs describe: all but the console, which is no interface for programs."""
 
 OPERATIONS: tuple[Operation, ...] = (*DOCUMENTED, *CONSOLE)
+
+
+def openapi_json() -> str:
+    """Return the OpenAPI 3.1 document of all operations and notifications."""
+    return openapi.as_json(openapi.document(DOCUMENTED, DESCRIBED, WEBHOOKS), indent=1) + "\n"

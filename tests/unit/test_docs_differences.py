@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import described
-from paydesk.docs import generated
+from paydesk.api import openapi_json
 from paydesk.docs.differences import REASONS
 from tables import each
 
@@ -19,7 +19,7 @@ ORDER = "/v1/orders/{order_id}"
 @pytest.fixture(scope="module")
 def text() -> str:
     """Our OpenAPI document."""
-    return generated.openapi_json()
+    return openapi_json()
 
 
 def _declared() -> list[described.Difference]:

@@ -9,8 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from paydesk.api import OPERATIONS
-from paydesk.docs import generated
+from paydesk.api import OPERATIONS, openapi_json
 from paydesk.http import openapi, reference
 from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
 from paydesk.orders import samples, status
@@ -27,7 +26,7 @@ EVERY_SAMPLE = [
 @pytest.fixture(scope="module")
 def document() -> Any:
     """The document as it is served and committed."""
-    return json.loads(generated.openapi_json())
+    return json.loads(openapi_json())
 
 
 def validator(document: Any, action: str) -> jsonschema_rs.Validator:

@@ -103,7 +103,7 @@ def doctor(
 @top.command("openapi", epilog=OPENAPI_EPILOG)
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP interface."""
-    from paydesk.docs.generated import openapi_json
+    from paydesk.api import openapi_json
 
     typer.echo(openapi_json(), nl=False)
 

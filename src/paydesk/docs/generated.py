@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paydesk.api import DOCUMENTED
+from paydesk.api import openapi_json
 from paydesk.docs import (
     actions,
     command_rows,
@@ -20,17 +20,9 @@ from paydesk.docs import (
     webhook_events,
     webhook_pictures,
 )
-from paydesk.http import openapi
-from paydesk.http.openapi_webhooks import WEBHOOKS
-from paydesk.http.retired import DESCRIBED
 
 DOCS = Path(__file__).parents[3] / "docs"
 _DIFF_LINES_MAX = 40
-
-
-def openapi_json() -> str:
-    """Return the OpenAPI 3.1 document of all operations and notifications."""
-    return openapi.as_json(openapi.document(DOCUMENTED, DESCRIBED, WEBHOOKS), indent=1) + "\n"
 
 
 PAGES: dict[str, Callable[[], str]] = {
