@@ -8,12 +8,14 @@ from paydesk.console import (
     access,
     account,
     applications,
+    audit_rows,
     audit_trail,
     deliveries,
     development,
     live,
     operators,
     order,
+    order_rows,
     orders,
     overview,
     pairing,
@@ -22,15 +24,25 @@ from paydesk.console import (
     search,
     sellers,
     sent_elsewhere,
+    terminal_looks,
     terminal_modes,
     terminals,
+    webhook_looks,
     webhooks,
 )
 from paydesk.console.forms import forms
-from paydesk.console.screen import PACKAGE, nowhere, page
+from paydesk.console.screen import OF_NOUNS, PACKAGE, nowhere, page
 from paydesk.operation import Operation, Query
 from paydesk.operators.operations import OPERATIONS as ROWS
+from paydesk.operators.terminals import fields as terminal_fields
+from paydesk.operators.user_agents import browser_of
 from paydesk.web import assets
+
+OF_NOUNS |= {"about_of": audit_rows.about_of, "values_of": audit_rows.values_of, "browser_of": browser_of}
+OF_NOUNS |= {"page_of": terminal_looks.page_of, "presence_of": terminal_looks.presence_of}
+OF_NOUNS |= {"place_of": terminal_fields.place_of, "serial_of": terminal_fields.serial_of}
+OF_NOUNS |= {"taking_orders": terminal_fields.TAKING_ORDERS}
+OF_NOUNS |= {"order_rows": order_rows, "webhook_looks": webhook_looks}
 
 _EVENTS = (
     page(

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.console import audit_rows, order_rows, view, webhook_looks
+from paydesk.console import view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
-from paydesk.console.terminal_looks import page_of, presence_of
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
 from paydesk.core.redaction import redacted_url
@@ -27,8 +26,6 @@ from paydesk.core.sentences import value_at
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.oauth.scopes import for_display
 from paydesk.operation import Answer, Call, Handler, Operation, Query
-from paydesk.operators.terminals.fields import TAKING_ORDERS, place_of, serial_of
-from paydesk.operators.user_agents import browser_of
 from paydesk.web import html
 from paydesk.web.hints import Hints
 from paydesk.web.language import texts
@@ -55,6 +52,9 @@ SET_UP = (
     ("audit", "Audit trail", f"{PATH}/audit", "history"),
 )
 DEVELOPMENT = ("development", "Development", f"{PATH}/development", "flask")
+
+OF_NOUNS: dict[str, Any] = {}
+"""What templates call to show an object: `operations.py` adds the functions of each noun."""
 
 REFUSED = ErrorKind("console_refused", 409, "The request was refused.")
 """The refusal in the log for a page that shows an error of `/operator/v1`; the page has the status of that error."""
@@ -146,11 +146,9 @@ def block(template: str, name: str, **values: Any) -> str:
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
     made = html.environment(PACKAGE)
-    made.globals |= {"view": view, "order_rows": order_rows, "spelled": spelled, "value_at": value_at}
-    made.globals |= {"order_look": order_look, "page_of": page_of, "place_of": place_of, "presence_of": presence_of}
-    made.globals |= {"serial_of": serial_of, "taking_orders": TAKING_ORDERS, "browser_of": browser_of}
-    made.globals |= {"scopes_of": for_display, "about_of": audit_rows.about_of, "values_of": audit_rows.values_of}
-    made.globals |= {"webhook_looks": webhook_looks, "masked": redacted_url, "recorded_look": recorded_look}
+    made.globals |= {"view": view, "spelled": spelled, "value_at": value_at, "masked": redacted_url}
+    made.globals |= {"order_look": order_look, "recorded_look": recorded_look, "scopes_of": for_display}
+    made.globals |= OF_NOUNS
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
