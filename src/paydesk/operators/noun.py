@@ -16,6 +16,16 @@ from paydesk.operators.words import Action, Document, Reader, Words
 
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"
+_DID = {
+    "create": "Added",
+    "change": "Changed",
+    "delete": "Deleted",
+    "suspend": "Suspended",
+    "pause": "Paused",
+    "resume": "Resumed",
+    "revoke": "Revoked",
+}
+"""What the audit trail says of an action by its verb, if its words don't say it."""
 
 
 def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
@@ -85,6 +95,8 @@ class Noun:
     """The group of its commands; by default the first part of the path."""
     argument: Mapping[str, str] = field(default_factory=dict)
     """The help of the arguments of commands, by the parameters of the path."""
+    example: str = ""
+    """What follows the name of its commands in their examples, if their words have none."""
     generic: Mapping[str, str] = field(default_factory=dict)
     """Words for a sentence without an object, as in the help of a command: `{"name": "the seller"}`."""
     facts: Callable[[Document], Document] | None = None
@@ -111,19 +123,22 @@ class Noun:
         return self.path.partition("/")[0]
 
     def listing(self, pages: Pages, *errors: ErrorKind, words: Words) -> Operation:
-        """Return `GET` of the list."""
-        return replace(listing(self.collection, pages, *errors), action=Action(self, "list", words))
+        """Return `GET` of the list. It has no form."""
+        return replace(listing(self.collection, pages, *errors), action=Action(self, "list", replace(words, form=None)))
 
     def creating(
         self, handler: Handler, body: type[BaseModel], answer: Any, *, words: Words | None = None, **more: Any
     ) -> Operation:
         """Return `POST` of the list, which creates one."""
-        action = Action(self, "create", words) if words else None
+        action = self._action("create", words)
         return creating(self.path.rpartition("/")[0], handler, body, answer, action=action, **more)
 
-    def reading(self, handler: Handler, **more: Any) -> Operation:
-        """Return `GET` of one."""
-        return self._row("GET", "get", handler, **{"transaction": "heavy", **more})
+    def reading(self, handler: Handler, *, words: Words | None = None, **more: Any) -> Operation:
+        """Return `GET` of one. With words it has the command `show`."""
+        if words:
+            examples = words.examples or (f"{self.example} --json",)
+            words = replace(words, form=None, command=f"{self.group} show", examples=examples)
+        return self._row("GET", "get", handler, words=words, **{"transaction": "heavy", **more})
 
     def changing(self, handler: Handler, body: type[BaseModel], *, errors: Kinds = (), **more: Any) -> Operation:
         """Return `PATCH` of one."""
@@ -162,6 +177,13 @@ class Noun:
             handler=handler,
             path_pattern=self.pattern,
             errors=(self.unknown, *errors),
-            action=Action(self, verb, words) if words else None,
+            action=self._action(verb, words),
             **fields,
         )
+
+    def _action(self, verb: str, words: Words | None) -> Action | None:
+        """Return the action, with what its words leave to the noun and the verb."""
+        if words is None:
+            return None
+        examples = words.examples or ((self.example,) if self.example else ())
+        return Action(self, verb, replace(words, did=words.did or _DID.get(verb, ""), examples=examples))

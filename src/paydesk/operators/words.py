@@ -65,9 +65,9 @@ class Column:
         return " ".join(one for one in self.style.split() if one in ("wide", "r"))
 
 
-def columns(*paths: str) -> tuple[Column, ...]:
-    """Return the columns of a list that only commands have, in their order."""
-    return tuple(Column(path, at=at) for at, path in enumerate(paths, 1))
+def columns(*paths: str, first: int = 1) -> tuple[Column, ...]:
+    """Return the columns of a list that only commands have, in their order. `first` is the place of the first one."""
+    return tuple(Column(path, at=at) for at, path in enumerate(paths, first))
 
 
 @dataclass(frozen=True, slots=True)

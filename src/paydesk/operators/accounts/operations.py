@@ -20,6 +20,7 @@ _OPERATOR = Noun(
     f"^{ULID_PATTERN}$",
     handlers.ShownOperator,
     errors.OPERATOR_NOT_FOUND,
+    example=_EXAMPLE,
     argument={"operator_id": "The operator, see `paydesk operators list`."},
     generic={"name": "the operator"},
     facts=lambda names: {"is_own": names.get("operator_id") == names["caller_id"]},
@@ -56,7 +57,6 @@ LIST = _OPERATOR.listing(
             Column("operator_id", at=1),
             Column("link_expires_date", at=6),
         ),
-        form=None,
         examples=("--json",),
     ),
 )
@@ -78,7 +78,6 @@ OPERATIONS = (
             says="You get a link to pass on. The person opens it, chooses a password, and is signed in.",
             done="{answer[name]} is added with the role {answer[role]}. Send this link to {answer[name]}, who sets a"
             " password with it. It is valid once, until {answer[password_expires_date]}.",
-            did="Added",
             submit="Add the person",
             once=Once("password_url", "Link", _LINK_NOTE),
             form="add-person",
@@ -99,9 +98,7 @@ OPERATIONS = (
             ),
         ),
     ),
-    _OPERATOR.reading(
-        handlers.get, words=Words("Show {name}", form=None, command="operators show", examples=(f"{_EXAMPLE} --json",))
-    ),
+    _OPERATOR.reading(handlers.get, words=Words("Show {name}")),
     _OPERATOR.changing(
         handlers.change,
         fields.OperatorChange,
@@ -115,7 +112,6 @@ OPERATIONS = (
             "Change {name}",
             says="A new role applies from the next request on. A new e-mail address ends an open link.",
             done="{name} is changed.",
-            did="Changed",
             submit="Save",
             fields=("name", "email", "role"),
             examples=(f"{_EXAMPLE} --role support", f"{_EXAMPLE} --name 'Ana Lima' --email ana@shop.example"),
@@ -139,10 +135,8 @@ OPERATIONS = (
                 "What was done stays in the audit trail.",
             ),
             done="{name} is revoked.",
-            did="Revoked",
             submit="Revoke",
             danger=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     _OPERATOR.acting(
@@ -186,10 +180,8 @@ OPERATIONS = (
                 "Only an operator who has changed nothing can be deleted: the audit trail names its authors.",
             ),
             done="{name} is deleted.",
-            did="Deleted",
             submit="Delete",
             danger=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     creating(

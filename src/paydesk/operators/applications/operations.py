@@ -19,6 +19,7 @@ APPLICATION = Noun(
     handlers.ApplicationWithSecrets,
     errors.APPLICATION_NOT_FOUND,
     group="apps",
+    example=_EXAMPLE,
     argument={"client_id": "The application, see `paydesk apps list`."},
     generic={"name": "the application"},
 )
@@ -70,7 +71,6 @@ LIST = APPLICATION.listing(
             Column("pkce_required", at=5),
             Column("test_tokens", at=6),
         ),
-        form=None,
         examples=("", "--json"),
     ),
 )
@@ -84,7 +84,6 @@ ADD = APPLICATION.creating(
         says="It gets a client ID and a secret, which is shown once. Sellers can authorize it from then on; until"
         " one does, it can do nothing.",
         done="{answer[name]} is added. Give its developers both values.",
-        did="Added",
         submit="Add the application",
         once=_ONCE,
         fields=("name", "redirect_uris", "scopes", "pkce_required", "test_tokens", "on_replay"),
@@ -98,9 +97,7 @@ ADD = APPLICATION.creating(
 OPERATIONS = (
     LIST,
     ADD,
-    APPLICATION.reading(
-        handlers.get, words=Words("Show {name}", form=None, command="apps show", examples=(f"{_EXAMPLE} --json",))
-    ),
+    APPLICATION.reading(handlers.get, words=Words("Show {name}")),
     APPLICATION.changing(
         handlers.change,
         fields.ApplicationChange,
@@ -109,7 +106,6 @@ OPERATIONS = (
             says="Existing tokens lose a scope that you remove, and get it back if you add it again. Codes that were"
             " sent to a redirect URI that you remove become invalid. All nodes apply changes within 5 s.",
             done="{name} is changed.",
-            did="Changed",
             submit="Save",
             repeatable=True,
             fields=("name", "redirect_uris", "scopes", "pkce_required", "test_tokens", "on_replay"),
@@ -136,11 +132,9 @@ OPERATIONS = (
                 " withdrawn. One with orders can be suspended.",
             ),
             done="{name} is deleted.",
-            did="Deleted",
             submit="Delete",
             danger=True,
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     APPLICATION.acting(
@@ -157,12 +151,10 @@ OPERATIONS = (
             ),
             done="{name} is suspended. It gets no tokens, and its tokens are refused.",
             next="Resume it with `paydesk apps resume {client_id}`.",
-            did="Suspended",
             submit="Suspend",
             impossible=When("suspended_date", "{name} is suspended already."),
             danger=True,
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     APPLICATION.acting(
@@ -174,11 +166,9 @@ OPERATIONS = (
             says="It gets tokens again, and those that it had are accepted again unless they have expired. Sellers can"
             " authorize it.",
             done="{name} is active again.",
-            did="Resumed",
             submit="Resume",
             impossible=When("suspended_date", "", otherwise="{name} is not suspended."),
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     APPLICATION.acting(

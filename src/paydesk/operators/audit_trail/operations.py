@@ -26,7 +26,6 @@ LIST = replace(
                 Column("subject", at=4),
             ),
             limit=50,
-            form=None,
             examples=("", "--subject ORD01J67CQQH5904WDBVZEM4JMEP3", "--operator 01J67CQQH5904WDBVZEM4JMEP3 --json"),
         ),
     ),

@@ -19,7 +19,6 @@ async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:
     return found if own == names.get("client_id", names.get("user_id")) else None
 
 
-_EXAMPLE = "01J67CQQH5904WDBVZEM4JMEP3-1160535239"
 _GRANT = Noun(
     "grants/{grant_id}",
     "grant",
@@ -30,6 +29,7 @@ _GRANT = Noun(
     key="id",
     page="/applications",
     find=_find,
+    example="01J67CQQH5904WDBVZEM4JMEP3-1160535239",
     argument={"grant_id": "The grant's id, see `paydesk grants list`."},
     generic={"application_name": "the application", "seller_name": "the seller"},
 )
@@ -51,7 +51,6 @@ _WITHDRAW = Words(
     form="/applications/{client_id}/authorizations/{grant_id}/withdraw",
     command="grants revoke",
     gone="withdrawn",
-    examples=(_EXAMPLE,),
 )
 
 LIST = _GRANT.listing(
@@ -69,7 +68,6 @@ LIST = _GRANT.listing(
             Column("seller_id", at=2),
             Column("client_id", at=4),
         ),
-        form=None,
         examples=("--status valid", "--seller 1160535239 --json", "--application 3676047501096810"),
     ),
 )
@@ -77,7 +75,7 @@ OPERATIONS = (
     LIST,
     _GRANT.reading(
         handlers.get,
-        words=Words("Show the authorization", form=None, command="grants show", examples=(f"{_EXAMPLE} --json",)),
+        words=Words("Show the authorization"),
     ),
     _GRANT.deleting(
         handlers.withdraw,

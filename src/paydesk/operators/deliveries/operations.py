@@ -53,7 +53,6 @@ LIST = _DELIVERY.listing(
             Column("version", at=8),
             Column("client_id", at=10),
         ),
-        form=None,
         examples=(
             "--order ORD01J67CQQH5904WDBVZEM4JMEP3",
             "--status exhausted --since 2026-01-31",

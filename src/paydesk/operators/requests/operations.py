@@ -15,6 +15,7 @@ _REQUEST = Noun(
     f"^{ULID_PATTERN}$",
     handlers.InspectedRequest,
     errors.REQUEST_NOT_FOUND,
+    example="01J67CQQH5904WDBVZEM4JMEP3",
     argument={"entry_id": "The request, see `paydesk requests list`."},
 )
 
@@ -35,7 +36,6 @@ LIST = _REQUEST.listing(
             Column("error", at=6),
             Column("entry_id", at=9),
         ),
-        form=None,
         examples=("--status failed", "--order ORD01J67CQQH5904WDBVZEM4JMEP3 --json"),
         limit=50,
     ),
@@ -44,9 +44,7 @@ OPERATIONS = (
     LIST,
     _REQUEST.reading(
         handlers.get,
-        words=Words(
-            "Show the request", form=None, command="requests show", examples=("01J67CQQH5904WDBVZEM4JMEP3 --json",)
-        ),
+        words=Words("Show the request"),
     ),
     _REQUEST.acting(
         "send",

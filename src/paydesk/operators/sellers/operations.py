@@ -17,6 +17,7 @@ _SELLER = Noun(
     handlers.SellerDocument,
     SELLER_NOT_FOUND,
     section="sellers",
+    example="1160535239",
     argument={"user_id": "The seller, see `paydesk sellers list`."},
     generic={"name": "the seller"},
 )
@@ -36,7 +37,6 @@ LIST = _SELLER.listing(
             Column("currency", "Currency", at=5),
             Column("created_date", "Added", "time", style="nowrap", label="added", at=6),
         ),
-        form=None,
         examples=("",),
     ),
 )
@@ -58,7 +58,6 @@ ADD = _SELLER.creating(
                 otherwise="{answer[name]} is added, and signs in with {answer[email]} and the password.",
             ),
         ),
-        did="Added",
         submit="Add the seller",
         once=Once("password", "Password", _SHOWN_ONCE),
         fields=("name", "email", "country", "currency", "password"),
@@ -72,9 +71,7 @@ ADD = _SELLER.creating(
 OPERATIONS = (
     LIST,
     ADD,
-    _SELLER.reading(
-        handlers.get, words=Words("Show {name}", form=None, command="sellers show", examples=("1160535239 --json",))
-    ),
+    _SELLER.reading(handlers.get, words=Words("Show {name}")),
     _SELLER.changing(
         handlers.change,
         fields.SellerChange,
@@ -86,7 +83,6 @@ OPERATIONS = (
                 "Country and currency cannot change, because orders depend on them.",
             ),
             done="{name} is changed.",
-            did="Changed",
             submit="Save",
             repeatable=True,
             fields=("name", "email"),
@@ -108,11 +104,9 @@ OPERATIONS = (
                 " authorizations that are not withdrawn, and notifications that are not delivered. Suspend any other.",
             ),
             done="{name} is deleted.",
-            did="Deleted",
             submit="Delete the seller",
             danger=True,
             repeatable=True,
-            examples=("1160535239",),
         ),
     ),
     _SELLER.acting(
@@ -171,12 +165,10 @@ OPERATIONS = (
             ),
             done="{name} is suspended. Tokens for this seller are refused.",
             next="Resume the seller with `paydesk sellers resume {user_id}`.",
-            did="Suspended",
             submit="Suspend the seller",
             impossible=When("suspended_date", "{name} is suspended already."),
             danger=True,
             repeatable=True,
-            examples=("1160535239",),
         ),
     ),
     _SELLER.acting(
@@ -187,11 +179,9 @@ OPERATIONS = (
             "Resume {name}",
             says="The tokens that applications had are accepted again, and the seller can sign in.",
             done="{name} is active again.",
-            did="Resumed",
             submit="Resume the seller",
             impossible=When("suspended_date", "", otherwise="{name} is not suspended."),
             repeatable=True,
-            examples=("1160535239",),
         ),
     ),
 )

@@ -11,7 +11,7 @@ from paydesk.operators import errors
 from paydesk.operators.lists import OF_SELLER
 from paydesk.operators.noun import Noun
 from paydesk.operators.stores import fields, handlers
-from paydesk.operators.words import Column, Shown, Words
+from paydesk.operators.words import Shown, Words, columns
 
 _SELLER, _TERMINAL = "/sellers/{user_id}", "/terminals/{terminal_id}"
 _STORE = Noun(
@@ -61,7 +61,6 @@ _NEW_STORE = Words(
     "New store",
     says=(_OF, "Add points of sale to it afterwards."),
     done="The store {answer[name]} is added.",
-    did="Added",
     submit="Add the store",
     repeatable=True,
     form=f"{_SELLER}/add-store",
@@ -76,7 +75,6 @@ _NEW_POS = Words(
     "New point of sale",
     says=(_IN, "Terminals can then be moved to it."),
     done="The point of sale {answer[name]} is added to {store_name}.",
-    did="Added",
     submit="Add the point of sale",
     repeatable=True,
     form=f"{_STORE.forms}/add-pos",
@@ -87,20 +85,13 @@ _NEW_POS = Words(
     examples=("--seller 1160535239 --store 47792478 --external-id TILL1 --name 'Till 1'",),
 )
 
-
-def _columns(*paths: str) -> tuple[Column, ...]:
-    """Return the columns of a list that only its command shows: the page of a seller shows stores in its own way."""
-    return tuple(Column(path, at=place) for place, path in enumerate(paths, 1))
-
-
 OPERATIONS = (
     _STORE.listing(
         handlers.STORE_PAGES,
         words=Words(
             "Stores",
             says="By seller and number.",
-            columns=_columns("store_id", "seller_id", "name", "created_date"),
-            form=None,
+            columns=columns("store_id", "seller_id", "name", "created_date"),
             examples=("--seller 1160535239",),
         ),
     ),
@@ -122,7 +113,6 @@ OPERATIONS = (
             "Rename the store {name}",
             says="Its points of sale and their terminals stay in it. The new name is shown at once.",
             done="The store is called {name} now.",
-            did="Changed",
             submit="Save",
             repeatable=True,
             form="rename",
@@ -141,7 +131,6 @@ OPERATIONS = (
                 "It must have no points of sale: delete these first.",
             ),
             done="{name} is deleted.",
-            did="Deleted",
             submit="Delete the store",
             danger=True,
             repeatable=True,
@@ -153,8 +142,7 @@ OPERATIONS = (
         words=Words(
             "Points of sale",
             says="By seller and number.",
-            columns=_columns("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
-            form=None,
+            columns=columns("pos_id", "external_pos_id", "store_id", "seller_id", "name"),
             examples=("--seller 1160535239 --json",),
         ),
     ),
@@ -177,7 +165,6 @@ OPERATIONS = (
             says="It stays in its store, and its terminals stay at it. Applications see the new values from the next"
             " request on.",
             done="The point of sale {name} is changed.",
-            did="Changed",
             submit="Save",
             repeatable=True,
             facts=lambda pos: {"shown_name": fields.name_of(pos)},
@@ -195,7 +182,6 @@ OPERATIONS = (
                 "It must have no terminals: move or delete these first.",
             ),
             done="{shown_name} is deleted.",
-            did="Deleted",
             submit="Delete the point of sale",
             danger=True,
             repeatable=True,

@@ -22,6 +22,7 @@ SUBSCRIPTION = Noun(
     section="webhooks",
     page=_PAGE,
     pages="/webhooks",
+    example=_EXAMPLE,
     argument={"subscription_id": "Its id, see `paydesk subscriptions list`."},
     generic={"url": "its URL"},
 )
@@ -59,7 +60,6 @@ LIST = SUBSCRIPTION.listing(
             Column("actions", at=6),
             Column("created_date", at=8),
         ),
-        form=None,
         examples=("", "--sort urgency", "--client-id 3676047501096810 --json"),
     ),
 )
@@ -80,7 +80,6 @@ OPERATIONS = (
             ),
             done="The subscription is created. The receiver verifies the signatures of its notifications with this"
             " secret:",
-            did="Added",
             form="create",
             submit="Create the subscription",
             once=Once("secret", "Secret"),
@@ -97,7 +96,7 @@ OPERATIONS = (
     SUBSCRIPTION.reading(
         handlers.get,
         answer=handlers.CountedSubscription,
-        words=Words("Show the subscription", form=None, command="subscriptions show", examples=(f"{_EXAMPLE} --json",)),
+        words=Words("Show the subscription"),
     ),
     SUBSCRIPTION.changing(
         handlers.change,
@@ -112,7 +111,6 @@ OPERATIONS = (
                 "Without actions, all actions are sent.",
             ),
             done="The subscription is changed.",
-            did="Changed",
             repeatable=True,
             examples=(
                 f"{_EXAMPLE} --url https://shop.example/webhooks",
@@ -135,10 +133,8 @@ OPERATIONS = (
                 "This cannot be undone. To stop for a while, pause it instead.",
             ),
             done="The subscription is deleted. Its pending notifications are withdrawn.",
-            did="Deleted",
             danger=True,
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     SUBSCRIPTION.acting(
@@ -156,9 +152,7 @@ OPERATIONS = (
             ),
             done="The subscription is paused. Its notifications are kept for 30 days.",
             next="Resume it with `paydesk subscriptions resume {subscription_id}`.",
-            did="Paused",
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     SUBSCRIPTION.acting(
@@ -171,9 +165,7 @@ OPERATIONS = (
             "Resume the subscription",
             says="Its pending notifications are sent now, those of each order in sequence; new ones are sent at once.",
             done="The subscription is resumed. Its pending notifications are being sent.",
-            did="Resumed",
             repeatable=True,
-            examples=(_EXAMPLE,),
         ),
     ),
     SUBSCRIPTION.acting(

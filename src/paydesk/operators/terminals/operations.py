@@ -9,7 +9,7 @@ from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun, creating
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
-from paydesk.operators.words import Action, Column, Words
+from paydesk.operators.words import Action, Column, Words, columns
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import VirtualTerminal
 from paydesk.terminals.errors import (
@@ -28,6 +28,7 @@ _TERMINAL = Noun(
     handlers.TerminalDocument,
     TERMINAL_NOT_FOUND,
     key="id",
+    example=EXAMPLE_TERMINAL_ID,
     argument={"terminal_id": "The terminal, see `paydesk terminals list`."},
     generic={"serial": "the terminal", "seller_name": "the seller"},
     facts=lambda terminal: {"serial": fields.serial_of(terminal["terminal_id"])},
@@ -95,14 +96,10 @@ LIST = _TERMINAL.listing(
             Column("last_seen_date", "Last seen", "seen", style="nowrap", label="seen", at=5),
             Column("app_version", "App", style="wide mono", label="app"),
             Column("order", at=3),
-            *(
-                Column(path, at=place)
-                for place, path in enumerate(
-                    ("status", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"), 6
-                )
+            *columns(
+                *("status", "kind", "script", "live_mode", "seller_id", "store_id", "pos_id", "page_url"), first=6
             ),
         ),
-        form=None,
         examples=("", "--presence offline --mode PDV", "--text 'Main street' --seller 1160535239 --json"),
     ),
 )
@@ -124,9 +121,6 @@ OPERATIONS = (
         words=Words(
             "Show {serial}",
             says="Its presence, its order, its mode and its place are shown.",
-            form=None,
-            command="terminals show",
-            examples=(f"{EXAMPLE_TERMINAL_ID} --json",),
         ),
     ),
     _TERMINAL.changing(
@@ -138,7 +132,6 @@ OPERATIONS = (
             "Change {serial}",
             says="Only what is given changes. All but the script needs a terminal without an order and a print action.",
             done="{serial} is changed.",
-            did="Changed",
             repeatable=True,
             form=None,
             forms=(SET_MODE, _SET_TIPS, _MOVE),
@@ -168,11 +161,9 @@ OPERATIONS = (
                 _NEEDS_FREE,
             ),
             done="{terminal_id} is deleted.",
-            did="Deleted",
             submit="Delete the terminal",
             danger=True,
             repeatable=True,
-            examples=(EXAMPLE_TERMINAL_ID,),
         ),
     ),
     _TERMINAL.acting(
@@ -191,11 +182,9 @@ OPERATIONS = (
             ),
             done="The device token is revoked. To use the terminal again, pair it again.",
             next="Pair it with `paydesk terminals pair CODE --seller {seller_id} --replace`.",
-            did="Revoked",
             submit="Revoke the token",
             danger=True,
             repeatable=True,
-            examples=(EXAMPLE_TERMINAL_ID,),
         ),
     ),
     _QUEUE.reading(
