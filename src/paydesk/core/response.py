@@ -6,8 +6,9 @@ default. Constants have no default either, because defaults are omitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from types import SimpleNamespace
 from typing import Annotated, Any, Self
 
 import msgspec
@@ -40,6 +41,11 @@ class Response(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 class Closed(Response, frozen=True, forbid_unknown_fields=True):
     """A response whose schema excludes other fields."""
+
+
+def named(columns: str, row: Sequence[Any]) -> SimpleNamespace:
+    """Return a source for `Response.of`: the values of a row by the names of its columns, separated by spaces."""
+    return SimpleNamespace(**dict(zip(columns.split(), row, strict=True)))
 
 
 Count = Annotated[int, Meta(ge=0)]

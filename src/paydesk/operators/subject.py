@@ -15,6 +15,15 @@ from paydesk.storage.database import Transaction
 Row = TypeVar("Row")
 
 
+def plain(document: Callable[[Row], Any]) -> Callable[[Transaction, Row], Awaitable[Any]]:
+    """Return how `Subject` shows a row whose document needs nothing else."""
+
+    async def show(_: Transaction, row: Row) -> Any:
+        return document(row)
+
+    return show
+
+
 @dataclass(frozen=True, slots=True)
 class Subject(Generic[Row]):
     """How the rows of a noun are locked, read and shown."""

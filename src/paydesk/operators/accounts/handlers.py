@@ -16,7 +16,7 @@ from msgspec import Meta
 from paydesk import audit, operator_events
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, Refusal
-from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.core.response import Closed, Time, named, time_or_none
 from paydesk.core.text import canonical_email
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call
@@ -25,10 +25,10 @@ from paydesk.operators import credentials, in_use, links, lists, sessions, store
 from paydesk.operators.accounts.fields import OperatorChange, OperatorRequest
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.schemas import Role
-from paydesk.operators.subject import Subject
+from paydesk.operators.subject import Subject, plain
 from paydesk.storage.database import Row, Transaction
 
-ACCOUNT_COLUMNS = 8
+_ACCOUNT = "operator_id name role email has_token has_password created_ms revoked_ms"
 LOCAL_ADDRESS = "local"
 """The address in the audit trail of changes made directly in the database."""
 
@@ -103,10 +103,7 @@ async def create_local(tx: Transaction, request: OperatorRequest, base_url: str,
 
 async def get(call: Call) -> Answer:
     """Get an operator."""
-    found = await store.shown(call.tx, call.path)
-    if found is None:
-        raise _unknown()
-    return Answer(200, _shown(call, found))
+    return Answer(200, await _find(call, call.path))
 
 
 async def find(call: Call, filters: Filters) -> Answer:
@@ -201,13 +198,11 @@ async def _document(found: Awaitable[Row | None]) -> OperatorDocument | None:
     return None if row is None else _present(row)
 
 
-async def _same(_: Transaction, operator: OperatorDocument) -> OperatorDocument:
-    return operator
-
-
-async def _answer(call: Call, operator: OperatorDocument) -> ShownOperator:
-    row = await store.shown(call.tx, operator.operator_id)
-    assert row is not None, "the row is locked until the commit"
+async def _find(call: Call, operator_id: str) -> ShownOperator:
+    """Return the operator with what the audit trail does not record. Raises `OPERATOR_NOT_FOUND`."""
+    row = await store.shown(call.tx, operator_id)
+    if row is None:
+        raise _unknown()
     return _shown(call, row)
 
 
@@ -260,21 +255,12 @@ async def _add(
 
 
 def _present(row: Row) -> OperatorDocument:
-    operator_id, name, role, email, has_token, has_password, created_ms, revoked_ms = row
-    return OperatorDocument(
-        operator_id=operator_id,
-        name=name,
-        role=role,
-        email=email,
-        has_token=bool(has_token),
-        has_password=bool(has_password),
-        created_date=rfc3339(created_ms),
-        revoked_date=time_or_none(revoked_ms),
-    )
+    one = named(_ACCOUNT, row)
+    return OperatorDocument.of(one, has_token=bool(one.has_token), has_password=bool(one.has_password))
 
 
 def _shown(call: Call, row: Row) -> ShownOperator:
-    account, (link_ms, used_ms) = row[:ACCOUNT_COLUMNS], row[ACCOUNT_COLUMNS:]
+    *account, link_ms, used_ms = row
     return ShownOperator.of(
         _present(account),
         link_expires_date=None if link_ms is None or link_ms <= call.now_ms else rfc3339(link_ms),
@@ -286,8 +272,8 @@ PAGES = lists.Pages(lists.Page[ShownOperator], find, lists.paging(("",)), "By id
 _OPERATOR: Subject[OperatorDocument] = Subject(
     lock=_lock,
     read=lambda tx, operator: _document(store.account(tx, operator.operator_id)),
-    show=_same,
+    show=plain(lambda operator: operator),
     id_of=lambda operator: operator.operator_id,
     unknown=_unknown,
-    answer=_answer,
+    answer=lambda call, operator: _find(call, operator.operator_id),
 )

@@ -17,8 +17,8 @@ from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
 from paydesk.operators.applications.fields import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
-from paydesk.operators.subject import Subject
-from paydesk.storage.database import Row, Transaction
+from paydesk.operators.subject import Subject, plain
+from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
 LIST = """
@@ -211,10 +211,6 @@ def _present(application: Application) -> ApplicationDocument:
     return ApplicationDocument.of(application, client_id=str(application.application_id))
 
 
-async def _shown(_: Transaction, application: Application) -> ApplicationDocument:
-    return _present(application)
-
-
 def _unknown() -> Refusal:
     return APPLICATION_NOT_FOUND.with_reason("unknown application")
 
@@ -233,7 +229,7 @@ PAGES = lists.pages(ApplicationDocument, LIST, _of_row, (0,))
 _APPLICATION: Subject[Application] = Subject(
     lock=lambda tx, call: applications.lock(tx, lists.id_in_path(call.paths[0])),
     read=lambda tx, application: applications.get(tx, application.application_id),
-    show=_shown,
+    show=plain(_present),
     id_of=lambda application: application.application_id,
     unknown=_unknown,
     answer=_answer,

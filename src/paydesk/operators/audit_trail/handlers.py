@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.response import Closed, JsonObject, Time
+from paydesk.core.response import Closed, JsonObject, Time, named
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
@@ -20,6 +19,7 @@ from paydesk.storage.database import Row
 BY_TIME = ("8",)
 """A key after all entry ids, which are ULIDs: the newest come first."""
 
+_COLUMNS = "entry_id operator_id name action subject address before after created_ms"
 # The operator may be deleted.
 _ENTRY = """
 SELECT a.entry_id, a.operator_id, o.name, a.action, a.subject, a.address, a.before, a.after, a.created_ms
@@ -62,18 +62,8 @@ def _operator_id(text: str) -> str:
 
 
 def _present(row: Row) -> AuditEntry:
-    entry_id, operator_id, name, action, subject, address, before, after, created_ms = row
-    return AuditEntry(
-        entry_id,
-        operator_id,
-        action,
-        subject,
-        address,
-        rfc3339(created_ms),
-        name,
-        before=_raw(before),
-        after=_raw(after),
-    )
+    one = named(_COLUMNS, row)
+    return AuditEntry.of(one, before=_raw(one.before), after=_raw(one.after))
 
 
 def _raw(text: str | None) -> msgspec.Raw | None:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
-from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.core.response import Closed, Time, named
 from paydesk.filters import Filters
 from paydesk.oauth import authorizations
 from paydesk.operation import Answer, Call, Query
@@ -23,6 +23,7 @@ from paydesk.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
 
+_COLUMNS = "seller_id authorization_id seller_name application_id application_name scope created_ms withdrawn_ms"
 _SELECT = """
 SELECT a.seller_id, a.authorization_id, s.name, a.application_id, COALESCE(p.name, 'deleted application'), a.scope,
        a.created_ms, a.withdrawn_ms
@@ -110,17 +111,9 @@ async def _list(call: Call, filters: Filters) -> Answer:
 
 
 def _present(row: Row) -> AuthorizationDocument:
-    seller_id, authorization_id, seller, application_id, application, scope, created_ms, withdrawn_ms = row
-    return AuthorizationDocument(
-        id=f"{authorization_id}-{seller_id}",
-        seller_id=seller_id,
-        seller_name=seller,
-        client_id=str(application_id),
-        application_name=application,
-        scope=scope,
-        created_date=rfc3339(created_ms),
-        withdrawn_date=time_or_none(withdrawn_ms),
-    )
+    one = named(_COLUMNS, row)
+    grant_id = f"{one.authorization_id}-{one.seller_id}"
+    return AuthorizationDocument.of(one, id=grant_id, client_id=str(one.application_id))
 
 
 PAGES = lists.Pages(

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.core.response import Closed, JsonObject, Time, one_of, time_or_none
+from paydesk.core.response import Closed, JsonObject, Time, named, one_of, time_or_none
 from paydesk.device.reports import Outcome
 from paydesk.device.store import Processing
 from paydesk.operators.retried import Retried, times
@@ -212,18 +212,10 @@ def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:
 
 
 def _change(row: Row) -> ChangeDocument:
-    entry_id, action, operator_id, name, after, created_ms = row
-    content = msgspec.json.decode(after) if after else {}
-    return ChangeDocument(
-        id=entry_id,
-        date=rfc3339(created_ms),
-        action=action,
-        operator_id=operator_id,
-        operator=name,
-        reason=content.get("reason"),
-        outcome=content.get("outcome"),
-        refund_id=content.get("refund_id"),
-    )
+    one = named("id action operator_id operator after created_ms", row)
+    content = msgspec.json.decode(one.after) if one.after else {}
+    said = {name: content.get(name) for name in ("reason", "outcome", "refund_id")}
+    return ChangeDocument.of(one, date=rfc3339(one.created_ms), **said)
 
 
 def _decimal(order: Order, minor: int) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from paydesk.core import ids
-from paydesk.core.clock import rfc3339
-from paydesk.core.response import Closed, Count, Time
+from paydesk.core.response import Closed, Count, Time, named
 from paydesk.filters import Filters
 from paydesk.http import recorded_store
 from paydesk.http.request_recorder import RequestRecorder
@@ -21,6 +20,8 @@ from paydesk.orders.searching import TERMINAL_ID_PATTERN
 from paydesk.storage.database import Row
 
 FIRST = "ZZZZ"
+_COLUMNS = """entry_id request_id method path operation status duration_us application_id seller_id live
+terminal_id order_id idempotency_key replayed error reason address user_agent created_ms application"""
 STATUSES = {"2xx": (200, 299), "4xx": (400, 499), "5xx": (500, 599), "failed": (400, 599)}
 ALL_STATUSES = (0, 999)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -101,29 +102,15 @@ async def get(call: Call) -> Answer:
 
 
 def _present(row: Row) -> RecordedRequest:
-    entry_id, request_id, method, path, operation, status, duration_us, application_id, seller_id, live, *more = row
-    terminal_id, order_id, key, replayed, error, reason, address, agent, created_ms, application = more
-    return RecordedRequest(
-        entry_id=entry_id,
-        request_id=request_id,
-        method=method,
-        path=path,
-        operation=operation or None,
-        status=status,
-        duration_ms=round(duration_us / 1000, 1),
-        created_date=rfc3339(created_ms),
-        address=address,
-        user_agent=agent,
-        replayed=bool(replayed),
-        application_id=str(application_id) if application_id else None,
-        application=application,
-        seller_id=seller_id or None,
-        live_mode=None if live is None else bool(live),
-        terminal_id=terminal_id,
-        order_id=order_id,
-        idempotency_key=key,
-        error=error,
-        reason=reason,
+    one = named(_COLUMNS, row)
+    return RecordedRequest.of(
+        one,
+        operation=one.operation or None,
+        duration_ms=round(one.duration_us / 1000, 1),
+        replayed=bool(one.replayed),
+        application_id=str(one.application_id) if one.application_id else None,
+        seller_id=one.seller_id or None,
+        live_mode=None if one.live is None else bool(one.live),
     )
 
 

@@ -18,7 +18,7 @@ from paydesk.operators import in_use, lists, uses
 from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.sellers.fields import PasswordRequest, SellerChange, SellerRequest
-from paydesk.operators.subject import Subject
+from paydesk.operators.subject import Subject, plain
 from paydesk.storage.database import Transaction
 
 LIST = """
@@ -188,10 +188,6 @@ def _present(seller: Seller) -> SellerDocument:
     return SellerDocument.of(seller, user_id=seller.seller_id)
 
 
-async def _shown(_: Transaction, seller: Seller) -> SellerDocument:
-    return _present(seller)
-
-
 def _unknown() -> Refusal:
     return SELLER_NOT_FOUND.with_reason("unknown seller")
 
@@ -204,7 +200,7 @@ PAGES = lists.pages(SellerDocument, LIST, lambda row: _present(Seller(*row)), (0
 _SELLER: Subject[Seller] = Subject(
     lock=lambda tx, call: sellers.lock(tx, lists.id_in_path(call.path)),
     read=lambda tx, seller: sellers.get(tx, seller.seller_id),
-    show=_shown,
+    show=plain(_present),
     id_of=lambda seller: seller.seller_id,
     unknown=_unknown,
 )

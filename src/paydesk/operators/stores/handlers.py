@@ -5,6 +5,7 @@ Their ids are unique per seller. `?seller=` chooses the seller where several hav
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import fields
 
 from paydesk import audit
@@ -15,8 +16,9 @@ from paydesk.oauth.consent import sellers
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
+from paydesk.operators.lists import Item
 from paydesk.operators.stores.fields import PosChange, PosRequest, StoreChange, StoreRequest
-from paydesk.operators.subject import Subject
+from paydesk.operators.subject import Subject, plain
 from paydesk.storage.database import Transaction
 from paydesk.terminals import stores
 from paydesk.terminals.stores import Pos, Store
@@ -123,34 +125,19 @@ async def delete_pos(call: Call) -> Answer:
     return await _POS.delete(call, "pos.delete", work)
 
 
-async def _lock_store(tx: Transaction, call: Call) -> Store | None:
-    store_id = lists.id_in_path(call.path)
-    owner = await _owner(call, SELLERS_OF_STORE, store_id)
-    return None if owner is None else await stores.lock_store(tx, owner, store_id)
+async def _locked(
+    call: Call, sellers_of: str, lock: Callable[[Transaction, int, int], Awaitable[Item | None]]
+) -> Item | None:
+    """Lock and return what the path names, of the one seller who has it; None if no seller has it.
 
-
-async def _lock_pos(tx: Transaction, call: Call) -> Pos | None:
-    pos_id = lists.id_in_path(call.path)
-    owner = await _owner(call, SELLERS_OF_POS, pos_id)
-    return None if owner is None else await stores.lock_pos(tx, owner, pos_id)
-
-
-async def _owner(call: Call, sql: str, number: int) -> int | None:
-    """Return the one seller with a row of this id, or None. Raises `PROPERTY_VALUE` if several have one."""
-    filters = Filters((lists.OF_SELLER,), call.query)
+    Raises `PROPERTY_VALUE` if several have one with this id.
+    """
+    filters, number = Filters((lists.OF_SELLER,), call.query), lists.id_in_path(call.path)
     filters.refuse_faults()
-    rows = await call.tx.all(sql, *lists.sellers(filters), number)
+    rows = await call.tx.all(sellers_of, *lists.sellers(filters), number)
     if len(rows) > 1:
         raise PROPERTY_VALUE.with_reason("several sellers", "'seller' - is needed: several sellers have this id")
-    return int(rows[0][0]) if rows else None
-
-
-async def _show_store(_: Transaction, store: Store) -> StoreDocument:
-    return StoreDocument.of(store)
-
-
-async def _show_pos(_: Transaction, pos: Pos) -> PosDocument:
-    return PosDocument.of(pos)
+    return await lock(call.tx, rows[0][0], number) if rows else None
 
 
 def _taken() -> Refusal:
@@ -160,16 +147,16 @@ def _taken() -> Refusal:
 STORE_PAGES = lists.pages(StoreDocument, STORES, lambda row: StoreDocument.of(Store(*row)), (0, 0))
 POS_PAGES = lists.pages(PosDocument, POINTS_OF_SALE, lambda row: PosDocument.of(Pos(*row)), (0, 0))
 _STORE: Subject[Store] = Subject(
-    lock=_lock_store,
+    lock=lambda _, call: _locked(call, SELLERS_OF_STORE, stores.lock_store),
     read=lambda tx, store: stores.lock_store(tx, store.seller_id, store.store_id),
-    show=_show_store,
+    show=plain(StoreDocument.of),
     id_of=lambda store: store.store_id,
     unknown=lambda: STORE_NOT_FOUND.with_reason("no seller has this store"),
 )
 _POS: Subject[Pos] = Subject(
-    lock=_lock_pos,
+    lock=lambda _, call: _locked(call, SELLERS_OF_POS, stores.lock_pos),
     read=lambda tx, pos: stores.find_pos(tx, pos.seller_id, pos.pos_id),
-    show=_show_pos,
+    show=plain(PosDocument.of),
     id_of=lambda pos: pos.pos_id,
     unknown=lambda: POS_NOT_FOUND.with_reason("no seller has this point of sale"),
 )
