@@ -33,7 +33,7 @@ from paydesk.core.clock import SystemClock
 from paydesk.http import server
 from paydesk.http.asgi import ASGIApp
 from paydesk.operators import credentials
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.shared import Shared
 from paydesk.storage.migrate import migrate

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 
 from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from service import KEYS, Service
 
 ROLES = ("owner", "operator", "support", "viewer")

@@ -9,7 +9,7 @@ from argon2 import PasswordHasher
 
 from page_scene import Browser, Page
 from paydesk.operators import credentials
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.storage.database import Transaction
 from service import Service
 

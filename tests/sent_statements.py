@@ -13,7 +13,7 @@ import pytest
 from paydesk.storage.postgres_transaction import PostgresTransaction
 
 NOT_SENT = {
-    "operators.sessions.MOVE": "only the clock of development moves sessions",
+    "operators.sessions.store.MOVE": "only the clock of development moves sessions",
     "orders.store.REATTACH": "only the simulated outcomes of development attach an order again",
     "payments.refund_worker.JOB.postpone_open": "as inquiries and reversals, which have the same job, of another table",
     "storage.postgres_connections._END_BACKEND": "the driver's own: it has no transaction",

@@ -19,7 +19,7 @@ from paydesk.core import ids
 from paydesk.events import store as events
 from paydesk.oauth import retention as tokens
 from paydesk.operators import links as operator_links
-from paydesk.operators import sessions as operator_sessions
+from paydesk.operators.sessions import store as operator_sessions
 from paydesk.sandbox.simulator.rules import OPERATIONS
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work

@@ -13,7 +13,7 @@ from operator_people import PASSWORD, SIGN_IN, begin_session, make_person, sign_
 from page_scene import PASSWORD as SELLERS_PASSWORD
 from page_scene import Browser, Page, browser
 from paydesk.oauth.consent import passwords
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import Service, running

@@ -6,7 +6,7 @@ import pytest
 
 from paydesk.dev import demo_operator
 from paydesk.dev.demo import Demo, find_or_create
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.storage.database import Database
 from paydesk.terminals import registry
 from service import KEYS

@@ -15,7 +15,7 @@ from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
 from paydesk.console.view import HOUR_MS
 from paydesk.operation import Answer
-from paydesk.operators import sessions
+from paydesk.operators.sessions import store as sessions
 from paydesk.sandbox.next_due import CLOCK_MS_MAX
 from paydesk.sandbox.terminals.scripts import MANUAL
 from paydesk.web import html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
 from paydesk.operation import Answer
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.web.event_streams import LAST_EVENT_ID
 from paydesk.web.hints import Hints
 

@@ -15,7 +15,7 @@ from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call
 from paydesk.operators import links, operator_passwords
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.operators.store import Person
 from paydesk.storage.database import Transaction
 from paydesk.web import html

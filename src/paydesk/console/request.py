@@ -16,7 +16,7 @@ from paydesk.core import roles
 from paydesk.core.roles import Required
 from paydesk.oauth.errors import FORM_OUTDATED
 from paydesk.operation import Answer, Call
-from paydesk.operators.sessions import OPERATORS, Session
+from paydesk.operators.sessions.store import OPERATORS, Session
 from paydesk.web import html
 from paydesk.web.forms import BACKGROUND, BrowserRequest, Header
 

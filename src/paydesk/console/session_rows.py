@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from paydesk.console.lists import columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.operation import Query
-from paydesk.operators import session_operations
+from paydesk.operators.sessions import operations
 
 SESSIONS_MAX = 100
 ALL = "all"
@@ -21,7 +21,7 @@ async def page_of(request: ConsoleRequest, operator_id: str, here: str) -> dict[
         "sessions", operator=operator_id, after=request.query.get(AFTER.name), limit=SESSIONS_MAX
     )
     return {
-        "columns": columns_of(session_operations.LIST, *(() if operator_id == ALL else ("name",))),
+        "columns": columns_of(operations.LIST, *(() if operator_id == ALL else ("name",))),
         "rows": found["data"],
         "older": f"{here}?{urlencode({AFTER.name: found['next']})}" if "next" in found else "",
         # Only owners end sessions on the pages of operators.

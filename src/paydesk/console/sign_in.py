@@ -19,7 +19,7 @@ from paydesk.oauth.pages import forms
 from paydesk.oauth.pages.sign_in import answer
 from paydesk.operation import Answer, Call
 from paydesk.operators.console_key import ConsoleKey
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.web import html
 from paydesk.web.forms import ANONYMOUS
 from paydesk.web.language import texts

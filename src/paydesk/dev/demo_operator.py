@@ -10,7 +10,7 @@ from paydesk.dev.demo import OPERATOR_EMAIL
 from paydesk.oauth.consent import passwords
 from paydesk.operators import store as operators
 from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.storage.database import Database, Transaction
 
 # The earlier demo operator, if its token was lost with the credentials file, no longer signs in with this address.

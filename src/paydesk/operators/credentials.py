@@ -12,9 +12,10 @@ from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.core.text import canonical_email
 from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
 from paydesk.operation import Caller
-from paydesk.operators import sessions, store
+from paydesk.operators import store
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.schemas import ROLES
+from paydesk.operators.sessions import store as sessions
 from paydesk.storage.database import Database, Transaction
 
 TOKEN_PATTERN = re.compile(r"PDO-[0-9a-f]{40}", re.ASCII)

@@ -16,7 +16,7 @@ from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
-from paydesk.operators.session_operations import OPERATIONS as SESSIONS
+from paydesk.operators.sessions.operations import OPERATIONS as SESSIONS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
 from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS

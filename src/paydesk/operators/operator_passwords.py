@@ -17,7 +17,7 @@ from paydesk.operators.credentials import (
 )
 from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
 from paydesk.operators.schemas import OwnPasswordRequest
-from paydesk.operators.sessions import OPERATORS
+from paydesk.operators.sessions.store import OPERATORS
 from paydesk.operators.store import Person
 from paydesk.storage.database import Transaction
 

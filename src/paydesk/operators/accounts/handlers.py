@@ -21,10 +21,11 @@ from paydesk.core.text import canonical_email
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import OperatorEvent
-from paydesk.operators import credentials, in_use, links, lists, sessions, store, uses
+from paydesk.operators import credentials, in_use, links, lists, store, uses
 from paydesk.operators.accounts.fields import OperatorChange, OperatorRequest
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.schemas import Role
+from paydesk.operators.sessions import store as sessions
 from paydesk.operators.subject import Subject, plain
 from paydesk.storage.database import Row, Transaction
 

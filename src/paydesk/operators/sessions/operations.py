@@ -8,9 +8,10 @@ from dataclasses import replace
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import First, When
-from paydesk.operators import errors, session_list
+from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.properties import every
+from paydesk.operators.sessions import handlers
 from paydesk.operators.user_agents import browser_of
 from paydesk.operators.words import Column, Document, Reader, Words
 
@@ -25,7 +26,7 @@ _SESSION = Noun(
     "sessions/{session_id}",
     "session",
     f"^{ULID_PATTERN}$",
-    session_list.SessionDocument,
+    handlers.SessionDocument,
     errors.SESSION_NOT_FOUND,
     page="/operators",
     forms="/operators/sessions/{session_id}",
@@ -50,7 +51,7 @@ _END = Words(
 )
 
 LIST = _SESSION.listing(
-    session_list.PAGES,
+    handlers.PAGES,
     FORBIDDEN,
     words=Words(
         "Sessions",
@@ -64,14 +65,13 @@ LIST = _SESSION.listing(
             Column("expires_date", "Ends", "time", style="nowrap", label="ends", at=7),
             Column("session_id", at=1),
         ),
-        form=None,
         examples=("", "--operator 01J67CQQH5904WDBVZEM4JMEP3 --json"),
     ),
 )
 OPERATIONS = (
     LIST,
     _SESSION.deleting(
-        session_list.end,
+        handlers.end,
         name="operator_end_session",
         role="every",
         description="Every role ends its own sessions, an owner those of others too.",
@@ -93,32 +93,29 @@ OPERATIONS = (
             ),
         ),
     ),
-    replace(
-        _SESSIONS.deleting(
-            session_list.end_all,
-            name="operator_end_sessions",
-            answer=session_list.EndedSessions,
-            role="every",
-            query=(session_list.OF_OPERATOR,),
-            description="Without `operator` those of the caller; those of others, or of all, for owners only.",
-            words=Words(
-                "Sign {name} out",
-                says="All sessions of {name} end. Every browser must sign in again; the password stays.",
-                done=First(
-                    When("answer.ended", "One session of {name} has ended.", (1,)),
-                    "{answer[ended]} sessions of {name} have ended.",
-                ),
-                did="Ended",
-                audit="sessions.end",
-                submit="End all sessions",
-                role="owner",
-                reads=_OPERATOR,
-                back=f"/{_OPERATOR}",
-                form=f"/{_OPERATOR}/sessions/end",
-                command=None,
+    _SESSIONS.deleting(
+        handlers.end_all,
+        name="operator_end_sessions",
+        answer=handlers.EndedSessions,
+        role="every",
+        query=(handlers.OF_OPERATOR,),
+        errors=(PROPERTY_VALUE,),
+        description="Without `operator` those of the caller; those of others, or of all, for owners only.",
+        words=Words(
+            "Sign {name} out",
+            says="All sessions of {name} end. Every browser must sign in again; the password stays.",
+            done=First(
+                When("answer.ended", "One session of {name} has ended.", (1,)),
+                "{answer[ended]} sessions of {name} have ended.",
             ),
+            did="Ended",
+            audit="sessions.end",
+            submit="End all sessions",
+            role="owner",
+            reads=_OPERATOR,
+            back=f"/{_OPERATOR}",
+            form=f"/{_OPERATOR}/sessions/end",
+            command=None,
         ),
-        errors=(FORBIDDEN, PROPERTY_VALUE),
-        path_pattern="",
     ),
 )

@@ -11,20 +11,21 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core import roles
-from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.response import Closed, Time
+from paydesk.core.response import Closed, Time, named
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists, sessions
+from paydesk.operators import lists
 from paydesk.operators.errors import SESSION_NOT_FOUND
+from paydesk.operators.sessions import store
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Row, Transaction
+from paydesk.storage.database import Row
 
 ALL = "all"
 BY_TIME = ("8",)
 """A key after all session ids, which are ULIDs: the newest come first."""
 
+_COLUMNS = "session_id operator_id name address user_agent created_ms used_ms expires_ms"
 _SESSION = """
 s.session_id, s.operator_id, o.name, s.address, s.user_agent, s.created_ms, s.used_ms, s.expires_ms
   FROM operator_sessions s JOIN operators o ON o.operator_id = s.operator_id"""
@@ -76,9 +77,9 @@ async def end(call: Call) -> Answer:
     document = _present(call, row)
     if document.operator_id != call.caller.operator_id:
         roles.check(call.caller.role, "owner")
-    if not await sessions.end_one(call.tx, document.session_id, call.now_ms):
+    if not await store.end_one(call.tx, document.session_id, call.now_ms):
         raise SESSION_NOT_FOUND.with_reason("the session ended meanwhile")
-    await _record(call, call.tx, document)
+    await _record(call, document)
     return Answer(204)
 
 
@@ -91,8 +92,8 @@ async def end_all(call: Call) -> Answer:
     while rows:
         for row in rows:
             document = _present(call, row)
-            if await sessions.end_one(call.tx, document.session_id, call.now_ms):
-                await _record(call, call.tx, document)
+            if await store.end_one(call.tx, document.session_id, call.now_ms):
+                await _record(call, document)
                 ended += 1
         last = rows[-1][0]
         rows = await call.tx.all(LIST, last, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
@@ -115,24 +116,13 @@ def _operator_id(text: str) -> str:
     return text.upper()
 
 
-async def _record(call: Call, tx: Transaction, document: SessionDocument) -> None:
+async def _record(call: Call, document: SessionDocument) -> None:
     before = {"operator_id": document.operator_id, "address": document.address}
-    await audit.record(call, tx, "sessions.end", document.session_id, before=before)
+    await audit.record(call, call.tx, "sessions.end", document.session_id, before=before)
 
 
 def _present(call: Call, row: Row) -> SessionDocument:
-    session_id, operator_id, name, address, user_agent, created_ms, used_ms, expires_ms = row
-    return SessionDocument(
-        session_id,
-        operator_id,
-        name,
-        address,
-        user_agent,
-        created_date=rfc3339(created_ms),
-        used_date=rfc3339(used_ms),
-        expires_date=rfc3339(expires_ms),
-        current=session_id == call.caller.session_id,
-    )
+    return SessionDocument.of(named(_COLUMNS, row), current=row[0] == call.caller.session_id)
 
 
 OF_OPERATOR = Query(
