@@ -50,21 +50,21 @@ class Program(Model):
     role: Annotated[Role, _ROLE] = "operator"
 
 
+_NewEmail = Annotated[
+    Email,
+    Shown(
+        "E-mail address",
+        "With one, a link to set a password for the console can be made. No e-mail is sent to it.",
+        widget="email",
+        optional=True,
+        help="The new e-mail address for signing in.",
+    ),
+]
+
+
 class OperatorChange(Change):
     """`PATCH /operator/v1/operators/{operator_id}`."""
 
     name: Annotated[Name, Shown("Name", help="The operator's name.")] | None = None
     role: Annotated[Role, _ROLE] | None = None
-    email: (
-        Annotated[
-            Email,
-            Shown(
-                "E-mail address",
-                "With one, a link to set a password for the console can be made. No e-mail is sent to it.",
-                widget="email",
-                optional=True,
-                help="The new e-mail address for signing in.",
-            ),
-        ]
-        | None
-    ) = None
+    email: _NewEmail | None = None

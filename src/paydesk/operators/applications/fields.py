@@ -14,7 +14,7 @@ from paydesk.oauth import scopes
 from paydesk.oauth.clients import redirect_uris
 from paydesk.oauth.lifecycle import OnReplay
 from paydesk.operators.schemas import Change, Name, Scopes
-from paydesk.operators.words import Choices, Document, Reader, Shown
+from paydesk.operators.words import Shown
 
 LOOPBACK_ALLOWED = "loopback_allowed"
 """The key of the validation context that permits http redirect URIs to this machine."""
@@ -70,6 +70,7 @@ _SCOPES = Shown(
     option="--scope",
     help="The scopes that it may request, separated by spaces.",
 )
+_URIS_OF_CHANGE = replace(_URIS, help="Where codes are sent; replaces all registered URIs; may be given several times.")
 _SCOPES_OF_NEW = replace(_SCOPES, help=f"{_SCOPES.help} [default: {' '.join(scopes.SCOPES)}]")
 _PKCE = Shown(
     "PKCE is required",
@@ -84,6 +85,10 @@ _TEST_TOKENS = Shown(
     group="Codes and tokens",
     option="--test-tokens",
     help="Return test tokens to a client that does not send `test_token`.",
+)
+_PKCE_OF_CHANGE = replace(_PKCE, option="--pkce-required/--pkce-optional", help="Whether PKCE is required.")
+_TEST_TOKENS_OF_CHANGE = replace(
+    _TEST_TOKENS, metavar="on|off", help="Whether a client that does not send `test_token` gets test tokens."
 )
 _ON_REPLAY = Shown(
     "When a used refresh token is presented again",
@@ -119,66 +124,43 @@ class ApplicationChange(Change):
     """`PATCH /operator/v1/applications/{client_id}`. Only the fields sent change; a list is replaced as a whole."""
 
     name: Annotated[Name, _NAME] | None = None
-    redirect_uris: (
-        Annotated[
-            RedirectUris,
-            replace(_URIS, help="Where codes are sent; replaces all registered URIs; may be given several times."),
-        ]
-        | None
-    ) = None
+    redirect_uris: Annotated[RedirectUris, _URIS_OF_CHANGE] | None = None
     scopes: Annotated[Scopes, _SCOPES] | None = None
-    pkce_required: (
-        Annotated[bool, replace(_PKCE, option="--pkce-required/--pkce-optional", help="Whether PKCE is required.")]
-        | None
-    ) = None
+    pkce_required: Annotated[bool, _PKCE_OF_CHANGE] | None = None
     on_replay: Annotated[OnReplay, _ON_REPLAY] | None = None
-    test_tokens: (
-        Annotated[
-            bool,
-            replace(
-                _TEST_TOKENS,
-                metavar="on|off",
-                help="Whether a client that does not send `test_token` gets test tokens.",
-            ),
-        ]
-        | None
-    ) = Field(None, description=_UNLESS_SENT)
+    test_tokens: Annotated[bool, _TEST_TOKENS_OF_CHANGE] | None = Field(None, description=_UNLESS_SENT)
 
 
 KEPT = "kept"
 """The choice that sends nothing."""
 
 
-async def _overlaps(_: Reader, __: Document) -> Choices:
-    return [
-        (KEPT, "Valid until you remove them"),
-        ("24h", "Valid for 24 hours"),
-        ("7d", "Valid for 7 days"),
-        ("0s", "Invalid at once: use this if one has leaked"),
-    ]
+_OthersExpireIn = Annotated[
+    str,
+    _OVERLAP,
+    _TYPED,
+    Shown(
+        "The other secrets",
+        "One that expires earlier already is not extended. At most five are valid at a time.",
+        noun="time",
+        labels={
+            KEPT: "Valid until you remove them",
+            "24h": "Valid for 24 hours",
+            "7d": "Valid for 7 days",
+            "0s": "Invalid at once: use this if one has leaked",
+        },
+        value=lambda _: "24h",
+        only=("has_valid", (True,)),
+        metavar="TIME",
+        help="How long the other secrets stay valid: 24h, 30m, 7d, 0s. [default: until they are removed]",
+    ),
+]
 
 
 class SecretRequest(Model):
     """`POST /operator/v1/applications/{client_id}/secrets`."""
 
-    others_expire_in: (
-        Annotated[
-            str,
-            _OVERLAP,
-            _TYPED,
-            Shown(
-                "The other secrets",
-                "One that expires earlier already is not extended. At most five are valid at a time.",
-                noun="time",
-                labels=_overlaps,
-                value=lambda _: "24h",
-                only=("has_valid", (True,)),
-                metavar="TIME",
-                help="How long the other secrets stay valid: 24h, 30m, 7d, 0s. [default: until they are removed]",
-            ),
-        ]
-        | None
-    ) = Field(
+    others_expire_in: _OthersExpireIn | None = Field(
         None,
         description="How long the other secrets stay valid: `24h`, `30m`, `0s`; if absent, until they are removed.",
         examples=["24h"],

@@ -75,6 +75,23 @@ TipPercentages = Annotated[
 ]
 
 
+_Mode = Annotated[
+    SettableMode,
+    Shown(
+        "Mode",
+        labels={name: f"{name}: {meaning}" for name, meaning in MODES.items()},
+        option="--mode",
+        help="PDV, which takes orders, STANDALONE or SELF_SERVICE.",
+    ),
+]
+_StoreId = Annotated[
+    Id,
+    Shown("Store", option="--store", metavar="STORE_ID", help="Move it to a point of sale of its own in this store."),
+]
+_PosId = Annotated[Id, Shown("Point of sale", option="--pos", metavar="POS_ID", help="Move it to this point of sale.")]
+_Script = Annotated[Script, Shown("Script", help="How a virtual terminal of `paydesk dev` behaves.", checked="script")]
+
+
 class TerminalRequest(Model):
     """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
 
@@ -87,41 +104,15 @@ class TerminalRequest(Model):
 class TerminalChange(Change):
     """`PATCH /operator/v1/terminals/{id}`. Only the fields sent change; a list is replaced as a whole."""
 
-    operating_mode: (
-        Annotated[
-            SettableMode,
-            Shown(
-                "Mode",
-                labels={name: f"{name}: {meaning}" for name, meaning in MODES.items()},
-                option="--mode",
-                help="PDV, which takes orders, STANDALONE or SELF_SERVICE.",
-            ),
-        ]
-        | None
-    ) = None
-    store_id: (
-        Annotated[
-            Id,
-            Shown(
-                "Store",
-                option="--store",
-                metavar="STORE_ID",
-                help="Move it to a point of sale of its own in this store.",
-            ),
-        ]
-        | None
-    ) = Field(None, description="Moves it to a point of sale of its own in this store, unless `pos_id` is sent too.")
-    pos_id: (
-        Annotated[Id, Shown("Point of sale", option="--pos", metavar="POS_ID", help="Move it to this point of sale.")]
-        | None
-    ) = None
+    operating_mode: _Mode | None = None
+    store_id: _StoreId | None = Field(
+        None, description="Moves it to a point of sale of its own in this store, unless `pos_id` is sent too."
+    )
+    pos_id: _PosId | None = None
     tip_percentages: TipPercentages | None = Field(
         None, description="The tips that it offers, in percent; an empty list: none.", examples=[[10, 15]]
     )
-    script: (
-        Annotated[Script, Shown("Script", help="How a virtual terminal of `paydesk dev` behaves.", checked="script")]
-        | None
-    ) = None
+    script: _Script | None = None
 
 
 class PlaceForm(Model):
