@@ -123,6 +123,18 @@ def of_status(lifecycle: Lifecycle) -> Query:
     return Query("status", {"enum": names}, "Only rows with this status.", shown=shown)
 
 
+def of_live(noun: str) -> Query:
+    """Return the filter of a list whose rows are live or for tests."""
+    shown = Shown(
+        "Kind",
+        labels={"true": "Live", "false": "Test"},
+        option="--live/--test",
+        help=f"Only live {noun}, or only test {noun}.",
+    )
+    description = f"Only live {noun} (`true`) or only test {noun} (`false`)."
+    return Query("live", {"type": "boolean"}, description, shown=shown)
+
+
 def sellers(filters: Filters) -> tuple[int, int]:
     """Return the first and last seller id that `?seller=` selects: one, or all."""
     seller_id = filters.get(OF_SELLER.name)

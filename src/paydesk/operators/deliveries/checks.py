@@ -41,33 +41,28 @@ _REQUEST = 3
 Header = Annotated[str, Field(max_length=8000)]
 
 
+_Headers = Annotated[
+    dict[str, Header],
+    Field(max_length=100, description="As the receiver got them.", examples=[{"X-Signature": "ts=1,v1=0a1b2c"}]),
+]
+_Body = Annotated[
+    str, Field(max_length=60_000, description="The body as the receiver got it, byte for byte.", examples=["e30="])
+]
+_Url = Annotated[
+    str, Field(max_length=4000, description="The URL or the query that the receiver got.", examples=["/hook?data.id=x"])
+]
+_Attempt = Annotated[
+    int, Field(ge=1, le=10**9, description="By default the one of the received time, or the last one.")
+]
+
+
 class DeliveryCheck(Model):
     """`POST /operator/v1/deliveries/{delivery_id}/verify`. Without headers and body: those of the attempt."""
 
-    headers: Annotated[
-        dict[str, Header],
-        Field(max_length=100, description="As the receiver got them.", examples=[{"X-Signature": "ts=1,v1=0a1b2c"}]),
-    ] | None = None  # fmt: skip
-    body_base64: (
-        Annotated[
-            str,
-            Field(max_length=60_000, description="The body as the receiver got it, byte for byte.", examples=["e30="]),
-        ]
-        | None
-    ) = None
-    url: (
-        Annotated[
-            str,
-            Field(
-                max_length=4000, description="The URL or the query that the receiver got.", examples=["/hook?data.id=x"]
-            ),
-        ]
-        | None
-    ) = None
-    attempt: (
-        Annotated[int, Field(ge=1, le=10**9, description="By default the one of the received time, or the last one.")]
-        | None
-    ) = None
+    headers: _Headers | None = None
+    body_base64: _Body | None = None
+    url: _Url | None = None
+    attempt: _Attempt | None = None
 
 
 class SignatureVerdict(Closed, frozen=True):
@@ -118,21 +113,19 @@ async def verify(call: Call) -> Answer:
 
 
 def _sent(rows: Sequence[Row], content: bytes, body: DeliveryCheck) -> tuple[int | None, Recorded | None]:
-    """Return the number and the request of the attempt to compare with, or None if none has a request."""
+    """Return the number and the request of the attempt to compare with, or None if none has a request.
+
+    By default it is the last one that was signed at the time in the received headers, or else the last one.
+    """
     requests: dict[int, dict[str, Any]] = {row[0]: msgspec.json.decode(row[_REQUEST]) for row in rows if row[_REQUEST]}
     if body.attempt is not None and body.attempt not in requests:
         raise _refused("attempt", "must be the number of an attempt in the history that has a request")
     if not requests:
         return None, None
-    number = body.attempt or _attempt_at(requests, body.headers or {})
-    return number, _recorded(requests[number]["headers"], content, requests[number]["url"])
-
-
-def _attempt_at(requests: Mapping[int, dict[str, Any]], received: Mapping[str, str]) -> int:
-    """Return the last attempt that was signed at the time in the received headers, or else the last one."""
-    moment = _moment(received)
+    moment = _moment(body.headers or {})
     matching = [number for number, request in requests.items() if moment and _moment(request["headers"]) == moment]
-    return max(matching or requests)
+    number = body.attempt or max(matching or requests)
+    return number, _recorded(requests[number]["headers"], content, requests[number]["url"])
 
 
 def _moment(headers: Mapping[str, str]) -> str:
@@ -145,17 +138,13 @@ def _received(body: DeliveryCheck, sent: Recorded | None) -> Recorded | None:
     """Return the request to verify: headers, body and URL that were given; what is missing is as it was sent."""
     content = b"" if sent is None else sent.body
     if body.body_base64 is not None:
-        content = _decoded(body.body_base64)
+        try:
+            content = base64.b64decode(body.body_base64, validate=True)
+        except ValueError:
+            raise _refused("body_base64", "must be base64") from None
     if body.headers is None:
         return None if sent is None else replace(sent, body=content)
     return _recorded(body.headers, content, body.url)
-
-
-def _decoded(encoded: str) -> bytes:
-    try:
-        return base64.b64decode(encoded, validate=True)
-    except ValueError:
-        raise _refused("body_base64", "must be base64") from None
 
 
 def _recorded(headers: dict[str, str], body: bytes, url: str | None) -> Recorded:

@@ -177,8 +177,20 @@ async def get(call: Call) -> Answer:
 
 
 async def resend(call: Call) -> Answer:
-    """Send a notification again: request one attempt at once, outside the order and the schedule."""
-    _count_resend(call)
+    """Send a notification again: request one attempt at once, outside the order and the schedule.
+
+    Raises `TOO_MANY_REQUESTS`, `SUBSCRIPTION_PAUSED`.
+    """
+    # Once for all tries of its transaction.
+    if not call.throttle_counted:
+        call.throttle_counted = True
+        seconds = call.shared.objects[Resends].take(call.caller.operator_id)
+        if seconds:
+            raise TOO_MANY_REQUESTS.with_reason(
+                "operator resends too often",
+                message="You have sent too many notifications again. Wait, or replay those of a subscription.",
+                headers=(("retry-after", str(seconds)),),
+            )
     before = await of_path(call.tx, call.path)
     target = await target_of(call.tx, before)
     if target.paused_ms is not None:
@@ -192,20 +204,6 @@ async def resend(call: Call) -> Answer:
 
 class Resends(Buckets[str]):
     """How many notifications each operator may send again."""
-
-
-def _count_resend(call: Call) -> None:
-    """Count a resend of the operator, once for all tries of its transaction. Raises `TOO_MANY_REQUESTS`."""
-    if call.throttle_counted:
-        return
-    call.throttle_counted = True
-    seconds = call.shared.objects[Resends].take(call.caller.operator_id)
-    if seconds:
-        raise TOO_MANY_REQUESTS.with_reason(
-            "operator resends too often",
-            message="You have sent too many notifications again. Wait, or replay those of a subscription.",
-            headers=(("retry-after", str(seconds)),),
-        )
 
 
 async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:

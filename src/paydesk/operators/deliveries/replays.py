@@ -28,36 +28,26 @@ async def replay(call: Call) -> Answer:
     body: ReplayRequest = call.body
     since_ms = SINCE_MS_MIN if body.since is None else instant_of(body.since)[0]
     if body.order is not None:
-        return Answer(202, Replayed(await _replay_order(call, body.order, since_ms)))
-    assert body.subscription_id is not None, "the body names an order or a subscription"
-    return Answer(202, Replayed(await _replay_subscription(call, body.subscription_id.lower(), since_ms)))
-
-
-async def _replay_order(call: Call, order_id: str, since_ms: int) -> int:
-    async def work(tx: Transaction) -> int:
-        seller_id = await owner_of(tx, order_id)
-        count = await replaying.replay_order(tx, seller_id, order_id, since_ms, call.now_ms)
-        await _record_replay(call, tx, order_id, count)
-        return count
-
-    return await call.database.write(work)
-
-
-async def _replay_subscription(call: Call, subscription_id: str, since_ms: int) -> int:
-    """Replay in steps, each a transaction. A replay that is interrupted can be requested again."""
+        return Answer(202, Replayed(await call.database.write(partial(_of_order, call=call, since_ms=since_ms))))
+    # In steps, each a transaction. A replay that is interrupted can be requested again.
     count = 0
     cursor: Cursor | None = Cursor()
     while cursor is not None:
-        work = partial(_replay_step, call=call, subscription_id=subscription_id, since_ms=since_ms, begin=cursor)
-        step, cursor = await call.database.write(work)
+        step, cursor = await call.database.write(partial(_step, call=call, since_ms=since_ms, begin=cursor))
         count += step
+    return Answer(202, Replayed(count))
+
+
+async def _of_order(tx: Transaction, *, call: Call, since_ms: int) -> int:
+    order_id = call.body.order
+    count = await replaying.replay_order(tx, await owner_of(tx, order_id), order_id, since_ms, call.now_ms)
+    await _record_replay(call, tx, order_id, count)
     return count
 
 
-async def _replay_step(
-    tx: Transaction, *, call: Call, subscription_id: str, since_ms: int, begin: Cursor
-) -> tuple[int, Cursor | None]:
+async def _step(tx: Transaction, *, call: Call, since_ms: int, begin: Cursor) -> tuple[int, Cursor | None]:
     """Make and record one step. Raises `SUBSCRIPTION_NOT_FOUND`, `SUBSCRIPTION_ENDED`."""
+    subscription_id = call.body.subscription_id.lower()
     is_deleted = await replaying.is_deleted(tx, subscription_id)
     if is_deleted is None:
         raise SUBSCRIPTION_NOT_FOUND.with_reason("unknown subscription")

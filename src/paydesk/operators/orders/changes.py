@@ -49,7 +49,13 @@ async def begin_refund(call: Call) -> Begun | Refusal:
     """Refund an order as an operator, whole or in part: reserve the amount, and record who refunds it and why."""
     body: RefundOrderRequest = call.body
     before = await handlers.requested_order(call)
-    _check_decimals(body, before)
+    currency = CURRENCIES[before.currency]
+    for part in body.transactions or ():
+        if part.amount is not None and minor_units(part.amount, currency.decimals) is None:
+            raise PROPERTY_VALUE.with_reason(
+                f"an amount in {currency.code}",
+                f"'$.transactions[0].amount' - must have at most {currency.decimals} decimals, as {currency.code} has",
+            )
     begun = await refunds.begin(call)
     if isinstance(begun, Begun):
         after = {"refund_id": begun.refund.refund_id, "amount": begun.refund.amount, "reason": body.reason}
@@ -58,17 +64,6 @@ async def begin_refund(call: Call) -> Begun | Refusal:
 
 
 REFUND = ThreePhase(begin_refund, refunds.ask, refunds.end)
-
-
-def _check_decimals(body: RefundOrderRequest, order: Order) -> None:
-    """Raise `PROPERTY_VALUE` for an amount with more decimals than the order's currency has."""
-    currency = CURRENCIES[order.currency]
-    for part in body.transactions or ():
-        if part.amount is not None and minor_units(part.amount, currency.decimals) is None:
-            raise PROPERTY_VALUE.with_reason(
-                f"an amount in {currency.code}",
-                f"'$.transactions[0].amount' - must have at most {currency.decimals} decimals, as {currency.code} has",
-            )
 
 
 def _state(order: Order) -> dict[str, Any]:

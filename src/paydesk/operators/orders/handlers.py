@@ -85,17 +85,7 @@ FILTER_QUERY = (
         rule="must be an application's client_id, a whole number",
         shown=Shown("Application", metavar="CLIENT_ID"),
     ),
-    Query(
-        "live",
-        {"type": "boolean"},
-        "Only live orders (`true`) or only test orders (`false`).",
-        shown=Shown(
-            "Kind",
-            option="--live/--test",
-            help="Only live orders, or only test orders.",
-            labels={"true": "Live", "false": "Test"},
-        ),
-    ),
+    lists.of_live("orders"),
     Query(
         "since",
         DATE,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.core.response import Closed, Time, named, time_or_none
 from paydesk.device import store as leases
-from paydesk.device.store import Lease
 from paydesk.operation import Answer, Call
 from paydesk.operator_events import Kind
 from paydesk.operators.lists import pages
@@ -31,10 +29,9 @@ from paydesk.operators.orders.waiting import WaitDocument, waiting
 from paydesk.operators.owners import owner_of
 from paydesk.orders import status
 from paydesk.orders import store as orders
-from paydesk.orders.order import Order
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row, Transaction
+from paydesk.storage.database import Row
 
 MOVES = """
 SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms
@@ -127,16 +124,22 @@ async def get_order(call: Call) -> Answer:
     assert order is not None, "the owner was found in the same transaction"
     moves = await call.tx.all(MOVES, seller_id, call.path)
     lease = await leases.find_lease(call.tx, seller_id, order.ulid)
-    labels = call.shared.objects[Labels]
-    paid = await payment.of_order(
-        call.tx, order, _released_ms(moves), resolve_after_seconds=call.settings.resolve_after_seconds
-    )
+    labels, after_seconds = call.shared.objects[Labels], call.settings.resolve_after_seconds
+    released = (created_ms for _, _, _, move, *_, created_ms in moves if move == status.RELEASE.name)
+    ended = (created_ms for *_, order_status, _, _, created_ms in moves if order_status not in status.LIVE)
+    paid = await payment.of_order(call.tx, order, next(released, None), resolve_after_seconds=after_seconds)
+    names = await call.tx.one(PLACE, seller_id, order.terminal_id, order.application_id)
     return Answer(
         200,
         InspectedOrder.of(
             order_document(order, labels),
-            place=await _place(call.tx, order),
-            times=_times(order, lease, moves),
+            place=OrderPlace(order.terminal_id, str(order.application_id), *(names or ())),
+            times=OrderTimes.of(
+                lease,
+                created_date=rfc3339(order.created_ms),
+                permitted_date=time_or_none(order.permitted_ms),
+                ended_date=time_or_none(next(ended, None)),
+            ),
             events=[_move(row, labels) for row in moves],
             waiting=await waiting(call, order) if order.status in status.LIVE else None,
             **msgspec.structs.asdict(paid),
@@ -145,37 +148,14 @@ async def get_order(call: Call) -> Answer:
     )
 
 
-async def _place(tx: Transaction, order: Order) -> OrderPlace:
-    row = await tx.one(PLACE, order.seller_id, order.terminal_id, order.application_id)
-    return OrderPlace(order.terminal_id, str(order.application_id), *(row or ()))
-
-
-def _released_ms(moves: Sequence[Row]) -> int | None:
-    """Return when an operator released the order from its terminal, if one did."""
-    return next((created_ms for _, _, _, move, *_, created_ms in moves if move == status.RELEASE.name), None)
-
-
-def _times(order: Order, lease: Lease | None, moves: Sequence[Row]) -> OrderTimes:
-    ended = (created_ms for *_, order_status, _, _, created_ms in moves if order_status not in status.LIVE)
-    return OrderTimes(
-        rfc3339(order.created_ms),
-        time_or_none(lease.offered_ms) if lease is not None else None,
-        time_or_none(lease.acknowledged_ms) if lease is not None else None,
-        time_or_none(order.permitted_ms),
-        time_or_none(next(ended, None)),
-    )
-
-
 def _move(row: Row, labels: Labels) -> MoveDocument:
-    version, event_id, action, move, status, detail, payment_detail, created_ms = row
-    label = labels.of_status(status, detail)
-    return MoveDocument(event_id, version, move, action, label, detail, payment_detail, rfc3339(created_ms))
+    one = named("version id action move status status_detail payment_status_detail created_ms", row)
+    return MoveDocument.of(one, status=labels.of_status(one.status, one.status_detail))
 
 
 def _event(row: Row) -> EventDocument:
-    event_id, kind, seller_id, subject, message, body, created_ms, occurrences = row
-    date = rfc3339(created_ms)
-    return EventDocument(event_id, kind, subject, message, _body(body), occurrences, date, seller_id)
+    one = named("id kind seller_id subject message body created_ms occurrences", row)
+    return EventDocument.of(one, body=_body(one.body))
 
 
 def _body(body: str) -> msgspec.Raw | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -100,7 +99,8 @@ class RefundDocument(Retried, frozen=True):
 async def resolve(call: Call) -> Answer:
     """Set the outcome of an order whose outcome is unknown; the audit trail records the operator and the reason."""
     body: ResolveRequest = call.body
-    change, before = change_of(call), await _locked(call.tx, call.path)
+    change, before = change_of(call), await orders.lock(call.tx, await owner_of(call.tx, call.path), call.path)
+    assert before is not None, "its owner was found in this transaction"
     resolved = await resolving.resolve(
         change,
         before,
@@ -116,37 +116,31 @@ async def resolve(call: Call) -> Answer:
 async def resolve_reversal(call: Call) -> Answer:
     """Set the outcome of an unconfirmed reversal; the audit trail records the operator and the reason."""
     call.read_wall_clock()
-    return Answer(200, await call.database.write(partial(_resolve_reversal, call=call)))
-
-
-async def _resolve_reversal(tx: Transaction, call: Call) -> ReversalDocument:
     body: ResolveReversalRequest = call.body
-    row = await tx.one(OWNER, call.path)
-    if row is None:
-        raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
-    seller_id, order_id = row
-    order = await orders.lock(tx, seller_id, order_id)
-    assert order is not None, "a reversal has an order"
-    await resolving.resolve_reversal(
-        change_at(tx, call.now_ms, call.settings),
-        order,
-        call.path,
-        body.outcome,
-        wall_ms=call.wall_ms,
-        after_seconds=call.settings.resolve_after_seconds,
-    )
-    after = {"status": body.outcome, "reason": body.reason}
-    before = {"status": lifecycles.PENDING.name}
-    await audit.record(call, tx, "reversals.resolve", call.path, before=before, after=after)
-    ended = await tx.one(REVERSAL, seller_id, call.path)
-    assert ended is not None, "it was resolved in this transaction"
-    return _reversal(ended)
 
+    async def work(tx: Transaction) -> ReversalDocument:
+        row = await tx.one(OWNER, call.path)
+        if row is None:
+            raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
+        seller_id, order_id = row
+        order = await orders.lock(tx, seller_id, order_id)
+        assert order is not None, "a reversal has an order"
+        await resolving.resolve_reversal(
+            change_at(tx, call.now_ms, call.settings),
+            order,
+            call.path,
+            body.outcome,
+            wall_ms=call.wall_ms,
+            after_seconds=call.settings.resolve_after_seconds,
+        )
+        after = {"status": body.outcome, "reason": body.reason}
+        before = {"status": lifecycles.PENDING.name}
+        await audit.record(call, tx, "reversals.resolve", call.path, before=before, after=after)
+        ended = await tx.one(REVERSAL, seller_id, call.path)
+        assert ended is not None, "it was resolved in this transaction"
+        return _reversal(ended)
 
-async def _locked(tx: Transaction, order_id: str) -> Order:
-    order = await orders.lock(tx, await owner_of(tx, order_id), order_id)
-    assert order is not None, "its owner was found in this transaction"
-    return order
+    return Answer(200, await call.database.write(work))
 
 
 def _state(order: Order) -> dict[str, Any]:

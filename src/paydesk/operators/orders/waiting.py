@@ -27,16 +27,21 @@ NotFound = Annotated[Time, Meta(description="From then on, a payment that the ac
 Resolvable = Annotated[Time, Meta(description="From then on, an operator can set the outcome.")]
 
 
-class WaitDocument(Closed, frozen=True):
-    """What a live order waits for."""
+class WaitTimes(Closed, frozen=True, kw_only=True):
+    """How long a wait lasts, and why."""
 
-    waits_for: WaitsFor
-    message: Sentence
     until_date: Until | None = None
     next_date: Next | None = None
     not_found_date: NotFound | None = None
     resolvable_date: Resolvable | None = None
     reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
+
+
+class WaitDocument(WaitTimes, frozen=True):
+    """What a live order waits for."""
+
+    waits_for: WaitsFor
+    message: Sentence
 
 
 def periods_of(settings: Settings) -> Periods:

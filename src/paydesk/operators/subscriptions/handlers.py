@@ -20,7 +20,6 @@ from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOU
 from paydesk.operators.subject import Subject
 from paydesk.operators.subscriptions import store
 from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
-from paydesk.operators.subscriptions.store import Listed
 from paydesk.operators.words import Shown
 from paydesk.storage.database import Transaction
 from paydesk.webhooks import backlog, faults, pausing, subscriptions
@@ -202,20 +201,16 @@ async def _list(call: Call, filters: Filters) -> Answer:
     by_urgency = filters.get("sort") == "urgency"
     sql, first = (store.BY_URGENCY, _BY_URGENCY) if by_urgency else (store.BY_ID, ("",))
     application_id = int(filters.get(OF_APPLICATION.name, EVERY_APPLICATION))
-    answer = await lists.page(call, filters, sql, first, Listed.of, application_id)
-    found: list[Listed] = answer.body.data
+    answer = await lists.page(call, filters, sql, first, store.listed, application_id)
+    found: list[tuple[Subscription, int, int]] = answer.body.data
     secrets = defaultdict[str, list[SubscriptionSecret]](list)
     if found:
-        ids = sorted(one.subscription.subscription_id for one in found)
+        ids = sorted(one.subscription_id for one, _, _ in found)
         for secret in await subscriptions.secrets_between(call.tx, ids[0], ids[-1]):
             secrets[secret.subscription_id].append(secret)
     documents = [
-        CountedSubscription.of(
-            _document(one.subscription, secrets[one.subscription.subscription_id]),
-            pending=one.pending,
-            exhausted=one.exhausted,
-        )
-        for one in found
+        CountedSubscription.of(_document(one, secrets[one.subscription_id]), pending=pending, exhausted=exhausted)
+        for one, pending, exhausted in found
     ]
     return Answer(200, lists.Page(documents, answer.body.next))
 

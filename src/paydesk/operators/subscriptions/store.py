@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from paydesk.storage.database import Row
 from paydesk.webhooks.backlog import EXHAUSTED_COUNT, PENDING_COUNT
@@ -20,7 +20,7 @@ _URGENCY = f"""CASE WHEN all_of.paused_ms IS NOT NULL AND all_of.paused_by = 'fa
             WHEN all_of.paused_ms IS NOT NULL THEN 2 ELSE 3 END"""
 
 
-def _listed(key: str, urgency: str, after: str, limit: str, application: str) -> str:
+def _statement(key: str, urgency: str, after: str, limit: str, application: str) -> str:
     """Return the statement of a list whose rows begin with their key."""
     return f"""
 SELECT {key}, {", ".join(f"s.{name}" for name in _NAMES)},
@@ -34,10 +34,10 @@ SELECT {key}, {", ".join(f"s.{name}" for name in _NAMES)},
  ORDER BY {key}"""
 
 
-BY_ID = _listed("s.subscription_id", "", "ranked.subscription_id > $1", "$2", "$3")
+BY_ID = _statement("s.subscription_id", "", "ranked.subscription_id > $1", "$2", "$3")
 
 # There are few subscriptions: the urgency of all of them is found, with one look at an index for each.
-BY_URGENCY = _listed(
+BY_URGENCY = _statement(
     "s.urgency, s.subscription_id",
     f", {_URGENCY} AS urgency",
     "(ranked.urgency > $1 OR (ranked.urgency = $1 AND ranked.subscription_id > $2))",
@@ -46,16 +46,7 @@ BY_URGENCY = _listed(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A row of a list: the subscription, and the numbers of its deliveries."""
-
-    subscription: Subscription
-    pending: int
-    exhausted: int
-
-    @classmethod
-    def of(cls, row: Row) -> Listed:
-        """Return the row of `BY_ID` or `BY_URGENCY`."""
-        *columns, pending, exhausted = row[-len(_NAMES) - 2 :]
-        return cls(Subscription(*columns), pending, exhausted)
+def listed(row: Row) -> tuple[Subscription, int, int]:
+    """Return a row of `BY_ID` or `BY_URGENCY`: the subscription, and its pending and exhausted deliveries."""
+    *columns, pending, exhausted = row[-len(_NAMES) - 2 :]
+    return Subscription(*columns), pending, exhausted

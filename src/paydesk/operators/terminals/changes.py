@@ -5,10 +5,16 @@ from __future__ import annotations
 from paydesk import audit
 from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE
 from paydesk.operation import Answer, Call
-from paydesk.operators.errors import POS_TAKEN
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import TerminalChange
-from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied, unknown
+from paydesk.operators.terminals.handlers import (
+    TerminalDocument,
+    audited,
+    document_of,
+    refuse_occupied,
+    refuse_second_pdv,
+    unknown,
+)
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import store as virtual
 from paydesk.storage.database import Transaction
@@ -53,7 +59,9 @@ async def delete(call: Call) -> Answer:
     """
 
     async def work(tx: Transaction) -> None:
-        await _lock_own_pos(tx, call.path)
+        of_virtual = await virtual.find(tx, None, call.path)
+        if of_virtual is not None:  # Its point of sale is locked before it, as everywhere.
+            await stores.lock_pos(tx, of_virtual.seller_id, of_virtual.pos_id)
         terminal = await _lock(tx, call.path)
         await refuse_occupied(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
         await virtual.remove(tx, terminal, call.now_ms)
@@ -64,13 +72,6 @@ async def delete(call: Call) -> Answer:
     if fleet is not None:
         await fleet.remove(call.path)
     return Answer(204)
-
-
-async def _lock_own_pos(tx: Transaction, terminal_id: str) -> None:
-    """Lock the point of sale of a virtual terminal, before the terminal as everywhere."""
-    terminal = await virtual.find(tx, None, terminal_id)
-    if terminal is not None:
-        await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
 
 
 async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
@@ -100,7 +101,7 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
     if is_moved or body.tip_percentages is not None:
         await refuse_occupied(tx, seller_id, terminal_id, TERMINAL_BUSY, "change it")
     if is_moved and mode == "PDV":
-        await _refuse_second_pdv(tx, before, pos_id)
+        await refuse_second_pdv(tx, seller_id, pos_id, terminal_id, live=bool(before.live))
     if pos_id != before.pos_id:
         await registry.move(tx, seller_id, terminal_id, pos_id)
     if mode != before.operating_mode:
@@ -133,10 +134,3 @@ async def _lock_place(tx: Transaction, call: Call) -> tuple[Terminal, int]:
     if terminal is None:
         raise unknown()
     return terminal, terminal.pos_id if stays or pos is None else pos.pos_id
-
-
-async def _refuse_second_pdv(tx: Transaction, terminal: Terminal, pos_id: int) -> None:
-    in_pdv = await store.in_pdv(tx, terminal.seller_id, pos_id, live=bool(terminal.live))
-    others = [other for other in in_pdv if other != terminal.terminal_id]
-    if others:
-        raise POS_TAKEN.with_reason("another terminal in PDV", f"{others[0]} at this point of sale is in mode PDV")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import partial
 from typing import Annotated, Any, get_args
@@ -86,17 +85,6 @@ _MODE = Query(
         "Mode", labels={one: one for one in (*MODES, "UNDEFINED")}, help="PDV, STANDALONE, SELF_SERVICE or UNDEFINED."
     ),
 )
-_LIVE = Query(
-    "live",
-    {"type": "boolean"},
-    "Only live terminals (`true`) or only test terminals (`false`).",
-    shown=Shown(
-        "Kind",
-        labels={"true": "Live", "false": "Test"},
-        option="--live/--test",
-        help="Only live terminals, or only test terminals.",
-    ),
-)
 _VIRTUAL = Query(
     "virtual",
     {"type": "boolean"},
@@ -144,9 +132,18 @@ class TerminalDocument(Closed, frozen=True):
 
 async def create(call: Call) -> Answer:
     """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
+    body: TerminalRequest = call.body
 
     async def work(tx: Transaction) -> tuple[VirtualTerminal, Secret]:
-        terminal = await _create(tx, call.body, call.now_ms)
+        seller_id, mode = await virtual.find_seller(tx, body.seller_id), body.operating_mode
+        if body.pos_id is not None:
+            if await stores.lock_pos(tx, seller_id, body.pos_id) is None:
+                raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
+            if mode == "PDV":
+                await refuse_second_pdv(tx, seller_id, body.pos_id, live=False)
+        terminal = await virtual.create(
+            tx, seller_id, pos_id=body.pos_id, script=body.script, operating_mode=mode, now_ms=call.now_ms
+        )
         made = VirtualTerminal.of(terminal, id=terminal.terminal_id)
         # Without the address of its page, which has a key.
         await audit.record(call, tx, "terminals.create", made.id, after=made)
@@ -188,7 +185,7 @@ async def find_all(call: Call, filters: Filters) -> Answer:
         filters.get("virtual", ANY),
         filters.get("status", ""),
     )
-    return await lists.page(call, filters, LIST, (first, ""), _presenting(call), last, *args)
+    return await lists.page(call, filters, LIST, (first, ""), partial(_present, call), last, *args)
 
 
 async def get(call: Call) -> Answer:
@@ -197,7 +194,7 @@ async def get(call: Call) -> Answer:
     row = None if owner is None else await call.tx.one(FIND, owner, call.path)
     if row is None:
         raise unknown()
-    return Answer(200, _presenting(call)(row))
+    return Answer(200, _present(call, row))
 
 
 def unknown() -> Refusal:
@@ -224,33 +221,27 @@ async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> Termin
     """Return the terminal as the list shows it."""
     row = await tx.one(FIND, terminal.seller_id, terminal.terminal_id)
     assert row is not None, "the terminal's row is locked until the commit"
-    return _presenting(call)(row)
+    return _present(call, row)
 
 
-def _presenting(call: Call) -> Callable[[Row], TerminalDocument]:
-    """Return the function that makes the document of a row for this caller."""
-    fleet = call.shared.objects.get(Fleet)
-    running = frozenset() if fleet is None else frozenset(fleet.terminals())
-    return partial(_present, call, running)
-
-
-def _present(call: Call, running: Collection[str], row: Row) -> TerminalDocument:
-    terminal = Terminal(*row[: len(_TERMINAL)])
+def _present(call: Call, row: Row) -> TerminalDocument:
+    """Return the document of a row for this caller."""
+    terminal, fleet = Terminal(*row[: len(_TERMINAL)]), call.shared.objects.get(Fleet)
     seller, store_name, pos_name, external_pos_id, version = row[len(_TERMINAL) :][: len(_NAMES)]
-    seen = presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.objects[Labels].of_status)
+    is_running = fleet is not None and terminal.terminal_id in fleet.terminals()
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
         tip_percentages=_tips(terminal),
-        page_url=_page_url(call, terminal.terminal_id) if terminal.terminal_id in running else None,
+        page_url=_page_url(call, terminal.terminal_id) if is_running else None,
         seller_name=seller,
         store_name=store_name,
         pos_name=pos_name,
         external_pos_id=external_pos_id,
         current_print=terminal.action_id,
         app_version=version,
-        **seen,
+        **presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.objects[Labels].of_status),
     )
 
 
@@ -265,26 +256,25 @@ def _tips(terminal: Terminal) -> list[int] | None:
     return None if terminal.tip_percentages is None else msgspec.json.decode(terminal.tip_percentages, type=list[int])
 
 
-async def _create(tx: Transaction, body: TerminalRequest, now_ms: int) -> Terminal:
-    seller_id = await virtual.find_seller(tx, body.seller_id)
-    if body.pos_id is not None:
-        await _check_pos(tx, seller_id, body.pos_id, body.operating_mode)
-    return await virtual.create(
-        tx, seller_id, pos_id=body.pos_id, script=body.script, operating_mode=body.operating_mode, now_ms=now_ms
-    )
-
-
-async def _check_pos(tx: Transaction, seller_id: int, pos_id: int, mode: SettableMode) -> None:
-    """Lock the point of sale. Raises `POS_NOT_FOUND`, and `POS_TAKEN` for a second terminal in mode PDV."""
-    if await stores.lock_pos(tx, seller_id, pos_id) is None:
-        raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
-    if mode == "PDV" and (other := await store.in_pdv(tx, seller_id, pos_id, live=False)):
-        raise POS_TAKEN.with_reason("another terminal in PDV", f"{other[0]} at this point of sale is in mode PDV")
+async def refuse_second_pdv(tx: Transaction, seller_id: int, pos_id: int, terminal_id: str = "", *, live: bool) -> None:
+    """Raise `POS_TAKEN` if a terminal at the point of sale other than this one is in mode PDV."""
+    others = [one for one in await store.in_pdv(tx, seller_id, pos_id, live=live) if one != terminal_id]
+    if others:
+        raise POS_TAKEN.with_reason("another terminal in PDV", f"{others[0]} at this point of sale is in mode PDV")
 
 
 PAGES = lists.Pages(
     lists.Page[TerminalDocument],
     find_all,
-    (_STATUS, _PRESENCE, _MODE, _LIVE, _VIRTUAL, _TEXT, lists.OF_SELLER, *lists.paging(lists.BY_SELLER)),
+    (
+        _STATUS,
+        _PRESENCE,
+        _MODE,
+        lists.of_live("terminals"),
+        _VIRTUAL,
+        _TEXT,
+        lists.OF_SELLER,
+        *lists.paging(lists.BY_SELLER),
+    ),
     "By seller and id.",
 )

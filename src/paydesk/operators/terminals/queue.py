@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from msgspec import Meta
+from typing import Any, Literal
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
-from paydesk.operators.orders.waiting import Next, NotFound, Resolvable, Sentence, Until, wait_for
+from paydesk.operators.orders.waiting import Sentence, WaitTimes, wait_for
 from paydesk.operators.terminals.fields import ReleaseRequest
 from paydesk.operators.terminals.handlers import unknown
 from paydesk.orders import status
@@ -23,7 +21,7 @@ from paydesk.payments.slot import WaitsFor
 from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
 from paydesk.terminals.presence import Seen
-from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE, PrintAction
+from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE
 from paydesk.terminals.schemas import Presence
 
 PrintWaitsFor = Literal["fetch", "printing"]
@@ -37,7 +35,7 @@ PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
 """What an open print action waits for, by its status, and as people read it."""
 
 
-class SlotDocument(Closed, frozen=True):
+class SlotDocument(WaitTimes, frozen=True):
     """What holds a terminal."""
 
     type: Literal["order", "print"]
@@ -49,11 +47,6 @@ class SlotDocument(Closed, frozen=True):
     message: Sentence
     terminal_presence: Presence
     last_seen_date: Time | None = None
-    until_date: Until | None = None
-    next_date: Next | None = None
-    not_found_date: NotFound | None = None
-    resolvable_date: Resolvable | None = None
-    reason: Annotated[str, Meta(description="Why the outcome is unknown.")] | None = None
 
 
 class Released(Closed, frozen=True):
@@ -80,10 +73,38 @@ async def queue(call: Call) -> Answer:
     """Show what holds a terminal: an order or a print action, and what that waits for."""
     seen = await _seen(call)
     order = await orders.live_on_terminal(call.tx, seen.seller_id, call.path)
+    last_seen = time_or_none(seen.last_seen_ms)
     if order is not None:
-        return Answer(200, QueueDocument(await _slot(call, seen, order)))
+        wait = await wait_for(call, order)
+        slot = SlotDocument.of(
+            wait,
+            type="order",
+            id=order.order_id,
+            status=call.shared.objects[Labels].of(order),
+            since_date=rfc3339(await orders.status_since_ms(call.tx, order)),
+            application_id=str(order.application_id),
+            message=wait.sentence(),
+            terminal_presence=seen.presence,
+            last_seen_date=last_seen,
+        )
+        return Answer(200, QueueDocument(slot))
     action = await action_store.open_on_terminal(call.tx, seen.seller_id, call.path)
-    return Answer(200, QueueDocument(None if action is None else _print_slot(seen, action)))
+    if action is None:
+        return Answer(200, QueueDocument())
+    (waits_for, sentence), until = PRINT_WAITS[action.status], rfc3339(action.expires_ms)
+    slot = SlotDocument.of(
+        action,
+        type="print",
+        id=action.action_id,
+        since_date=rfc3339(action.updated_ms),
+        application_id=str(action.application_id),
+        waits_for=waits_for,
+        message=sentence.format(until=until),
+        terminal_presence=seen.presence,
+        last_seen_date=last_seen,
+        until_date=until,
+    )
+    return Answer(200, QueueDocument(slot))
 
 
 async def release(call: Call) -> Answer:
@@ -97,7 +118,12 @@ async def release(call: Call) -> Answer:
     await terminals.lock(call.tx, seller_id, call.path)
     action = await action_store.open_on_terminal(call.tx, seller_id, call.path)
     if action is not None:
-        return await _release_action(call, action, body.reason)
+        ended = await action_store.end(call.tx, action, RELEASE, call.now_ms)
+        assert ended is not None, "it was read as open, and the terminal's row is locked"
+        earlier = {"action_id": action.action_id, "status": action.status}
+        later = {**earlier, "status": ended.status, "reason": body.reason}
+        await audit.record(call, call.tx, "terminals.release", call.path, before=earlier, after=later)
+        return Answer(200, ReleaseDocument(released=Released("print", ended.action_id, ended.status)))
     found = await orders.live_on_terminal(call.tx, seller_id, call.path)
     before = None if found is None else await orders.lock(call.tx, seller_id, found.order_id)
     if before is None or (await orders.expire_overdue(change, before)).status not in status.LIVE:
@@ -113,53 +139,12 @@ async def release(call: Call) -> Answer:
     return Answer(200, ReleaseDocument(released=Released("order", released.order_id, label)))
 
 
-async def _release_action(call: Call, before: PrintAction, reason: str) -> Answer:
-    released = await action_store.end(call.tx, before, RELEASE, call.now_ms)
-    assert released is not None, "it was read as open, and the terminal's row is locked"
-    audited = {"action_id": before.action_id, "status": before.status}
-    after = {**audited, "status": released.status, "reason": reason}
-    await audit.record(call, call.tx, "terminals.release", call.path, before=audited, after=after)
-    return Answer(200, ReleaseDocument(released=Released("print", released.action_id, released.status)))
-
-
 async def _seen(call: Call) -> Seen:
     """Return the terminal's seller and presence. Raises `TERMINAL_NOT_FOUND`."""
     seen = await presence.find(call.tx, call.path)
     if seen is None:
         raise unknown()
     return seen
-
-
-async def _slot(call: Call, seen: Seen, order: Order) -> SlotDocument:
-    wait = await wait_for(call, order)
-    return SlotDocument.of(
-        wait,
-        type="order",
-        id=order.order_id,
-        status=call.shared.objects[Labels].of(order),
-        since_date=rfc3339(await orders.status_since_ms(call.tx, order)),
-        application_id=str(order.application_id),
-        message=wait.sentence(),
-        terminal_presence=seen.presence,
-        last_seen_date=time_or_none(seen.last_seen_ms),
-    )
-
-
-def _print_slot(seen: Seen, action: PrintAction) -> SlotDocument:
-    waits_for, sentence = PRINT_WAITS[action.status]
-    until = rfc3339(action.expires_ms)
-    return SlotDocument(
-        type="print",
-        id=action.action_id,
-        status=action.status,
-        since_date=rfc3339(action.updated_ms),
-        application_id=str(action.application_id),
-        waits_for=waits_for,
-        message=sentence.format(until=until),
-        terminal_presence=seen.presence,
-        last_seen_date=time_or_none(seen.last_seen_ms),
-        until_date=until,
-    )
 
 
 def _audited(order: Order) -> dict[str, Any]:
