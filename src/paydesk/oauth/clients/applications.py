@@ -23,14 +23,14 @@ class ApplicationSecret:
     expires_ms: int | None
 
 
-_COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, public_key_live,
+COLUMNS = """application_id, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, public_key_live,
     public_key_test, suspended_ms, created_ms"""
 
 # Inserts an application.
-INSERT = f"INSERT INTO applications ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+INSERT = f"INSERT INTO applications ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 
 # Selects one application.
-GET = f"SELECT {_COLUMNS} FROM applications WHERE application_id = $1"
+GET = f"SELECT {COLUMNS} FROM applications WHERE application_id = $1"
 
 # Selects one application, locked until the commit against changes and new secrets.
 LOCK = f"{GET} FOR UPDATE"
@@ -39,7 +39,7 @@ LOCK = f"{GET} FOR UPDATE"
 LOCK_SHARED = f"{GET} FOR SHARE"
 
 # Selects all applications, the oldest first.
-LIST = f"SELECT {_COLUMNS} FROM applications ORDER BY created_ms, application_id"
+LIST = f"SELECT {COLUMNS} FROM applications ORDER BY created_ms, application_id"
 
 # Updates the fields that an operator may change.
 CHANGE = """UPDATE applications SET name = $2, redirect_uris = $3, scopes = $4, pkce_required = $5, on_replay = $6,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from paydesk import audit
-from paydesk.core.clock import rfc3339
 from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import Refusal
-from paydesk.core.response import Closed, Time, time_or_none
+from paydesk.core.response import Closed, Time
 from paydesk.oauth.clients import applications
 from paydesk.oauth.clients.applications import ApplicationSecret
 from paydesk.oauth.clients.authentication import Application
@@ -18,14 +15,9 @@ from paydesk.operators import in_use, lists, uses
 from paydesk.operators.applications.fields import ApplicationChange, ApplicationRequest, SecretRequest
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.subject import Subject, plain
-from paydesk.storage.database import Row
 
 VALID_SECRETS_MAX = 5
-LIST = """
-SELECT application_id, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, created_ms, suspended_ms
-FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"""
-
-_uris = msgspec.json.Decoder(tuple[str, ...]).decode
+LIST = f"SELECT {applications.COLUMNS} FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"
 
 
 class _Application(Closed, frozen=True):
@@ -78,16 +70,7 @@ class NewSecret(Closed, frozen=True):
 async def create(call: Call) -> Answer:
     """Register an application; its first secret is in the response."""
     body: ApplicationRequest = call.body
-    application, secret = await applications.create(
-        call.tx,
-        name=body.name,
-        redirect_uris=tuple(body.redirect_uris),
-        scopes=body.scopes,
-        pkce_required=body.pkce_required,
-        on_replay=body.on_replay,
-        test_tokens=body.test_tokens,
-        now_ms=call.now_ms,
-    )
+    application, secret = await applications.create(call.tx, now_ms=call.now_ms, **body.model_dump())
     answer = _present(application)
     await audit.record(call, call.tx, "applications.create", answer.client_id, after=answer)
     return Answer(201, NewApplication.of(answer, client_secret=secret.reveal()))
@@ -106,20 +89,9 @@ async def change(call: Call) -> Answer:
     body: ApplicationChange = call.body
 
     async def work(before: Application) -> None:
-        sent = {name: getattr(body, name) for name in body.model_fields_set}
-        if "redirect_uris" in sent:
-            sent["redirect_uris"] = tuple(sent["redirect_uris"])
-        after = msgspec.structs.replace(before, **sent)
-        await applications.change(
-            call.tx,
-            after.application_id,
-            name=after.name,
-            redirect_uris=after.redirect_uris,
-            scopes=after.scopes,
-            pkce_required=after.pkce_required,
-            on_replay=after.on_replay,
-            test_tokens=after.test_tokens,
-        )
+        earlier = {name: getattr(before, name) for name in ApplicationChange.model_fields}
+        settable = {**earlier, **body.model_dump(exclude_unset=True)}
+        await applications.change(call.tx, before.application_id, **settable)
 
     return await _APPLICATION.change(call, "applications.change", work)
 
@@ -219,13 +191,7 @@ def _present_secret(secret: ApplicationSecret) -> SecretDocument:
     return SecretDocument.of(secret, id=secret.secret_id)
 
 
-def _of_row(row: Row) -> ApplicationDocument:
-    number, name, redirect_uris, scopes, pkce_required, on_replay, test_tokens, created_ms, suspended_ms = row
-    about = str(number), name, _uris(redirect_uris), scopes, bool(pkce_required), on_replay, bool(test_tokens)
-    return ApplicationDocument(*about, rfc3339(created_ms), time_or_none(suspended_ms))
-
-
-PAGES = lists.pages(ApplicationDocument, LIST, _of_row, (0,))
+PAGES = lists.pages(ApplicationDocument, LIST, lambda row: _present(Application.of(row)), (0,))
 _APPLICATION: Subject[Application] = Subject(
     lock=lambda tx, call: applications.lock(tx, lists.id_in_path(call.paths[0])),
     read=lambda tx, application: applications.get(tx, application.application_id),

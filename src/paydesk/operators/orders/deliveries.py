@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.response import Closed, Time
+from paydesk.core.response import Closed, Time, named
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.deliveries.handlers import DeliveryDocument
 from paydesk.storage.database import Transaction
@@ -44,22 +44,12 @@ class OrderDelivery(DeliveryDocument, frozen=True, kw_only=True):
 async def of_order(tx: Transaction, seller_id: int, order_id: str) -> list[OrderDelivery]:
     """Return the deliveries of an order by version."""
     attempts: defaultdict[str, list[DeliveryAttempt]] = defaultdict(list)
-    for delivery_id, *row in await tx.all(ATTEMPTS_OF_ORDER, seller_id, order_id):
-        attempts[delivery_id].append(_attempt(*row))
+    for row in await tx.all(ATTEMPTS_OF_ORDER, seller_id, order_id):
+        one = named("delivery_id number started_ms duration_ms status error request", row)
+        is_resend = bool(one.request) and resend_store.IS_RESEND in msgspec.json.decode(one.request)
+        attempt = DeliveryAttempt.of(one, date=rfc3339(one.started_ms), resend=is_resend)
+        attempts[one.delivery_id].append(attempt)
     return [
         OrderDelivery.of(one, history=attempts[one.id], last_attempt=next(reversed(attempts[one.id]), None))
         for one in await deliveries.of_order(tx, seller_id, order_id)
     ]
-
-
-def _attempt(  # one parameter per column
-    number: int, started_ms: int, duration_ms: int, status: int | None, error: str | None, request: str
-) -> DeliveryAttempt:
-    return DeliveryAttempt(
-        number=number,
-        date=rfc3339(started_ms),
-        duration_ms=duration_ms,
-        resend=bool(request) and resend_store.IS_RESEND in msgspec.json.decode(request),
-        status=status,
-        error=error,
-    )

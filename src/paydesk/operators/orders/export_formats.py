@@ -49,33 +49,26 @@ def values(row: Row, labels: Labels) -> dict[str, Any]:
     decimals = CURRENCIES[order.currency].decimals
     method = msgspec.json.decode(order.payment_method) if order.payment_method else {}
     card = msgspec.json.decode(order.card) if order.card else {}
-    return {
+    shown = {
         "id": order.order_id,
         "created_date": rfc3339(order.created_ms),
         "status": labels.of(order),
         "status_detail": order.payment_status_detail,
         "live_mode": bool(order.live),
-        "currency": order.currency,
         "amount": _amount(order.amount_minor, decimals),
         "paid_amount": _amount(order.paid_minor, decimals),
         "tip_amount": _amount(order.tip_minor, decimals),
         "refunded_amount": _amount(order.refunded_minor, decimals),
         "paid_date": None if order.paid_ms is None else rfc3339(order.paid_ms),
-        "external_reference": order.external_reference,
-        "description": order.description,
-        "terminal_id": order.terminal_id,
-        "seller_id": order.seller_id,
         "client_id": order.application_id,
         "payment_method_id": method.get("id"),
         "payment_method_type": method.get("type"),
         "installments": method.get("installments"),
         "first_digits": card.get("first_digits"),
         "last_digits": last_digits or card.get("last_digits"),
-        "reference_id": order.reference_id,
-        "authorization_code": order.authorization_code,
-        "payer_email": order.payer_email,
         "last_updated_date": rfc3339(order.updated_ms),
     }
+    return {name: shown[name] if name in shown else getattr(order, name) for name in COLUMNS}
 
 
 def _amount(minor: int | None, decimals: int) -> str | None:

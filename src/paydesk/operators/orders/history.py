@@ -142,7 +142,7 @@ async def get_order(call: Call) -> Answer:
             ),
             events=[_move(row, labels) for row in moves],
             waiting=await waiting(call, order) if order.status in status.LIVE else None,
-            **msgspec.structs.asdict(paid),
+            **paid,
             deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
         ),
     )

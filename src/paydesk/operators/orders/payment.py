@@ -128,46 +128,35 @@ class ChangeDocument(Closed, frozen=True, kw_only=True):
     refund_id: str | None = None
 
 
-class PaymentHistory(msgspec.Struct, frozen=True):
-    """Everything that happened to the payment of one order."""
-
-    steps: list[StepDocument]
-    results: list[ResultDocument]
-    authorization: AuthorizationDocument | None
-    inquiry: OrderInquiry | None
-    order_refunds: list[OrderRefund]
-    reversals: list[OrderReversal]
-    changes: list[ChangeDocument]
-
-
 async def of_order(
     tx: Transaction, order: Order, released_ms: int | None, *, resolve_after_seconds: int
-) -> PaymentHistory:
-    """Return what happened to the order's payment. `released_ms`: when an operator released it, or None."""
+) -> dict[str, Any]:
+    """Return what happened to the order's payment, by the names of `InspectedOrder`.
+
+    `released_ms`: when an operator released it, or None.
+    """
     resolve_after_ms = resolve_after_seconds * 1000
     key, lease = (order.seller_id, order.order_id), (order.seller_id, order.ulid)
     authorization, inquiry = await tx.one(AUTHORIZATION, *lease), await tx.one(INQUIRY, *key)
     changes = await tx.all(CHANGES, order.order_id, order.terminal_id, -1 if released_ms is None else released_ms)
-    return PaymentHistory(
-        steps=[StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
-        results=[_result(row) for row in await tx.all(RESULTS, *lease)],
-        authorization=_authorization(order, authorization) if authorization is not None else None,
-        inquiry=_inquiry(inquiry) if inquiry is not None else None,
-        order_refunds=[_refund(row) for row in await tx.all(REFUNDS_OF_ORDER, *key)],
-        reversals=[_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
-        changes=[_change(row) for row in changes],
-    )
+    return {
+        "steps": [StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
+        "results": [_result(row) for row in await tx.all(RESULTS, *lease)],
+        "authorization": _authorization(order, authorization) if authorization is not None else None,
+        "inquiry": _inquiry(inquiry) if inquiry is not None else None,
+        "order_refunds": [_refund(row) for row in await tx.all(REFUNDS_OF_ORDER, *key)],
+        "reversals": [_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
+        "changes": [_change(row) for row in changes],
+    }
 
 
 def _result(row: Row) -> ResultDocument:
     created_ms, outcome, verdict, body = row
-    content: dict[str, Any] = msgspec.json.decode(body)
     # An unreadable result was recorded as its well-formed part, which is not shown as an outcome.
-    if not outcome:
-        return ResultDocument(rfc3339(created_ms), "unreadable", verdict)
+    content: dict[str, Any] = msgspec.json.decode(body) if outcome else {}
     return ResultDocument(
         rfc3339(created_ms),
-        outcome,
+        outcome or "unreadable",
         verdict,
         content.get("status_detail"),
         _raw(content.get("payment_method")),

@@ -67,15 +67,8 @@ async def create(call: Call) -> Answer:
     password, password_hash = await _hashed(body.password)
 
     async def work(tx: Transaction) -> NewSeller:
-        seller = await sellers.create(
-            tx,
-            email=body.email,
-            name=body.name,
-            country=body.country,
-            currency=body.currency,
-            password_hash=password_hash,
-            now_ms=call.now_ms,
-        )
+        about = body.model_dump(exclude={"password"})
+        seller = await sellers.create(tx, **about, password_hash=password_hash, now_ms=call.now_ms)
         if seller is None:
             raise _email_taken()
         document = _present(seller)

@@ -88,15 +88,14 @@ async def end_all(call: Call) -> Answer:
     filters, ended = Filters((OF_OPERATOR,), call.query), 0
     filters.refuse_faults()
     operator_id = _chosen(call, filters, call.caller.operator_id)
-    rows = await call.tx.all(LIST, *BY_TIME, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
-    while rows:
+    last = BY_TIME[0]
+    while rows := await call.tx.all(LIST, last, lists.LIMIT_MAX, call.now_ms, 0, operator_id):
         for row in rows:
             document = _present(call, row)
             if await store.end_one(call.tx, document.session_id, call.now_ms):
                 await _record(call, document)
                 ended += 1
         last = rows[-1][0]
-        rows = await call.tx.all(LIST, last, lists.LIMIT_MAX, call.now_ms, 0, operator_id)
     return Answer(200, EndedSessions(ended))
 
 

@@ -21,6 +21,7 @@ ExternalPosId = Annotated[
     NO_CARD_NUMBER,
     Shown("External id", "The seller's own id for it, unique per seller.", option="--external-id"),
 ]
+_NAME_OF_NEW = Shown("Name", "Empty: the same as the external id.", help="The display name. [default: the external id]")
 
 
 class StoreRequest(Model):
@@ -44,17 +45,7 @@ class PosRequest(Model):
         examples=[47792478]
     )
     external_pos_id: ExternalPosId
-    name: (
-        Annotated[
-            Name,
-            Shown(
-                "Name",
-                "Empty: the same as the external id.",
-                help="The display name. [default: the external id]",
-            ),
-        ]
-        | None
-    ) = None
+    name: Annotated[Name, _NAME_OF_NEW] | None = None
 
 
 class PosChange(Change):

@@ -20,7 +20,13 @@ async def find(
     Raises `STORE_NOT_FOUND`, `POS_NOT_FOUND`, and `PROPERTY_VALUE` for a point of sale of another store.
     """
     if pos_id is None:
-        return await _own_pos(tx, seller_id, await _store_id(tx, seller_id, store_id, now_ms), terminal_id, now_ms)
+        existing = await stores.stores(tx, seller_id)
+        if store_id is None:
+            first = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
+            store_id = first.store_id
+        elif not any(one.store_id == store_id for one in existing):
+            raise STORE_NOT_FOUND.with_reason("not a store of this seller")
+        return await _own_pos(tx, seller_id, store_id, terminal_id, now_ms)
     pos = await stores.lock_pos(tx, seller_id, pos_id)
     if pos is None:
         raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
@@ -30,16 +36,6 @@ async def find(
             f"'$.store_id' - must be {pos.store_id}, the store of the point of sale, or omitted",
         )
     return pos
-
-
-async def _store_id(tx: Transaction, seller_id: int, store_id: int | None, now_ms: int) -> int:
-    existing = await stores.stores(tx, seller_id)
-    if store_id is None:
-        first = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
-        return first.store_id
-    if not any(one.store_id == store_id for one in existing):
-        raise STORE_NOT_FOUND.with_reason("not a store of this seller")
-    return store_id
 
 
 async def _own_pos(tx: Transaction, seller_id: int, store_id: int, terminal_id: str, now_ms: int) -> Pos:
