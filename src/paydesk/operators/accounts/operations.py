@@ -67,11 +67,9 @@ OPERATIONS = (
         fields.OperatorRequest,
         handlers.NewOperator,
         role="owner",
-        description=(
-            "For owners only. A person has an `email`: the response contains the link with which the person sets the"
-            " password for the console, once within 24 hours. A program has none: the response contains its token."
-            " Neither is shown again."
-        ),
+        description="For owners only. A person has an `email`: the response contains the link with which the person"
+        " sets the password for the console, once within 24 hours. A program has none: the response contains its"
+        " token. Neither is shown again.",
         errors=(errors.EMAIL_TAKEN,),
         words=Words(
             "Add a person",
@@ -104,10 +102,8 @@ OPERATIONS = (
         fields.OperatorChange,
         role="owner",
         errors=(errors.LAST_OWNER, errors.EMAIL_TAKEN),
-        description=(
-            "For owners only. Only the fields that are sent change. The last owner with a token or a password keeps the"
-            " role."
-        ),
+        description="For owners only. Only the fields that are sent change. The last owner with a token or a password"
+        " keeps the role.",
         words=Words(
             "Change {name}",
             says="A new role applies from the next request on. A new e-mail address ends an open link.",
@@ -122,10 +118,8 @@ OPERATIONS = (
         handlers.revoke,
         role="owner",
         errors=(errors.LAST_OWNER,),
-        description=(
-            "For owners only; the token, sessions and links are refused at once. Revoking a revoked operator has no"
-            " effect. The last owner with a token or a password can't be revoked."
-        ),
+        description="For owners only; the token, sessions and links are refused at once. Revoking a revoked operator"
+        " has no effect. The last owner with a token or a password can't be revoked.",
         words=Words(
             "Revoke {name}",
             says=(
@@ -147,10 +141,9 @@ OPERATIONS = (
         status=201,
         answer=handlers.PasswordLink,
         errors=(errors.CANNOT_SIGN_IN,),
-        description=(
-            "For owners only, and for operators with an `email`. The link is valid once, within 24 hours, and replaces"
-            " earlier ones. The password stays valid until the link is used; then all sessions of the operator end."
-        ),
+        description="For owners only, and for operators with an `email`. The link is valid once, within 24 hours, and"
+        " replaces earlier ones. The password stays valid until the link is used; then all sessions of the"
+        " operator end.",
         words=Words(
             "New link for {name}",
             says=(

@@ -120,10 +120,8 @@ OPERATIONS = (
     APPLICATION.deleting(
         handlers.delete,
         errors=(IN_USE,),
-        description=(
-            "Not while it has subscriptions, grants that are not withdrawn, or orders: `details` names them. Its"
-            " secrets are deleted with it. An application with orders can be suspended."
-        ),
+        description="Not while it has subscriptions, grants that are not withdrawn, or orders: `details` names them."
+        " Its secrets are deleted with it. An application with orders can be suspended.",
         words=Words(
             "Delete {name}",
             says=(
@@ -179,10 +177,8 @@ OPERATIONS = (
         body=fields.SecretRequest,
         answer=handlers.NewSecret,
         errors=(errors.TOO_MANY_SECRETS,),
-        description=(
-            "The response contains the secret, which is not shown again. The other secrets stay valid for"
-            " `others_expire_in`; an application has at most five valid secrets."
-        ),
+        description="The response contains the secret, which is not shown again. The other secrets stay valid for"
+        " `others_expire_in`; an application has at most five valid secrets.",
         words=Words(
             "Add a secret to {name}",
             says=(

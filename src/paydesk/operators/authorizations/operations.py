@@ -80,11 +80,9 @@ OPERATIONS = (
     _GRANT.deleting(
         handlers.withdraw,
         name="operator_withdraw_grant",
-        description=(
-            "Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
-            " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
-            " effect."
-        ),
+        description="Has the effect of a withdrawal by the seller: the grant's codes and tokens are refused, and the"
+        " application gets `application.deauthorized`. Open orders continue. Withdrawing a withdrawn grant has no"
+        " effect.",
         words=replace(
             _WITHDRAW,
             forms=(

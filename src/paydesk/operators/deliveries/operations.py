@@ -68,13 +68,11 @@ _REPLAY = creating(
     name="operator_replay_deliveries",
     role="resend",
     status=202,
-    description=(
-        "Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
-        " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer"
-        " ones may have been delivered already: compare `version`. Deliveries to a paused subscription wait until"
-        " it is resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that"
-        " was interrupted can be repeated."
-    ),
+    description="Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"
+    " their number. Their schedule starts anew. Versions of an order are sent in ascending order, after newer ones"
+    " may have been delivered already: compare `version`. Deliveries to a paused subscription wait until it is"
+    " resumed; those that have ended because of a withdrawal or a deletion are left out. A replay that was"
+    " interrupted can be repeated.",
     transaction="none",
     errors=(ORDER_NOT_FOUND, errors.SUBSCRIPTION_NOT_FOUND, errors.SUBSCRIPTION_ENDED),
     action=Action(
@@ -117,21 +115,18 @@ OPERATIONS = (
     _DELIVERY.reading(
         handlers.get,
         answer=handlers.InspectedDelivery,
-        description=(
-            "Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data or"
-            " secrets are masked."
-        ),
+        description="Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data"
+        " or secrets are masked.",
     ),
     _DELIVERY.acting(
         "resend",
         handlers.resend,
         role="resend",
         status=202,
-        description=(
-            "Requests one attempt at once, outside the order of versions and the retry schedule, in any status. It has"
-            " the same ids and body and a new signature. A success makes the delivery `delivered`; a failure changes"
-            " no status. An attempt in progress ends first. Further requests before the attempt begins have no effect."
-        ),
+        description="Requests one attempt at once, outside the order of versions and the retry schedule, in any"
+        " status. It has the same ids and body and a new signature. A success makes the delivery `delivered`; a"
+        " failure changes no status. An attempt in progress ends first. Further requests before the attempt begins"
+        " have no effect.",
         errors=(errors.SUBSCRIPTION_ENDED, errors.SUBSCRIPTION_PAUSED),
         words=replace(
             _RESEND,
@@ -145,11 +140,9 @@ OPERATIONS = (
         name="operator_send_delivery_to",
         body=sent_elsewhere.SendElsewhere,
         answer=sent_elsewhere.SentElsewhere,
-        description=(
-            "Sends the same notification once, at once, with the same ids and body and a new signature by the"
-            " subscription's secrets, also if the subscription is paused; its fault has no effect. Returns what the"
-            " receiver answered. It is no attempt: nothing of the delivery changes."
-        ),
+        description="Sends the same notification once, at once, with the same ids and body and a new signature by the"
+        " subscription's secrets, also if the subscription is paused; its fault has no effect. Returns what the"
+        " receiver answered. It is no attempt: nothing of the delivery changes.",
         transaction="none",
         development=True,
         errors=(errors.SUBSCRIPTION_ENDED, PROPERTY_VALUE),
@@ -161,11 +154,9 @@ OPERATIONS = (
         body=checks.DeliveryCheck,
         transaction="heavy",
         role="every",
-        description=(
-            "Send what a receiver got: the answer says whether both signatures are valid, if not which usual mistake"
-            " explains it, and which parts differ from what was sent. Without headers and body, what was sent is"
-            " explained. Any age of a signature is accepted. Changes nothing."
-        ),
+        description="Send what a receiver got: the answer says whether both signatures are valid, if not which usual"
+        " mistake explains it, and which parts differ from what was sent. Without headers and body, what was sent"
+        " is explained. Any age of a signature is accepted. Changes nothing.",
         errors=(PROPERTY_VALUE,),
     ),
 )

@@ -79,10 +79,8 @@ OPERATIONS = (
         "cancel",
         changes.cancel,
         body=fields.CancelOrderRequest,
-        description=(
-            "By the rules of applications: an order at its terminal needs the extra header, and the response is 202."
-            " The audit trail records the reason."
-        ),
+        description="By the rules of applications: an order at its terminal needs the extra header, and the response"
+        " is 202. The audit trail records the reason.",
         further_statuses=(202,),
         idempotent=True,
         on_behalf=changes.as_seller,
@@ -127,10 +125,8 @@ OPERATIONS = (
         "refund",
         changes.REFUND,
         body=fields.RefundOrderRequest,
-        description=(
-            "By the rules of applications. Without `transactions`, refunds all that remains of the payment. The audit"
-            " trail records the reason."
-        ),
+        description="By the rules of applications. Without `transactions`, refunds all that remains of the payment."
+        " The audit trail records the reason.",
         status=201,
         idempotent=True,
         on_behalf=changes.as_seller,
@@ -165,11 +161,9 @@ OPERATIONS = (
         "resolve",
         outcomes.resolve,
         body=fields.ResolveRequest,
-        description=(
-            "For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the acquirer"
-            " reports the outcome. The audit trail records the reason. An approval that is reported after the order was"
-            " declined here is a late approval and is reversed."
-        ),
+        description="For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the"
+        " acquirer reports the outcome. The audit trail records the reason. An approval that is reported after the"
+        " order was declined here is a late approval and is reversed.",
         errors=(CANNOT_RESOLVE_ORDER,),
         words=Words(
             "Set the outcome of {total} {currency}",
@@ -219,11 +213,9 @@ OPERATIONS = (
         outcomes.resolve_reversal,
         transaction="none",
         body=fields.ResolveReversalRequest,
-        description=(
-            "For a reversal that the acquirer has not confirmed within three minutes of the late approval: `reversed`"
-            " if the amount was reversed by other means, `not_found` if there is no payment to reverse. It is not"
-            " retried. The audit trail records the reason."
-        ),
+        description="For a reversal that the acquirer has not confirmed within three minutes of the late approval:"
+        " `reversed` if the amount was reversed by other means, `not_found` if there is no payment to reverse. It"
+        " is not retried. The audit trail records the reason.",
         errors=(CANNOT_RESOLVE_REVERSAL,),
         words=Words(
             "Set the outcome of the reversal",

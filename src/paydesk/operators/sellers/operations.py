@@ -92,10 +92,8 @@ OPERATIONS = (
     _SELLER.deleting(
         handlers.delete,
         errors=(IN_USE,),
-        description=(
-            "Not while the seller has terminals, stores, grants that are not withdrawn, notifications that are not"
-            " delivered, or orders: `details` names them. A seller with orders can be suspended."
-        ),
+        description="Not while the seller has terminals, stores, grants that are not withdrawn, notifications that are"
+        " not delivered, or orders: `details` names them. A seller with orders can be suspended.",
         words=Words(
             "Delete {name}",
             says=(
@@ -115,11 +113,9 @@ OPERATIONS = (
         answer=handlers.NewPassword,
         body=fields.PasswordRequest,
         transaction="none",
-        description=(
-            "Without `password` one is generated; the response contains it, and it is not shown again. All sessions of"
-            " the seller end. Applications keep their tokens, unless `withdraw_all` withdraws every authorization of"
-            " the seller: each application then gets `application.deauthorized`."
-        ),
+        description="Without `password` one is generated; the response contains it, and it is not shown again. All"
+        " sessions of the seller end. Applications keep their tokens, unless `withdraw_all` withdraws every"
+        " authorization of the seller: each application then gets `application.deauthorized`.",
         words=Words(
             "New password for {name}",
             says="The password that {name} has now is refused at once, and all sessions of the seller end.",
@@ -151,10 +147,8 @@ OPERATIONS = (
     _SELLER.acting(
         "suspend",
         handlers.suspend,
-        description=(
-            "Applications get no tokens for the seller, the tokens that they have are refused, and all sessions of the"
-            " seller end. Suspending a suspended seller has no effect."
-        ),
+        description="Applications get no tokens for the seller, the tokens that they have are refused, and all"
+        " sessions of the seller end. Suspending a suspended seller has no effect.",
         words=Words(
             "Suspend {name}",
             says=(

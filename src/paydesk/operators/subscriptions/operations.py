@@ -121,10 +121,8 @@ OPERATIONS = (
     ),
     SUBSCRIPTION.deleting(
         handlers.delete,
-        description=(
-            "Later events are not sent to it. Its pending deliveries become `withdrawn`; an attempt in progress ends"
-            " first. The deliveries that have ended stay in the history."
-        ),
+        description="Later events are not sent to it. Its pending deliveries become `withdrawn`; an attempt in"
+        " progress ends first. The deliveries that have ended stay in the history.",
         words=Words(
             "Delete the subscription",
             says=(
@@ -140,10 +138,8 @@ OPERATIONS = (
     SUBSCRIPTION.acting(
         "pause",
         handlers.pause,
-        description=(
-            "Its deliveries stay `pending`, also those of later events, and are kept for 30 days. Attempts in progress"
-            " end. Pausing a paused subscription has no effect."
-        ),
+        description="Its deliveries stay `pending`, also those of later events, and are kept for 30 days. Attempts in"
+        " progress end. Pausing a paused subscription has no effect.",
         words=Words(
             "Pause the subscription",
             says=(
@@ -158,9 +154,8 @@ OPERATIONS = (
     SUBSCRIPTION.acting(
         "resume",
         handlers.resume,
-        description=(
-            "Its pending deliveries are sent, in order per order. Resuming an active subscription has no effect."
-        ),
+        description="Its pending deliveries are sent, in order per order. Resuming an active subscription has no"
+        " effect.",
         words=Words(
             "Resume the subscription",
             says="Its pending notifications are sent now, those of each order in sequence; new ones are sent at once.",
@@ -175,10 +170,8 @@ OPERATIONS = (
         status=201,
         answer=secrets.NewSubscriptionSecret,
         errors=(errors.TOO_MANY_SECRETS,),
-        description=(
-            "The response contains the secret, which is not shown again. From then on `webhook-signature` has a"
-            " signature of each valid secret; `X-Signature` is made with the primary one, until another is promoted."
-        ),
+        description="The response contains the secret, which is not shown again. From then on `webhook-signature` has"
+        " a signature of each valid secret; `X-Signature` is made with the primary one, until another is promoted.",
         words=Words(
             "Rotate the secret",
             says=(

@@ -147,11 +147,9 @@ OPERATIONS = (
         changes.delete,
         transaction="none",
         errors=(IN_USE,),
-        description=(
-            "Its device token is revoked, its orders stay, and it may still report results of its own orders for 7"
-            " days. Any seller can be paired with it afterwards. The point of sale that was made for a virtual terminal"
-            " is deleted with it."
-        ),
+        description="Its device token is revoked, its orders stay, and it may still report results of its own orders"
+        " for 7 days. Any seller can be paired with it afterwards. The point of sale that was made for a virtual"
+        " terminal is deleted with it.",
         words=Words(
             "Delete {serial}",
             says=(
@@ -169,10 +167,8 @@ OPERATIONS = (
     _TERMINAL.acting(
         "revoke",
         changes.revoke,
-        description=(
-            "The terminal may still report results of earlier orders for 7 days; pair it anew for another token."
-            " Revoking a revoked token has no effect."
-        ),
+        description="The terminal may still report results of earlier orders for 7 days; pair it anew for another"
+        " token. Revoking a revoked token has no effect.",
         words=Words(
             "Revoke the token of {serial}",
             says=(
@@ -189,21 +185,17 @@ OPERATIONS = (
     ),
     _QUEUE.reading(
         queue.queue,
-        description=(
-            "The terminal's live order or print action, what that waits for (`waits_for`) and until when."
-            " Empty if the terminal is free."
-        ),
+        description="The terminal's live order or print action, what that waits for (`waits_for`) and until when."
+        " Empty if the terminal is free.",
     ),
     _TERMINAL.acting(
         "release",
         queue.release,
         answer=queue.ReleaseDocument,
         body=fields.ReleaseRequest,
-        description=(
-            "The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has the order."
-            " Not after authorization was permitted: the card may be charged. Without an order nothing changes. The"
-            " audit trail records the reason."
-        ),
+        description="The order is canceled at once, without an answer of the terminal, which gets `cancel` if it has"
+        " the order. Not after authorization was permitted: the card may be charged. Without an order nothing"
+        " changes. The audit trail records the reason.",
         errors=(errors.CANNOT_RELEASE_TERMINAL,),
         words=Words(
             "Release {serial}",
