@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
 from paydesk.filters import Filters
@@ -22,6 +23,13 @@ LIMIT = Query(
     "limit",
     {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_MAX},
     "The maximum number of rows.",
+)
+OF_APPLICATION = Query(
+    "application",
+    {"type": "string", "pattern": NUMBER_PATTERN},
+    "Only those of this application.",
+    rule="must be the client_id of an application",
+    shown=Shown("Application", metavar="CLIENT_ID"),
 )
 TEXT_CHARACTERS_MAX = 200
 ELLIPSIS = "…"

@@ -1,4 +1,4 @@
-"""Whose an order is: operators send only its id."""
+"""Whose an order or a delivery is: operators send only its id."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from paydesk.core import ids
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.storage.database import Transaction
 
-# One primary key lookup per seller, which no plan replaces by a scan.
-OWNER = """
+
+def statement(table: str, key: str) -> str:
+    """Return the statement that finds the seller of a row: by one primary key look-up per seller, never by a scan."""
+    return f"""
 SELECT seller_id FROM (
-       SELECT s.seller_id, (SELECT 1 FROM orders o WHERE o.seller_id = s.seller_id AND o.order_id = $1) AS is_owner
+       SELECT s.seller_id, (SELECT 1 FROM {table} o WHERE o.seller_id = s.seller_id AND o.{key} = $1) AS is_owner
          FROM sellers s) AS owners
 WHERE is_owner = 1"""
+
+
+OWNER = statement("orders", "order_id")
 
 
 async def owner_of(tx: Transaction, order_id: str) -> int:

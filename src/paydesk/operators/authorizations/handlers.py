@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.clock import rfc3339
-from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
+from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time, named
 from paydesk.filters import Filters
 from paydesk.oauth import authorizations
@@ -42,13 +42,6 @@ LISTS = {status: _LIST.format(condition) for status, condition in _WITH_STATUS.i
 LISTS_OF_APPLICATION = {status: _LIST.format(_OF_APPLICATION + condition) for status, condition in _WITH_STATUS.items()}
 """The lists by `status`. Those of an application have an index each; the one without a status walks along the key."""
 
-APPLICATION = Query(
-    "application",
-    {"type": "string", "pattern": NUMBER_PATTERN},
-    "Only those of this application.",
-    rule="must be the client_id of an application",
-    shown=Shown("Application", metavar="CLIENT_ID"),
-)
 STATUS = Query(
     "status",
     {"enum": [status for status in _WITH_STATUS if status]},
@@ -119,6 +112,6 @@ def _present(row: Row) -> AuthorizationDocument:
 PAGES = lists.Pages(
     lists.Page[AuthorizationDocument],
     _list,
-    (lists.OF_SELLER, APPLICATION, STATUS, *lists.paging(lists.BY_SELLER)),
+    (lists.OF_SELLER, lists.OF_APPLICATION, STATUS, *lists.paging(lists.BY_SELLER)),
     "By seller and id.",
 )

@@ -13,13 +13,12 @@ from paydesk.core.errors import TOO_MANY_REQUESTS
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.rates import Buckets
 from paydesk.core.redaction import redacted_url
-from paydesk.core.response import Closed, JsonObject, Time, one_of
+from paydesk.core.response import Closed, JsonObject, Time, named, one_of
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.operators import lists, owners
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
 from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
-from paydesk.operators.owners import owner_of
 from paydesk.operators.retried import Retried, times
 from paydesk.operators.words import Shown
 from paydesk.orders.searching import DATE, instant_of
@@ -31,13 +30,7 @@ from paydesk.webhooks.store import Target
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
 SINCE_MS_MIN = -(2**62)
 
-# Operators send only the delivery's id: one primary key lookup per seller, which no plan replaces by a scan.
-OWNER = """
-SELECT seller_id FROM (
-       SELECT s.seller_id,
-              (SELECT 1 FROM deliveries d WHERE d.seller_id = s.seller_id AND d.delivery_id = $1) AS is_owner
-         FROM sellers s) AS owners
-WHERE is_owner = 1"""
+OWNER = owners.statement("deliveries", "delivery_id")
 
 _ACTION = """CASE WHEN order_id LIKE 'ORD%' THEN
        (SELECT e.action FROM order_events e
@@ -151,7 +144,7 @@ async def find_deliveries(call: Call, filters: Filters) -> Answer:
         return await page(call, filters, FAILED if is_failed else DELIVERIES, BY_TIME, _present, *chosen)
     filters.refuse_faults()
     order_id = order_id.upper()
-    found = await of_order(call.tx, await owner_of(call.tx, order_id), order_id, *chosen)
+    found = await of_order(call.tx, await owners.owner_of(call.tx, order_id), order_id, *chosen)
     return Answer(200, lists.Page(found[::-1]))
 
 
@@ -251,17 +244,15 @@ def _present(row: Row) -> DeliveryDocument:
 
 
 def _attempt(row: Row) -> AttemptDocument:
-    number, started_ms, duration_ms, request, status, body, error = row
+    one = named("number started_ms duration_ms request answer_status answer_body error", row)
     # Attempts made before the upgrade to this version have no request.
-    sent = msgspec.json.decode(request) if request else None
-    return AttemptDocument(
-        number=number,
-        date=rfc3339(started_ms),
-        duration_ms=duration_ms,
+    sent = msgspec.json.decode(one.request) if one.request else None
+    return AttemptDocument.of(
+        one,
+        date=rfc3339(one.started_ms),
         resend=sent is not None and resend_store.IS_RESEND in sent,
         request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
-        answer=AttemptAnswer(status, body) if status is not None else None,
-        error=error,
+        answer=AttemptAnswer(one.answer_status, one.answer_body) if one.answer_status is not None else None,
     )
 
 

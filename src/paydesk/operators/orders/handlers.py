@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
-from paydesk.core import ids
 from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
@@ -78,12 +78,10 @@ FILTER_QUERY = (
         check=_email,
         shown=Shown("Buyer's e-mail", option="--payer", metavar="EMAIL"),
     ),
-    Query(
-        "application",
-        {"type": "string", "pattern": ids.NUMBER_PATTERN},
-        "Only orders of this application.",
+    replace(
+        lists.OF_APPLICATION,
+        description="Only orders of this application.",
         rule="must be an application's client_id, a whole number",
-        shown=Shown("Application", metavar="CLIENT_ID"),
     ),
     lists.of_live("orders"),
     Query(

@@ -13,7 +13,7 @@ from paydesk.operators.lists import of_status
 from paydesk.operators.newest import BY_ID, newest, pages
 from paydesk.operators.orders.fields import ResolveRequest, ResolveReversalRequest
 from paydesk.operators.owners import owner_of
-from paydesk.operators.retried import Retried, times
+from paydesk.operators.retried import TIMES, Retried, times
 from paydesk.operators.words import Shown
 from paydesk.orders import store as orders
 from paydesk.orders.change import change_at, change_of
@@ -28,21 +28,17 @@ from paydesk.storage.database import Row, Transaction
 _CURRENCY = """
 (SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"""
 
-# An attempt in progress is not counted: it has not failed yet.
 _REVERSAL = f"""
 reversal_id, seller_id, order_id, live, {_CURRENCY.format("reversals")}, amount_minor, reference_id, confirmed, status,
-attempts - CASE WHEN {lifecycles.PENDING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
-next_ms, created_ms, ended_ms"""
+{TIMES.format(lifecycles.PENDING)}"""
 
 _INQUIRY = f"""
 order_id, seller_id, live, reason, reversing_ms, outcome,
-attempts - CASE WHEN {lifecycles.INQUIRIES.open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
-next_ms, created_ms, ended_ms"""
+{TIMES.format(lifecycles.INQUIRIES.open)}"""
 
 _REFUND = f"""
 refund_id, seller_id, order_id, live, {_CURRENCY.format("refunds")}, amount, status,
-attempts - CASE WHEN {lifecycles.PROCESSING} AND claimed_until_ms > 0 THEN 1 ELSE 0 END,
-next_ms, created_ms, ended_ms"""
+{TIMES.format(lifecycles.PROCESSING)}"""
 
 LIST_REVERSALS = newest("reversals", _REVERSAL, BY_ID, "$5 = '' OR status = $5")
 

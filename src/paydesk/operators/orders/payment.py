@@ -12,7 +12,7 @@ from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import Closed, JsonObject, Time, named, one_of, time_or_none
 from paydesk.device.reports import Outcome
 from paydesk.device.store import Processing
-from paydesk.operators.retried import Retried, times
+from paydesk.operators.retried import TIMES, Retried, times
 from paydesk.orders.order import Order
 from paydesk.payments import lifecycles
 from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
@@ -28,20 +28,17 @@ AUTHORIZATION = """
 SELECT created_ms, repeated_ms, tip_minor, payment_method, card FROM lease_authorizations
  WHERE seller_id = $1 AND lease_id = $2"""
 
-# An attempt in progress is not counted: it has not failed yet.
-_TIMES = "attempts - CASE WHEN {open} AND claimed_until_ms > 0 THEN 1 ELSE 0 END, next_ms, created_ms, ended_ms"
-
 INQUIRY = f"""
-SELECT reason, reversing_ms, outcome, {_TIMES.format(open=lifecycles.INQUIRIES.open)} FROM inquiries
+SELECT reason, reversing_ms, outcome, {TIMES.format(lifecycles.INQUIRIES.open)} FROM inquiries
  WHERE seller_id = $1 AND order_id = $2"""
 
 REFUNDS_OF_ORDER = f"""
-SELECT refund_id, amount, status, {_TIMES.format(open=lifecycles.PROCESSING)} FROM refunds
+SELECT refund_id, amount, status, {TIMES.format(lifecycles.PROCESSING)} FROM refunds
  WHERE seller_id = $1 AND order_id = $2 ORDER BY refund_id"""
 
 # Reversals begin with a result of the lease, or with the acquirer's own answer: the index has the lease first.
 REVERSALS_OF_ORDER = f"""
-SELECT reversal_id, amount_minor, reference_id, status, confirmed, {_TIMES.format(open=lifecycles.PENDING)}
+SELECT reversal_id, amount_minor, reference_id, status, confirmed, {TIMES.format(lifecycles.PENDING)}
   FROM reversals WHERE seller_id = $1 AND lease_id = $2 ORDER BY reversal_id"""
 
 # Changes of the order itself, and the release of its terminal at the instant when the order was canceled by it.

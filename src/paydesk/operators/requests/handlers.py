@@ -146,13 +146,7 @@ PAGES = lists.Pages(
             rule="must be 1 to 64 letters, digits, - or _",
             shown=Shown("X-Request-Id", option="--request-id", metavar="ID", help="Only those with this X-Request-Id."),
         ),
-        Query(
-            "application",
-            {"type": "string", "pattern": ids.NUMBER_PATTERN},
-            "Only those of this application.",
-            rule="must be the client_id of an application",
-            shown=Shown("Application", metavar="CLIENT_ID"),
-        ),
+        lists.OF_APPLICATION,
         lists.OF_SELLER,
         Query(
             "terminal",

@@ -55,16 +55,6 @@ class PosChange(Change):
     name: Annotated[Name, Shown("Name", help="The display name.")] | None = None
 
 
-async def store_of(api: Reader, of: Mapping[str, str]) -> Document | None:
-    """Return the store of an address; None if the seller has no such store."""
-    return await _row(api, "stores", "store_id", of)
-
-
-async def pos_of(api: Reader, of: Mapping[str, str]) -> Document | None:
-    """Return the point of sale of an address; None if the seller has no such point of sale."""
-    return await _row(api, "pos", "pos_id", of)
-
-
 def name_of(pos: Document) -> str:
     """Return the name of a point of sale; of one that is named after its terminal, the serial number."""
     return serial_of(pos["name"]) if pos["name"] == pos["external_pos_id"] else str(pos["name"])
@@ -80,8 +70,8 @@ async def name_taken(api: Reader, body: Document, names: Document) -> str:
     return "'name' - must not be that of another store of the seller" if is_taken else ""
 
 
-async def _row(api: Reader, path: str, key: str, of: Mapping[str, str]) -> Document | None:
-    """Return the row with the id of an address. The list by seller and id has no other way to find one."""
+async def row_of(api: Reader, path: str, key: str, of: Mapping[str, str]) -> Document | None:
+    """Return the seller's row with the id of an address; None if there is none. Only the list by id has it."""
     seller_id, number = of["user_id"], of[key]
     if not (number.isascii() and number.isdigit()):
         return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from paydesk import audit
 from paydesk.core.errors import Refusal
-from paydesk.core.ids import NUMBER_PATTERN, UUID
+from paydesk.core.ids import UUID
 from paydesk.core.response import Closed, Time
 from paydesk.filters import Filters
 from paydesk.oauth.clients import applications
@@ -28,14 +29,12 @@ from paydesk.webhooks.faults import Fault
 from paydesk.webhooks.pausing import PausedBy
 from paydesk.webhooks.subscriptions import EVERY_APPLICATION, Subscription, SubscriptionSecret
 
-OF_APPLICATION = Query(
-    "client_id",
-    {"type": "string", "pattern": NUMBER_PATTERN},
-    "Only subscriptions of this application.",
+OF_APPLICATION = replace(
+    lists.OF_APPLICATION,
+    name="client_id",
+    description="Only subscriptions of this application.",
     rule="must be a whole number",
-    shown=Shown("Application", metavar="CLIENT_ID"),
 )
-
 _SORT = Query(
     "sort",
     {"enum": ["id", "urgency"], "default": "id"},
