@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TypeVar
 
 from paydesk import audit
@@ -53,7 +52,33 @@ async def get(call: Call) -> Answer:
 
 async def approve(call: Call) -> Answer:
     """Pair the terminal that shows a code with a seller. Of two approvals of a code exactly one succeeds."""
-    paired = await _by_code(call, call.database.write, partial(_approve, call))
+    body: PairingApproval = call.body
+    version, now_ms = call.keys.active, call.now_ms
+    expires_ms = now_ms + TOKEN_LIFETIME_SECONDS * 1000
+
+    async def work(tx: Transaction, user_code: str) -> TerminalDocument | None:
+        pairing = await pairing_store.approve(
+            tx, user_code, now_ms, seller_id=body.seller_id, key_version=version, expires_ms=expires_ms
+        )
+        if pairing is None:
+            return None
+        if await sellers.lock_shared(tx, body.seller_id) is None:
+            raise SELLER_NOT_FOUND.with_reason("unknown seller")
+        before, terminal = await _pair(tx, body, pairing, now_ms)
+        token = pairing_codes.token_of(call.keys, version, pairing.device_digest, body.seller_id)
+        await store.replace_token(tx, body.seller_id, terminal.terminal_id, token, now_ms)
+        document = await document_of(call, tx, terminal)
+        await audit.record(
+            call,
+            tx,
+            "pairings.approve",
+            terminal.terminal_id,
+            before=None if before is None else audited(before),
+            after={"address": pairing.address, "terminal": audited(terminal)},
+        )
+        return document
+
+    paired = await _by_code(call, call.database.write, work)
     call.database.signals.hint("terminal", paired.id)
     return Answer(201, paired)
 
@@ -69,33 +94,6 @@ async def deny(call: Call) -> Answer:
 
     await _by_code(call, call.database.write, work)
     return Answer(204)
-
-
-async def _approve(call: Call, tx: Transaction, user_code: str) -> TerminalDocument | None:
-    """Approve the pairing, and add the terminal or pair it anew; None if the code can't be approved."""
-    body: PairingApproval = call.body
-    version, now_ms = call.keys.active, call.now_ms
-    expires_ms = now_ms + TOKEN_LIFETIME_SECONDS * 1000
-    pairing = await pairing_store.approve(
-        tx, user_code, now_ms, seller_id=body.seller_id, key_version=version, expires_ms=expires_ms
-    )
-    if pairing is None:
-        return None
-    if await sellers.lock_shared(tx, body.seller_id) is None:
-        raise SELLER_NOT_FOUND.with_reason("unknown seller")
-    before, terminal = await _pair(tx, body, pairing, now_ms)
-    token = pairing_codes.token_of(call.keys, version, pairing.device_digest, body.seller_id)
-    await store.replace_token(tx, body.seller_id, terminal.terminal_id, token, now_ms)
-    document = await document_of(call, tx, terminal)
-    await audit.record(
-        call,
-        tx,
-        "pairings.approve",
-        terminal.terminal_id,
-        before=None if before is None else audited(before),
-        after={"address": pairing.address, "terminal": audited(terminal)},
-    )
-    return document
 
 
 async def _pair(
