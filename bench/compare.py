@@ -61,8 +61,8 @@ def play(source: Path, database_url: str, count: int, file: Path) -> None:
     """Play the run against a checkout and write the file. Raises `BenchError`."""
     played = subprocess.run(
         [sys.executable, "-m", "bench.replay", database_url, str(count), str(file)],
-        env={**os.environ, "PYTHONPATH": f"{source / 'src'}:{ROOT}", "PYTHONHASHSEED": "0"},
-        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{source / 'src'}:{source}", "PYTHONHASHSEED": "0"},
+        cwd=source,
         capture_output=True,
         text=True,
         check=False,

@@ -3,8 +3,6 @@
 `python -m bench.counted OPERATION CLIENTS ROUNDS DATABASE_URL` prints the mean number of writes that shared a commit.
 In a round every client sends a request, and then all wait for their responses. Nothing runs by the clock while
 instructions are counted: valgrind makes a request 30 times slower, but not a timer.
-
-The source under test may be older than this file: what is changed in its modules is changed only if it is there.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import asyncio
 import contextlib
 import ctypes
 import gc
-import importlib.util
+import importlib
 import json
 import os
 import re
@@ -28,14 +26,13 @@ from starlette.routing import Route
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 from bench.service import NoOp
 from paydesk import logs, node, settings
-from paydesk.app import build_app, create_shared
+from paydesk.compose import Composition, Parts, compose
 from paydesk.core.clock import SystemClock
 from paydesk.http import server
 from paydesk.http.asgi import ASGIApp
 from paydesk.operators import credentials
 from paydesk.operators.sessions.store import OPERATORS
 from paydesk.serve import CLIENT_SURFACES
-from paydesk.shared import Shared
 from paydesk.storage.migrate import migrate
 from paydesk.web import hints
 from paydesk.web.hints import Hints
@@ -89,15 +86,16 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
             await _add_another_node(database_url)
         else:
             database.signals.publish_remote = None
-        shared = create_shared(chosen, database, KEYS, SystemClock())
+        parts = Parts()
         surfaces: tuple[Any, ...] = CLIENT_SURFACES
         if operation.endswith("watched"):
             pages = hints.Hints(database.signals, streams_max=VIEWERS, per_reader_max=VIEWERS, spacing_seconds=HOUR)
-            shared, surfaces = shared.including(pages), (*CLIENT_SURFACES, "console")
-        address = await stack.enter_async_context(served(shared, surfaces))
+            parts, surfaces = Parts(objects=(pages,)), (*CLIENT_SURFACES, "console")
+        composed = compose(chosen, database, KEYS, SystemClock(), parts)
+        address = await stack.enter_async_context(served(composed, surfaces))
         load = Load(seeded, [await asyncio.open_connection(*address) for _ in range(clients)])
         stack.callback(load.close)
-        viewing = Viewing(database, shared.objects[Hints])
+        viewing = Viewing(database, composed.shared.objects[Hints])
         stack.callback(viewing.end)
         if operation == "create-watched":
             await viewing.begin(*address)
@@ -117,25 +115,23 @@ async def run(operation: str, clients: int, rounds: int, database_url: str, swit
 
 @contextlib.asynccontextmanager
 async def served(
-    shared: Shared, surfaces: tuple[Any, ...], around: Callable[[ASGIApp], ASGIApp] | None = None
+    composed: Composition, surfaces: tuple[Any, ...], around: Callable[[ASGIApp], ASGIApp] | None = None
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve until the end of the block; yield the address. `around` makes the application that is served."""
-    app: Any = build_app(shared, surfaces)
+    app: Any = composed.app(surfaces)
     app.routes.insert(0, Route("/noop", NoOp()))
     app = around(app) if around is not None else app
     stop, ready, listener = asyncio.Event(), asyncio.Event(), server.bind("127.0.0.1", 0)
-    serving = asyncio.create_task(server.serve(app, listener, shared.settings, ready.set, stop))
+    serving = asyncio.create_task(server.serve(app, listener, composed.shared.settings, ready.set, stop))
     await ready.wait()
     yield listener.getsockname()[:2]
-    shared.database.signals.stop()
+    composed.shared.database.signals.stop()
     stop.set()
     await serving
 
 
 def _set(names: Mapping[str, tuple[str, ...]], value: float) -> None:
     for module, constants in names.items():
-        if importlib.util.find_spec(module) is None:
-            continue  # Another checkout may not have it.
         variables = vars(importlib.import_module(module))
         variables.update({name: value for name in constants if name in variables})
 

@@ -19,12 +19,9 @@ import uvloop
 from bench import seed
 from bench.statements import CountingDatabase
 from paydesk import logs, node, settings
-from paydesk.app import build_app, create_shared
+from paydesk.compose import compose
 from paydesk.core.clock import SystemClock
-from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
 from paydesk.http import server
-from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Database
 from paydesk.workers import run_all
 
@@ -41,13 +38,12 @@ async def serve(database_url: str, port: int, counts_file: Path | None = None) -
             database = counting = CountingDatabase(opened)
             _write_on_signal(counting, counts_file)
         clock, stop = SystemClock(), asyncio.Event()
-        shared = create_shared(chosen, database, seed.KEYS, clock)
-        context = WorkerContext(database, chosen, clock, seed.KEYS, objects=Objects(shared.objects[Acquirers]))
+        composed = compose(chosen, database, seed.KEYS, clock)
         node.stop_on_signals(stop)
         await node.run_together(
             stop,
-            server.serve(build_app(shared), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(context, stop),
+            server.serve(composed.app(), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
+            run_all(composed.context, stop),
         )
 
 

@@ -26,8 +26,8 @@ import uvloop
 from bench.counted import read_answer, request, served
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 from paydesk import logs, node, settings
-from paydesk.app import EVERY_SURFACE, create_shared
-from paydesk.core.worker import WorkerContext
+from paydesk.app import EVERY_SURFACE
+from paydesk.compose import compose
 from paydesk.http import request_recording
 from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.http.request_recorder import RequestRecorder
@@ -301,10 +301,10 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
         seeded = await seed(database, CLOCK.now_ms(), Sizes(TERMINALS, 16, DEVICES))
         token = credentials.new_token()
         await database.write(lambda tx: credentials.add_operator(tx, token, "Operator", "owner", CLOCK.now_ms()))
-        player, shared = Player(seeded, token.reveal()), create_shared(chosen, database, KEYS, CLOCK)
-        context = WorkerContext(database, chosen, CLOCK, KEYS, objects=shared.objects)
+        player, composed = Player(seeded, token.reveal()), compose(chosen, database, KEYS, CLOCK)
+        recorder = composed.shared.objects[RequestRecorder]
         ports: list[int] = []
-        async with served(shared, EVERY_SURFACE, partial(_noting, ports)) as address:
+        async with served(composed, EVERY_SURFACE, partial(_noting, ports)) as address:
             connections = [await asyncio.open_connection(*address) for _ in range(TOGETHER)]
             ports += [writer.get_extra_info("sockname")[1] for _, writer in connections]
             played = 0
@@ -322,8 +322,8 @@ async def run(database_url: str, count: int, file: TextIO) -> None:
                     headers = [line for line in head.decode().split("\r\n")[1:-2] if not line.startswith("date:")]
                     _write(file, request=one[:5], status=status, headers=headers, answer=answer.decode())
                 # Requests that were sent together are answered in any order.
-                shared.objects[RequestRecorder]._left.sort(key=lambda left: left.request_id)  # noqa: SLF001
-                await request_recording.write(context, shared.objects[RequestRecorder])
+                recorder._left.sort(key=lambda left: left.request_id)  # noqa: SLF001
+                await request_recording.write(composed.context, recorder)
                 played += len(sent)
                 if played >= count:
                     break

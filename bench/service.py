@@ -20,15 +20,11 @@ from starlette.routing import Route
 from bench import seed
 from bench.seed import Sizes
 from paydesk import logs, node, settings
-from paydesk.app import build_app, create_shared
-from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.device.gateway import Gateway
+from paydesk.compose import compose
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.asgi import Receive, Scope, Send
 from paydesk.http.reply import Reply, send_reply
-from paydesk.payments.acquirer import Acquirers
 from paydesk.serve import CLIENT_SURFACES
 from paydesk.storage.migrate import migrate
 from paydesk.workers import run_all
@@ -75,8 +71,8 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await migrate(database, clock.now_ms())
         if not seed_file.exists():
             seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
-        shared = create_shared(chosen, database, seed.KEYS, clock)
-        app = build_app(shared, CLIENT_SURFACES)
+        composed = compose(chosen, database, seed.KEYS, clock)
+        app = composed.app(CLIENT_SURFACES)
         app.routes.insert(0, Route("/noop", NoOp()))
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)
@@ -84,16 +80,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
         await node.run_together(
             stop,
             server.serve(app, server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(
-                WorkerContext(
-                    database,
-                    chosen,
-                    clock,
-                    seed.KEYS,
-                    objects=Objects(shared.objects[Acquirers], shared.objects[Gateway]),
-                ),
-                stop,
-            ),
+            run_all(composed.context, stop),
         )
 
 

@@ -76,7 +76,7 @@ def _measure(arguments: argparse.Namespace) -> list[Checkout]:
         for name, source in (("before", arguments.against.resolve()), ("after", ROOT)):
             console.print(f"{name}: seeding {source}")
             url = postgres.create_database(name)
-            variables = {"PYTHONPATH": os.pathsep.join((str(source / "src"), str(ROOT)))}
+            variables = {"PYTHONPATH": os.pathsep.join((str(source / "src"), str(source)))}
             running = stack.enter_context(service(url, sizes, arguments.connections, variables=variables))
             one = partial(_pgbench, Pgbench(postgres, url, running))
             checkouts.append(Checkout(name, Servers(running, {"service": running.one, "pgbench": one}, postgres)))

@@ -22,11 +22,8 @@ from acquirer_door import with_door
 from forks import Fork, Forks
 from free_port import free_port
 from paydesk import logs, node, settings
-from paydesk.app import build_app, create_shared
+from paydesk.compose import Parts, compose
 from paydesk.core import crash_points
-from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.device.gateway import Gateway
 from paydesk.health.clock import WatchedClock
 from paydesk.http import server
 from paydesk.http.asgi import Receive, Scope, Send
@@ -142,23 +139,16 @@ async def serve(database_url: str, port: int) -> None:
         clock = WatchedClock(lambda: time.time_ns(), difference_seconds_max=difference_seconds_max)  # noqa: PLW0108
         await clock.compare(database)
         stop = asyncio.Event()
-        shared = create_shared(chosen, database, KEYS, clock, development=bool(os.environ.get(DEVELOPMENT)))
-        simulator = shared.objects[Acquirers].test
+        parts = Parts(development=bool(os.environ.get(DEVELOPMENT)), loopback_allowed=True)
+        service = compose(chosen, database, KEYS, clock, parts)
+        simulator = service.shared.objects[Acquirers].test
         assert simulator is not None, "test orders have the simulated one, always"
-        app = with_door(build_app(shared), simulator)
+        app = with_door(service.app(), simulator)
         node.stop_on_signals(stop)
-        context = WorkerContext(
-            database,
-            chosen,
-            clock,
-            KEYS,
-            loopback_allowed=True,
-            objects=Objects(shared.objects[Acquirers], shared.objects[Gateway]),
-        )
         await node.run_together(
             stop,
             server.serve(armed(app), server.bind("127.0.0.1", port), chosen, lambda: None, stop),
-            run_all(context, stop),
+            run_all(service.context, stop),
         )
 
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from paydesk.app import acquirers_of
+from paydesk.compose import acquirers_of
 from paydesk.core.clock import Clock
 from paydesk.core.objects import Objects
 from paydesk.core.worker import WorkerContext

@@ -22,20 +22,16 @@ from starlette import routing
 import conformance
 import counted
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
-from paydesk.app import EVERY_SURFACE, build_app
+from paydesk.app import EVERY_SURFACE
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
-from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
 from paydesk.device.gateway import Gateway
-from paydesk.http import server
+from paydesk.http import request_recording, server
 from paydesk.http.gauges import Gauges
-from paydesk.http.request_recorder import RequestRecorder
 from paydesk.http.unknown_paths import UnknownPaths
 from paydesk.oauth import authorizations
 from paydesk.oauth.tokens import Lifetimes, Pair
 from paydesk.operation import Operation, Surface
-from paydesk.payments.acquirer import Acquirers
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import Settings
 from paydesk.shared import Shared
@@ -43,8 +39,8 @@ from paydesk.storage.database import Database, Transaction
 from paydesk.terminals import store as terminals
 from paydesk.terminals import stores
 from paydesk.terminals.schemas import OperatingMode
-from paydesk.workers import run_all
-from shared_objects import KEYS, Chosen, make_shared
+from paydesk.workers import WORKERS, run_all
+from shared_objects import KEYS, Chosen, composed
 from waiting import HANGS_SECONDS, until
 
 _unknown_paths = UnknownPaths.of
@@ -307,28 +303,17 @@ async def running(
     base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
-    shared = make_shared(database, settings, clock, keys=keys, development=development, **chosen)
     if has_fleet:
-        shared = shared.including(Fleet(base_url, journals))
-    fleet = shared.objects.get(Fleet)
-    app, settings = build_app(shared, surfaces), shared.settings
+        chosen["fleet"] = Fleet(base_url, journals)
+    made = composed(database, settings, clock, keys=keys, development=development, **chosen)
+    shared, fleet = made.shared, chosen.get("fleet")
     ready, stop = asyncio.Event(), asyncio.Event()
     gauges = Gauges()
-    parts = [asyncio.create_task(server.serve(app, listener, settings, ready.set, stop, gauges=gauges))]
+    serving = server.serve(made.app(surfaces), listener, shared.settings, ready.set, stop, gauges=gauges)
+    tasks = [asyncio.create_task(serving)]
     if workers:
-        objects = Objects(shared.objects[Acquirers], shared.objects[Gateway])
-        if records:
-            objects = objects.including(shared.objects[RequestRecorder])
-        context = WorkerContext(
-            database,
-            settings,
-            clock,
-            keys,
-            loopback_allowed=True,
-            development=development,
-            objects=objects,
-        )
-        parts.append(asyncio.create_task(run_all(context, stop)))
+        chosen_workers = tuple(one for one in WORKERS if records or one.run is not request_recording.run)
+        tasks.append(asyncio.create_task(run_all(made.context, stop, chosen_workers)))
     await ready.wait()
     if has_fleet and fleet is not None:
         await fleet.start()
@@ -356,7 +341,7 @@ async def running(
             # Ends the polls, as the workers do.
             database.signals.stop()
             await fleet.stop()
-        await asyncio.gather(*parts)
+        await asyncio.gather(*tasks)
         database.signals.stopping = False
 
 

@@ -1,11 +1,10 @@
-"""The shared objects of a service under test, as `app.create_shared` makes them."""
+"""The shared objects of a service under test, as `compose` makes them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from paydesk.app import create_shared
+from paydesk.compose import Composition, Parts, compose
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.device.gateway import Gateway
@@ -41,6 +40,13 @@ class Chosen(TypedDict, total=False):
 
 
 def make_shared(
+    database: Database, settings: Settings | None = None, clock: Clock | None = None, **chosen: Unpack[Chosen]
+) -> Shared:
+    """Return the shared objects of a service that throttles only what `settings` says itself."""
+    return composed(database, settings, clock, **chosen).shared
+
+
+def composed(
     database: Database,
     settings: Settings | None = None,
     clock: Clock | None = None,
@@ -48,11 +54,11 @@ def make_shared(
     keys: Keys = KEYS,
     development: bool = False,
     **chosen: Unpack[Chosen],
-) -> Shared:
-    """Return shared objects that throttle only what `settings` says itself."""
+) -> Composition:
+    """Return a service that throttles only what `settings` says itself, and sends webhooks to this machine."""
     settings = settings or Settings()
     unset = {name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
     settings = settings.model_copy(update=unset)
-    shared = create_shared(settings, database, keys, clock or SystemClock(), development=development)
-    wall = chosen.pop("wall", shared.wall)
-    return replace(shared, wall=wall).including(*chosen.values())
+    wall = chosen.pop("wall", None)
+    parts = Parts(objects=tuple(chosen.values()), development=development, loopback_allowed=True, wall=wall)
+    return compose(settings, database, keys, clock or SystemClock(), parts)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from starlette.routing import Route, Router
@@ -14,57 +12,23 @@ from paydesk.api import OPERATIONS
 from paydesk.console.operations import NOWHERE
 from paydesk.console.request import SESSION
 from paydesk.core import runtime
-from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.errors import Refusal
-from paydesk.core.keys import Keys
-from paydesk.core.objects import Objects
-from paydesk.core.signals import Signals
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.device.authorizations import Authorizations
-from paydesk.device.gateway import Gateway
-from paydesk.events.readers import Readers
-from paydesk.health.readiness import Readiness
 from paydesk.http import request_log, request_recorder, retired
 from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.http.endpoint import Endpoint
 from paydesk.http.fleet import FleetEndpoint
 from paydesk.http.held_answers import HoldingEndpoint
 from paydesk.http.in_process import InProcess
-from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.on_behalf import OnBehalfEndpoint
-from paydesk.http.rate_limit import BearerRates
 from paydesk.http.reply import refused, request_id, send_reply
-from paydesk.http.request import Request, host_name
+from paydesk.http.request import Request
 from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import POLICIES, OperatorBearer, SurfacePolicy, policy_of_path
+from paydesk.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
 from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
-from paydesk.node import StartRefused
-from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
-from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.operation import Operation, Surface
-from paydesk.operator_events import Reporter
-from paydesk.operators.credentials import OperatorBearers
-from paydesk.operators.deliveries.handlers import Resends
-from paydesk.operators.figures import RecentFigures
-from paydesk.operators.orders.export import Exporting
-from paydesk.orders.status_labels import labels_of
-from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.simulator.acquirer import create_acquirers
-from paydesk.settings import Settings
 from paydesk.shared import Shared
-from paydesk.storage.bounded import BoundedDatabase
-from paydesk.storage.database import Database
-from paydesk.terminals.bearer import DeviceBearers
-from paydesk.terminals.pairing_rates import PairingRates
-from paydesk.terminals.presence import OrderLabels
-from paydesk.web.event_streams import EventStreams
-from paydesk.web.hints import Hints
 from paydesk.web.html import AGAIN
 
-MINUTE_SECONDS = 60
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Found in a table; routes are matched one after the other. Each has at most one parameter, at its end."""
 
@@ -80,54 +44,6 @@ EVERY_SURFACE: tuple[Surface, ...] = (
     "console",
     "public",
 )
-
-
-def create_shared(
-    settings: Settings, database: Database, keys: Keys, clock: Clock, *, development: bool = False, processes: int = 1
-) -> Shared:
-    """Return the shared objects of a listener. Raises `StartRefused` for an invalid simulator script.
-
-    Each of the node's `processes` has an equal part of the rate limits.
-    """
-    labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
-    cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
-    sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
-    return Shared(
-        settings=settings,
-        database=bounded,
-        keys=keys,
-        clock=clock,
-        wall=SystemClock(),
-        host_names=_host_names(settings, loopback=development or settings.public_url is None),
-        development=development,
-        objects=Objects(
-            labels,
-            OrderLabels(labels.of_status),
-            Bearers(bounded, cache_seconds),
-            DeviceBearers(bounded, cache_seconds),
-            OperatorBearer(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
-            BearerRates(settings, throttle_log, processes),
-            _client_throttle(settings, database.signals, throttle_log, processes),
-            SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),
-            AuthenticationCache(database.signals, cache_seconds),
-            _pairing_rates(settings, throttle_log, processes),
-            Resends(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
-            Gateway(database.signals),
-            Authorizations(),
-            LargeBodies(),
-            Readers(database.signals),
-            acquirers_of(settings, database, clock, resets),
-            Readiness(database, keys, clock),
-            Reporter(bounded),
-            EventStreams(database.signals),
-            Hints(database.signals),
-            InProcess(),
-            RequestRecorder(development=development),
-            RecentFigures(),
-            Exporting(),
-            resets,
-        ),
-    )
 
 
 def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
@@ -172,21 +88,6 @@ class TableRouter(Router):
         scope["path_params"] = parameters
         found: Coroutine[Any, Any, None] = endpoint(scope, receive, send)
         return found
-
-
-def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
-    """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
-    try:
-        return create_acquirers(
-            database,
-            clock,
-            acquirer=settings.acquirer,
-            script=settings.simulator_script,
-            seed=settings.simulator_seed,
-            resets=resets,
-        )
-    except ValueError as error:
-        raise StartRefused(f"simulator_script: {error}.") from None
 
 
 class Refusing:
@@ -264,42 +165,3 @@ def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
     if operation.of_fleet:
         return FleetEndpoint(operation, shared)
     return (HoldingEndpoint if holds else Endpoint)(operation, shared)
-
-
-def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog, processes: int) -> ClientThrottle:
-    rates = ClientRates(
-        pair_per_minute=settings.client_failures_per_minute,
-        address_per_minute=settings.client_failures_per_minute_address,
-        requests_per_second=settings.client_requests_per_second,
-        requests_burst=settings.client_requests_burst,
-        known_hours=settings.known_address_hours,
-        processes=processes,
-    )
-    return ClientThrottle(rates, signals, log)
-
-
-def _pairing_rates(settings: Settings, log: ThrottleLog, processes: int) -> PairingRates:
-    return PairingRates(
-        log,
-        pairings_per_minute_address=settings.pairings_per_minute_address,
-        polls_per_minute_address=settings.pairing_polls_per_minute_address,
-        failures_per_minute=settings.pairing_failures_per_minute,
-        processes=processes,
-    )
-
-
-def _sign_in_rates(settings: Settings, processes: int) -> SignInRates:
-    return SignInRates(
-        pair_per_hour=settings.sign_in_failures_per_hour,
-        address_per_hour=settings.sign_in_failures_per_hour_address,
-        email_per_hour=settings.sign_in_failures_per_hour_email,
-        known_hours=settings.known_address_hours,
-        processes=processes,
-    )
-
-
-def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:
-    names = [host_name(name) for name in settings.host_names]
-    if settings.public_url is not None:
-        names.append(host_name(urllib.parse.urlsplit(settings.public_url).netloc))
-    return frozenset((*names, *LOOPBACK_NAMES) if loopback else names)

@@ -20,9 +20,7 @@ import structlog
 from paydesk.core.signals import Signals
 from paydesk.core.version import version
 from paydesk.http import server
-from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
-from paydesk.storage.bounded import BoundedDatabase
 from paydesk.storage.connect import notifications_published, open_database
 from paydesk.storage.database import Database
 
@@ -65,11 +63,6 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
 def log_version() -> None:
     """Log what runs: the first line of a process."""
     log.info("starting", version=version())
-
-
-def reporter_of(database: Database, settings: Settings) -> Reporter:
-    """Return the node's reporter of operator events, which all its listeners share."""
-    return Reporter(BoundedDatabase(database, settings.requests_max))
 
 
 def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None) -> None:

@@ -10,20 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from paydesk import logs, node
-from paydesk.app import LOOPBACK_NAMES, build_app, create_shared
+from paydesk.compose import LOOPBACK_NAMES, ONE_PER_NODE, Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
-from paydesk.core.worker import WorkerContext
 from paydesk.health.clock import WatchedClock
 from paydesk.health.readiness import Readiness
 from paydesk.http import server
-from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.request import is_loopback
-from paydesk.http.request_recorder import RequestRecorder
 from paydesk.listeners import Listeners
 from paydesk.node import StartRefused
 from paydesk.operation import Surface
-from paydesk.payments.acquirer import Acquirers
+from paydesk.operator_events import Reporter
 from paydesk.settings import Settings
 from paydesk.storage import mark
 from paydesk.storage.database import Database, Transaction
@@ -55,33 +52,25 @@ async def run(
     server_keys = keys.read(Path(settings.keys_file))
     keys.check(Path(settings.keys_file), server_keys)
     check_files(settings)
-    async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
+    async with node.database_of(settings) as database:
         await check_database(database, SystemClock().now_ms())
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
-        clients = create_shared(settings, database, server_keys, clock, processes=processes).including(reporter)
-        objects, readiness = clients.objects, clients.objects[Readiness]
-        operators = create_shared(for_operators(settings), database, server_keys, clock, processes=processes)
-        operators = operators.including(
-            reporter, readiness, objects[Acquirers], objects[RequestRecorder], objects[LargeBodies]
-        )
+        clients = compose(settings, database, server_keys, clock, processes=processes)
+        objects = clients.shared.objects
+        shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_NODE))
+        operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=processes)
+        clients_app, operators_app = clients.app(CLIENT_SURFACES), operators.app(OPERATOR_SURFACES)
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
-            node.stop_on_signals(stop, partial(_drain, readiness, settings.drain_seconds, stop))
+            node.stop_on_signals(stop, partial(_drain, objects[Readiness], settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
-            context = WorkerContext(
-                database,
-                settings,
-                clock,
-                server_keys,
-                objects=objects,
-            )
-            clients_app, operators_app = build_app(clients, CLIENT_SURFACES), build_app(operators, OPERATOR_SURFACES)
-            await node.run_together(
-                stop,
-                server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),
-                server.serve(operators_app, listeners.operators, settings, listeners.ready, stop),
-                run_all(context, stop),
-            )
+            async with objects[Reporter]:
+                await node.run_together(
+                    stop,
+                    server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),
+                    server.serve(operators_app, listeners.operators, settings, listeners.ready, stop),
+                    run_all(clients.context, stop),
+                )
 
 
 def _drain(readiness: Readiness, seconds: float, stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""The objects that the endpoints and handlers of a process share. `app.create_shared` creates them."""
+"""The objects that the endpoints and handlers of a process share. `compose` makes them."""
 
 from __future__ import annotations
 

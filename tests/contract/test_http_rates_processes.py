@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from paydesk.app import create_shared
+from paydesk.compose import compose
 from paydesk.core.clock import SystemClock
 from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.http.rate_limit import BearerRates
@@ -91,7 +91,7 @@ async def test_each_process_has_its_part_of_every_limit(database: Database, proc
         # One a second, so that none comes back meanwhile.
         limit = 1 if name.endswith("_per_second") else AT_ONCE
         settings = Settings(**{**UNTHROTTLED, **BURSTS, name: limit})
-        shared = create_shared(settings, database, KEYS, SystemClock(), processes=processes)
+        shared = compose(settings, database, KEYS, SystemClock(), processes=processes).shared
         for number in range(AT_ONCE):
             try:
                 if COUNTED[name](shared, number):

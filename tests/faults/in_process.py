@@ -7,13 +7,12 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.app import build_app
 from paydesk.core.clock import Clock
 from paydesk.operation import Surface
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.storage.database import Database
 from service import Reply, Service
-from shared_objects import make_shared
+from shared_objects import composed
 
 SURFACES: tuple[Surface, ...] = ("application", "token", "device")
 
@@ -27,7 +26,7 @@ class InProcessService(Service):
     def take(self, database: Database, clock: Clock, settings: Settings) -> None:
         """Serve from this database now, with nothing remembered of the one before."""
         self.database, self.clock = database, clock
-        self.app = build_app(make_shared(database, settings.model_copy(update=UNTHROTTLED), clock), SURFACES)
+        self.app = composed(database, settings.model_copy(update=UNTHROTTLED), clock).app(SURFACES)
 
     async def request(
         self,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import paydesk
-from paydesk.app import acquirers_of
+from paydesk.compose import acquirers_of
 from paydesk.core.clock import SystemClock
 from paydesk.node import StartRefused
 from paydesk.payments.acquirer import Acquirers

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paydesk import node
-from paydesk.app import build_app, create_shared
+from paydesk.compose import Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.core.worker import WorkerContext
 from paydesk.dev.demo import Demo, find_or_create
 from paydesk.dev.service import prepare
 from paydesk.http import server
@@ -61,20 +60,18 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
             seller_id, store_id = demo.seller.seller_id, demo.terminals[0].store_id
             await database.write(lambda tx: _terminal(tx, seller_id, store_id, kind, now_ms))
             tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
-            shared = create_shared(settings, database, server_keys, clock, development=True)
-            context = WorkerContext(
-                database, settings, clock, server_keys, loopback_allowed=True, objects=shared.objects
-            )
-            parts = [
-                asyncio.create_task(server.serve(build_app(shared), listener, settings, ready.set, stop)),
-                asyncio.create_task(run_all(context, stop)),
+            parts = Parts(development=True, loopback_allowed=True)
+            service = compose(settings, database, server_keys, clock, parts)
+            tasks = [
+                asyncio.create_task(server.serve(service.app(), listener, settings, ready.set, stop)),
+                asyncio.create_task(run_all(service.context, stop)),
             ]
             try:
                 await ready.wait()
                 yield RunningService(base_url, seller_id, *tokens)
             finally:
                 stop.set()
-                await asyncio.gather(*parts)
+                await asyncio.gather(*tasks)
 
 
 async def _terminal(tx: Transaction, seller_id: int, store_id: int, kind: Kind, now_ms: int) -> None:

@@ -8,14 +8,14 @@ import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from paydesk import logs, node
-from paydesk.app import build_app, create_shared
+from paydesk.compose import Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
@@ -28,6 +28,7 @@ from paydesk.dev.log_lines import LogLines, has_colors
 from paydesk.dev.proxy_access import ProxyAccess
 from paydesk.http import server
 from paydesk.node import StartRefused
+from paydesk.operator_events import Reporter
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.sandbox import dev_credentials
 from paydesk.sandbox.dev_clock import restore_clock
@@ -114,7 +115,7 @@ async def serve(
             await fresh.remove(settings, options.data)
         server_keys = _keys(Path(settings.keys_file))
         password = asyncio.create_task(_prepare_password(options.credentials))
-        async with node.database_of(settings) as database, node.reporter_of(database, settings) as reporter:
+        async with node.database_of(settings) as database:
             await prepare(database, MovableClock().now_ms())
             clock = await restore_clock(database)
             now_ms = clock.now_ms()
@@ -128,31 +129,24 @@ async def serve(
             fleet = Fleet(base_url, journals, on_screen=lambda terminal_id: hint("screen", terminal_id))
             stop, ready = asyncio.Event(), asyncio.Event()
             stop_on(stop)
-            shared = create_shared(settings, database, server_keys, clock, development=True)
             live = LiveCredentials(credentials, options.credentials, clock)
-            vendor_hosts = https.vendor_hosts() if secure is not None else frozenset()
-            shared = replace(shared, https_host_names=vendor_hosts).including(
-                reporter, fleet, dev_credentials.CredentialsFile(live.texts, live.renew), key
-            )
-            app = build_app(shared)
-            context = WorkerContext(
-                database,
-                settings,
-                clock,
-                server_keys,
-                loopback_allowed=True,
+            parts = Parts(
+                objects=(fleet, dev_credentials.CredentialsFile(live.texts, live.renew), key),
                 development=True,
-                objects=shared.objects,
+                loopback_allowed=True,
+                https_host_names=https.vendor_hosts() if secure is not None else frozenset(),
             )
-            console = key.url(settings.operator_url)
-            output = greeting(options, base_url, console, find_playable(demo, settings, server_keys), secure, proxy)
-            await node.run_together(
-                stop,
-                server.serve(app, listener, settings, ready.set, stop, secure.tls if secure is not None else None),
-                *_serve_proxy(proxy, base_url, stop),
-                run_all(context, stop),
-                _run_terminals(fleet, context, partial(say, output), ready, stop),
-            )
+            service = compose(settings, database, server_keys, clock, parts)
+            tls, playable = secure.tls if secure is not None else None, find_playable(demo, settings, server_keys)
+            output = greeting(options, base_url, key.url(settings.operator_url), playable, secure, proxy)
+            async with service.shared.objects[Reporter]:
+                await node.run_together(
+                    stop,
+                    server.serve(service.app(), listener, settings, ready.set, stop, tls),
+                    *_serve_proxy(proxy, base_url, stop),
+                    run_all(service.context, stop),
+                    _run_terminals(fleet, service.context, partial(say, output), ready, stop),
+                )
 
 
 def _listen_with_tls(options: Options) -> AbstractContextManager[Https | None]:

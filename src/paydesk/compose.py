@@ -1,0 +1,206 @@
+"""Put a service together: its objects, its application and its workers.
+
+`serve`, `dev`, the conformance kit, the benchmarks and the tests all do it here; what each adds is its `Parts`.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.routing import Router
+
+from paydesk.app import EVERY_SURFACE, build_app
+from paydesk.core.clock import Clock, SystemClock
+from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
+from paydesk.core.signals import Signals
+from paydesk.core.throttle_log import ThrottleLog
+from paydesk.core.worker import WorkerContext
+from paydesk.device.authorizations import Authorizations
+from paydesk.device.gateway import Gateway
+from paydesk.events.readers import Readers
+from paydesk.health.readiness import Readiness
+from paydesk.http.in_process import InProcess
+from paydesk.http.large_bodies import LargeBodies
+from paydesk.http.rate_limit import BearerRates
+from paydesk.http.request import host_name
+from paydesk.http.request_recorder import RequestRecorder
+from paydesk.http.surfaces import OperatorBearer
+from paydesk.node import StartRefused
+from paydesk.oauth.bearer import Bearers
+from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
+from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
+from paydesk.operation import Surface
+from paydesk.operator_events import Reporter
+from paydesk.operators.credentials import OperatorBearers
+from paydesk.operators.deliveries.handlers import Resends
+from paydesk.operators.figures import RecentFigures
+from paydesk.operators.orders.export import Exporting
+from paydesk.orders.status_labels import labels_of
+from paydesk.payments.acquirer import Acquirers
+from paydesk.sandbox.resets import Resets
+from paydesk.sandbox.simulator.acquirer import create_acquirers
+from paydesk.settings import Settings
+from paydesk.shared import Shared
+from paydesk.storage.bounded import BoundedDatabase
+from paydesk.storage.database import Database
+from paydesk.terminals.bearer import DeviceBearers
+from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.terminals.presence import OrderLabels
+from paydesk.web.event_streams import EventStreams
+from paydesk.web.hints import Hints
+
+MINUTE_SECONDS = 60
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+ONE_PER_NODE = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder)
+"""What the listeners of a node share; of everything else each listener has its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What is added to the service; `paydesk serve` adds nothing."""
+
+    objects: tuple[object, ...] = ()
+    """Further objects, or others in place of those of the same type."""
+    development: bool = False
+    """Whether this is `paydesk dev`: it has the development operations, and webhook faults are applied."""
+    loopback_allowed: bool = False
+    """Whether webhooks may be sent to this machine."""
+    https_host_names: frozenset[str] = frozenset()
+    """Further values of `Host` that are accepted only on a TLS listener."""
+    wall: Clock | None = None
+    """The clock that leases follow; by default the machine's."""
+
+
+NO_PARTS = Parts()
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A service that is put together, with one listener."""
+
+    shared: Shared
+    context: WorkerContext
+    """What the node's workers get."""
+
+    def app(self, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
+        """Return the application of these surfaces."""
+        return build_app(self.shared, surfaces)
+
+
+def compose(
+    settings: Settings, database: Database, keys: Keys, clock: Clock, parts: Parts = NO_PARTS, *, processes: int = 1
+) -> Composition:
+    """Put a service with one listener together. Raises `StartRefused` for an invalid simulator script.
+
+    Each of the node's `processes` has an equal part of the rate limits.
+    """
+    labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
+    cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
+    sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
+    objects = Objects(
+        labels,
+        OrderLabels(labels.of_status),
+        Bearers(bounded, cache_seconds),
+        DeviceBearers(bounded, cache_seconds),
+        OperatorBearer(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
+        BearerRates(settings, throttle_log, processes),
+        _client_throttle(settings, database.signals, throttle_log, processes),
+        SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),
+        AuthenticationCache(database.signals, cache_seconds),
+        _pairing_rates(settings, throttle_log, processes),
+        Resends(settings.resends_per_minute, MINUTE_SECONDS, processes=processes),
+        Gateway(database.signals),
+        Authorizations(),
+        LargeBodies(),
+        Readers(database.signals),
+        acquirers_of(settings, database, clock, resets),
+        Readiness(database, keys, clock),
+        Reporter(bounded),
+        EventStreams(database.signals),
+        Hints(database.signals),
+        InProcess(),
+        RequestRecorder(development=parts.development),
+        RecentFigures(),
+        Exporting(),
+        resets,
+        *parts.objects,
+    )
+    shared = Shared(
+        settings=settings,
+        database=bounded,
+        keys=keys,
+        clock=clock,
+        wall=parts.wall or SystemClock(),
+        host_names=_host_names(settings, loopback=parts.development or settings.public_url is None),
+        development=parts.development,
+        objects=objects,
+        https_host_names=parts.https_host_names,
+    )
+    context = WorkerContext(
+        database,
+        settings,
+        clock,
+        keys,
+        loopback_allowed=parts.loopback_allowed,
+        development=parts.development,
+        objects=objects,
+    )
+    return Composition(shared, context)
+
+
+def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
+    """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
+    try:
+        return create_acquirers(
+            database,
+            clock,
+            acquirer=settings.acquirer,
+            script=settings.simulator_script,
+            seed=settings.simulator_seed,
+            resets=resets,
+        )
+    except ValueError as error:
+        raise StartRefused(f"simulator_script: {error}.") from None
+
+
+def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog, processes: int) -> ClientThrottle:
+    rates = ClientRates(
+        pair_per_minute=settings.client_failures_per_minute,
+        address_per_minute=settings.client_failures_per_minute_address,
+        requests_per_second=settings.client_requests_per_second,
+        requests_burst=settings.client_requests_burst,
+        known_hours=settings.known_address_hours,
+        processes=processes,
+    )
+    return ClientThrottle(rates, signals, log)
+
+
+def _pairing_rates(settings: Settings, log: ThrottleLog, processes: int) -> PairingRates:
+    return PairingRates(
+        log,
+        pairings_per_minute_address=settings.pairings_per_minute_address,
+        polls_per_minute_address=settings.pairing_polls_per_minute_address,
+        failures_per_minute=settings.pairing_failures_per_minute,
+        processes=processes,
+    )
+
+
+def _sign_in_rates(settings: Settings, processes: int) -> SignInRates:
+    return SignInRates(
+        pair_per_hour=settings.sign_in_failures_per_hour,
+        address_per_hour=settings.sign_in_failures_per_hour_address,
+        email_per_hour=settings.sign_in_failures_per_hour_email,
+        known_hours=settings.known_address_hours,
+        processes=processes,
+    )
+
+
+def _host_names(settings: Settings, *, loopback: bool) -> frozenset[str]:
+    names = [host_name(name) for name in settings.host_names]
+    if settings.public_url is not None:
+        names.append(host_name(urllib.parse.urlsplit(settings.public_url).netloc))
+    return frozenset((*names, *LOOPBACK_NAMES) if loopback else names)
