@@ -17,9 +17,9 @@ from rich.console import Console
 
 from bench.bulk import _COUNTED as COUNTED
 from bench.postgres import Postgres
-from paydesk.operators.order_search import orders_by_ending
 from paydesk.operators.orders.lists import OrderFilters
-from paydesk.operators.search_hits import Hits
+from paydesk.operators.search.hits import Hits
+from paydesk.operators.search.orders import orders_by_ending
 from paydesk.orders.status_labels import EXTENDED
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction

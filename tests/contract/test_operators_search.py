@@ -123,7 +123,7 @@ async def test_the_end_of_an_id_is_looked_for_among_the_newest_orders(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same number of each seller, so that the search of a large database ends."""
-    monkeypatch.setattr("paydesk.operators.order_search.ORDERS_READ", 0)
+    monkeypatch.setattr("paydesk.operators.search.orders.ORDERS_READ", 0)
     clock = MovableClock()
     clock.freeze()
     async with running(database, clock=clock, workers=False) as service:

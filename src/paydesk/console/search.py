@@ -11,8 +11,8 @@ from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer, Query
 from paydesk.operators.lists import TEXT_CHARACTERS_MAX
-from paydesk.operators.order_search import ORDERS_READ
-from paydesk.operators.search_hits import RESULTS_MAX
+from paydesk.operators.search.hits import RESULTS_MAX
+from paydesk.operators.search.orders import ORDERS_READ
 from paydesk.web import html, statuses
 from paydesk.web.statuses import Look
 

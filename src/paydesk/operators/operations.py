@@ -14,7 +14,7 @@ from paydesk.operators.noun import creating
 from paydesk.operators.orders.export import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
-from paydesk.operators.search import OPERATIONS as SEARCH
+from paydesk.operators.search.handlers import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
 from paydesk.operators.sessions.operations import OPERATIONS as SESSIONS
 from paydesk.operators.stores.operations import OPERATIONS as STORES

@@ -10,7 +10,7 @@ from paydesk.core.money import spelled
 from paydesk.operators import lists
 from paydesk.operators.orders.lists import LISTED, OrderFilters, order_of
 from paydesk.operators.owners import OWNER
-from paydesk.operators.search_hits import RESULTS_MAX, Hits, SearchHit
+from paydesk.operators.search.hits import RESULTS_MAX, Hits, SearchHit
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 

@@ -8,9 +8,9 @@ from paydesk.filters import Filters
 from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import lists
 from paydesk.operators.noun import BASE
-from paydesk.operators.order_search import ORDERS_READ
-from paydesk.operators.search_hits import RESULTS_MAX, SearchHit
-from paydesk.operators.search_store import EXACT, OTHERS
+from paydesk.operators.search.hits import RESULTS_MAX, SearchHit
+from paydesk.operators.search.orders import ORDERS_READ
+from paydesk.operators.search.store import EXACT, OTHERS
 from paydesk.orders.status_labels import Labels
 
 TEXT = Query(

@@ -1,6 +1,6 @@
 """The lookups of a search, for all sellers: each finds one type of object by the text, and presents it.
 
-Those that find orders are in `order_search`.
+Those that find orders are in `orders`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.redaction import redacted_url
 from paydesk.operators import lists
 from paydesk.operators.deliveries import handlers as deliveries
-from paydesk.operators.order_search import (
+from paydesk.operators.search.hits import RESULTS_MAX, Hits, Lookup, SearchHit
+from paydesk.operators.search.orders import (
     order,
     orders_by_card,
     orders_by_ending,
     orders_by_payer,
     orders_by_reference,
 )
-from paydesk.operators.search_hits import RESULTS_MAX, Hits, Lookup, SearchHit
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
 from paydesk.terminals import presence
