@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from paydesk.orders.order import Order
 from paydesk.orders.status import CHECK_ON_TERMINAL
 from paydesk.orders.store import LIVE_STATUSES
@@ -39,7 +37,7 @@ SELECT refund_id, order_id, live, amount, created_ms, next_ms,
  WHERE {PROCESSING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
 
 REVERSALS = f"""
-SELECT reversal_id, order_id, live, created_ms, next_ms FROM reversals
+SELECT reversal_id, order_id, live, created_ms FROM reversals
  WHERE {PENDING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
 
 # Those that were exhausted since $1, of which at most $2 are counted.
@@ -52,92 +50,25 @@ SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
 
 # $1: those that have not changed since then.
 ACTIONS = f"""
-SELECT {_ACTION}, t.last_seen_ms, {AGE_MS} FROM print_actions a
+SELECT {_ACTION}, {AGE_MS} FROM print_actions a
   JOIN terminals t ON t.seller_id = a.seller_id AND t.terminal_id = a.terminal_id
  WHERE {PRINT_ACTIONS.open.replace("status", "a.status")} AND a.updated_ms <= $1 ORDER BY a.updated_ms LIMIT $2"""
 
 
-class StuckOrder(NamedTuple):
-    """A live order that may need a person. `age_ms`: how long ago its terminal was last seen."""
+async def orders(
+    tx: Transaction, canceled_before_ms: int
+) -> list[tuple[Order, OpenInquiry | None, int | None, int | None]]:
+    """Return open orders with an unknown outcome, an unanswered cancel request, or a terminal that is offline.
 
-    order: Order
-    inquiry: OpenInquiry | None
-    last_seen_ms: int | None
-    age_ms: int | None
-
-
-class SlowRefund(NamedTuple):
-    """A refund that the acquirer has not confirmed."""
-
-    refund_id: str
-    order_id: str
-    live: int
-    amount: str
-    created_ms: int
-    next_ms: int
-    currency: str | None
-
-
-class UnconfirmedReversal(NamedTuple):
-    """A reversal that the acquirer has not confirmed."""
-
-    reversal_id: str
-    order_id: str
-    live: int
-    created_ms: int
-    next_ms: int
-
-
-class TroubledSubscription(NamedTuple):
-    """A subscription. `exhausted`: how many of its deliveries are exhausted, up to `DELIVERIES_MAX`.
-
-    `exhausted_ms`: when the first of them was. `has_fault`: in development, a fault disturbs its notifications.
+    Each has its open inquiry, when its terminal was last seen, and how long ago that was.
     """
-
-    subscription_id: str
-    live: int
-    url: str
-    paused_ms: int | None
-    paused_by: str | None
-    failing_since_ms: int | None
-    exhausted: int
-    exhausted_ms: int | None
-    has_fault: bool
-
-
-class StuckAction(NamedTuple):
-    """A print action that its terminal has not fetched or not printed."""
-
-    action: PrintAction
-    last_seen_ms: int | None
-    age_ms: int | None
-
-
-async def orders(tx: Transaction, canceled_before_ms: int) -> list[StuckOrder]:
-    """Return open orders with an unknown outcome, an unanswered cancel request, or a terminal that is offline."""
     width = len(Order.__struct_fields__)
     return [
-        StuckOrder(Order(*row[:width]), OpenInquiry(*row[width:-2]) if row[width] is not None else None, *row[-2:])
+        (Order(*row[:width]), OpenInquiry(*row[width:-2]) if row[width] is not None else None, *row[-2:])
         for row in await tx.all(ORDERS, canceled_before_ms, ROWS_MAX)
     ]
 
 
-async def refunds(tx: Transaction, before_ms: int) -> list[SlowRefund]:
-    """Return the refunds that are processing since before a time, or for which operators were alerted."""
-    return [SlowRefund(*row) for row in await tx.all(REFUNDS, before_ms, ROWS_MAX)]
-
-
-async def reversals(tx: Transaction, before_ms: int) -> list[UnconfirmedReversal]:
-    """Return the reversals that are pending since before a time, or for which operators were alerted."""
-    return [UnconfirmedReversal(*row) for row in await tx.all(REVERSALS, before_ms, ROWS_MAX)]
-
-
-async def subscriptions(tx: Transaction, exhausted_since_ms: int) -> list[TroubledSubscription]:
-    """Return all subscriptions, with the number of deliveries that were exhausted since a time."""
-    return [TroubledSubscription(*row) for row in await tx.all(SUBSCRIPTIONS, exhausted_since_ms, DELIVERIES_MAX)]
-
-
-async def actions(tx: Transaction, before_ms: int) -> list[StuckAction]:
-    """Return the open print actions that have not changed since a time."""
-    width = len(PrintAction.__struct_fields__)
-    return [StuckAction(PrintAction(*row[:width]), *row[width:]) for row in await tx.all(ACTIONS, before_ms, ROWS_MAX)]
+async def actions(tx: Transaction, before_ms: int) -> list[tuple[PrintAction, int | None]]:
+    """Return the open print actions that have not changed since a time, with how long ago their terminals were seen."""
+    return [(PrintAction(*action), age_ms) for *action, age_ms in await tx.all(ACTIONS, before_ms, ROWS_MAX)]
