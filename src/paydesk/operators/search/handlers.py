@@ -40,12 +40,9 @@ async def search(call: Call) -> Answer:
     hits: dict[tuple[str, str], SearchHit] = {}
     for lookup in OTHERS:
         if len(hits) < RESULTS_MAX:
-            hits |= {(hit.type, hit.id): hit for hit in await lookup(call.tx, text, labels) if _key(hit) not in hits}
+            for hit in await lookup(call.tx, text, labels):
+                hits.setdefault((hit.type, hit.id), hit)
     return Answer(200, SearchDocument(list(hits.values())[:RESULTS_MAX]))
-
-
-def _key(hit: SearchHit) -> tuple[str, str]:
-    return hit.type, hit.id
 
 
 OPERATIONS = (

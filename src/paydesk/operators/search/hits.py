@@ -15,7 +15,7 @@ RESULTS_MAX = 20
 HitType = Literal["order", "terminal", "request", "seller", "application", "subscription", "delivery"]
 
 
-class SearchHit(Closed, frozen=True, kw_only=True):
+class SearchHit(Closed, frozen=True):
     """Something that the text names."""
 
     type: HitType

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
@@ -59,18 +60,13 @@ _LAST = "Z" * 26
 
 async def order(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find the order of its id, or of the id of its payment or of one of its refunds."""
-    text = text.upper()
-    if not ids.ORDER_ID.fullmatch(f"ORD{text[3:]}"):
+    kind, order_id = text[:3].upper(), f"ORD{text[3:].upper()}"
+    if not ids.ORDER_ID.fullmatch(order_id):
         return []
-    match text[:3]:
-        case "REF":
-            found = [(row[0], row[1]) for row in await tx.all(ORDER_OF_REFUND, text)]
-        case "ORD" | "PAY":
-            order_id = f"ORD{text[3:]}"
-            found = [(row[0], order_id) for row in await tx.all(OWNER, order_id)]
-        case _:
-            found = []
-    return await _orders(tx, found, labels)
+    if kind == "REF":
+        return await _orders(tx, await tx.all(ORDER_OF_REFUND, text.upper()), labels)
+    owners = await tx.all(OWNER, order_id) if kind in ("ORD", "PAY") else ()
+    return await _orders(tx, [(seller_id, order_id) for (seller_id,) in owners], labels)
 
 
 async def orders_by_ending(tx: Transaction, text: str, labels: Labels) -> Hits:
@@ -96,8 +92,7 @@ async def orders_by_reference(tx: Transaction, text: str, labels: Labels) -> Hit
         of_application = of_application or await _newest(tx, OrderFilters(external_reference=spelling), labels)
     if not (text.isascii() and text.isdigit()):
         return of_application
-    found = await tx.all(ORDERS_OF_ACQUIRER, text, RESULTS_MAX)
-    return of_application + await _orders(tx, [(row[0], row[1]) for row in found], labels)
+    return of_application + await _orders(tx, await tx.all(ORDERS_OF_ACQUIRER, text, RESULTS_MAX), labels)
 
 
 async def orders_by_card(tx: Transaction, text: str, labels: Labels) -> Hits:
@@ -117,7 +112,7 @@ async def _newest(tx: Transaction, filters: OrderFilters, labels: Labels) -> Hit
     return [_order(row, labels) for row in rows]
 
 
-async def _orders(tx: Transaction, keys: list[tuple[int, str]], labels: Labels) -> Hits:
+async def _orders(tx: Transaction, keys: Iterable[Row], labels: Labels) -> Hits:
     rows = [await tx.one(ORDER, seller_id, order_id) for seller_id, order_id in keys]
     return [_order(row, labels) for row in rows if row is not None]
 
@@ -125,11 +120,5 @@ async def _orders(tx: Transaction, keys: list[tuple[int, str]], labels: Labels) 
 def _order(row: Row, labels: Labels) -> SearchHit:
     one, last_digits = order_of(row)
     facts = (one.external_reference, f"card {last_digits}" if last_digits else None, one.terminal_id)
-    return SearchHit(
-        type="order",
-        id=one.order_id,
-        title=f"{spelled(one.amount, one.currency)} {one.currency}",
-        detail=" · ".join(fact for fact in facts if fact),
-        status=labels.of(one),
-        date=rfc3339(one.created_ms),
-    )
+    amount, detail = f"{spelled(one.amount, one.currency)} {one.currency}", " · ".join(filter(None, facts))
+    return SearchHit("order", one.order_id, amount, detail, labels.of(one), rfc3339(one.created_ms))

@@ -5,6 +5,8 @@ Those that find orders are in `orders`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.redaction import redacted_url
@@ -62,31 +64,22 @@ SELECT subscription_id, url, paused_ms, created_ms FROM subscriptions
 async def terminal(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find the terminal of an id, in upper or lower case."""
     for spelling in dict.fromkeys((text, text.upper())):
-        row = await tx.one(TERMINAL_OWNER, spelling)
-        if row is not None:
-            return await _terminals(tx, [(row[0], row[1])], labels)
+        if owners := await tx.all(TERMINAL_OWNER, spelling):
+            return await _terminals(tx, owners, labels)
     return []
 
 
 async def terminals(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find terminals by a part of their id, such as the serial number, or of their point of sale's name."""
     sought = lists.containing(text)
-    found = [(row[0], row[1]) for row in await tx.all(TERMINAL_IDS, sought, RESULTS_MAX)]
-    at = [(row[0], row[1]) for row in await tx.all(TERMINALS_AT, sought, RESULTS_MAX)]
-    return await _terminals(tx, list(dict.fromkeys(found + at))[:RESULTS_MAX], labels)
+    keys = [*await tx.all(TERMINAL_IDS, sought, RESULTS_MAX), *await tx.all(TERMINALS_AT, sought, RESULTS_MAX)]
+    return await _terminals(tx, list(dict.fromkeys(map(tuple, keys)))[:RESULTS_MAX], labels)
 
 
 async def requests(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa: ARG001 - as every lookup
     """Find the recorded requests with this id, newest first."""
     return [
-        SearchHit(
-            type="request",
-            id=entry_id,
-            title=f"{method} {path}",
-            detail=error or "",
-            status=str(status),
-            date=rfc3339(created_ms),
-        )
+        SearchHit("request", entry_id, f"{method} {path}", error or "", str(status), rfc3339(created_ms))
         for entry_id, method, path, status, error, created_ms in await tx.all(REQUESTS, text, RESULTS_MAX)
     ]
 
@@ -95,7 +88,7 @@ async def sellers(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa: 
     """Find sellers by id, e-mail address, or a part of the name."""
     rows = await tx.all(SELLERS, lists.id_in_path(text), text.lower(), lists.containing(text), RESULTS_MAX)
     return [
-        SearchHit(type="seller", id=str(seller_id), title=name, detail=email, status=_suspended(suspended_ms))
+        SearchHit("seller", str(seller_id), name, email, _suspended(suspended_ms))
         for seller_id, name, email, suspended_ms in rows
     ]
 
@@ -104,26 +97,20 @@ async def applications(tx: Transaction, text: str, labels: Labels) -> Hits:  # n
     """Find applications by `client_id`, or a part of the name."""
     rows = await tx.all(APPLICATIONS, lists.id_in_path(text), lists.containing(text), RESULTS_MAX)
     return [
-        SearchHit(
-            type="application",
-            id=str(application_id),
-            title=name,
-            detail=f"client_id {application_id}",
-            status=_suspended(suspended_ms),
-        )
-        for application_id, name, suspended_ms in rows
+        SearchHit("application", str(client_id), name, f"client_id {client_id}", _suspended(suspended_ms))
+        for client_id, name, suspended_ms in rows
     ]
 
 
 async def subscription(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa: ARG001
     """Find the subscription of an id."""
-    row = await tx.one(SUBSCRIPTION, text.lower()) if ids.UUID.fullmatch(text) else None
-    if row is None:
-        return []
-    subscription_id, url, paused_ms, created_ms = row
-    status, date = "active" if paused_ms is None else "paused", rfc3339(created_ms)
-    title = redacted_url(url)
-    return [SearchHit(type="subscription", id=subscription_id, title=title, detail="", status=status, date=date)]
+    rows = await tx.all(SUBSCRIPTION, text.lower()) if ids.UUID.fullmatch(text) else ()
+    return [
+        SearchHit(
+            "subscription", id_, redacted_url(url), "", "active" if paused_ms is None else "paused", rfc3339(created_ms)
+        )
+        for id_, url, paused_ms, created_ms in rows
+    ]
 
 
 async def delivery(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa: ARG001
@@ -131,20 +118,11 @@ async def delivery(tx: Transaction, text: str, labels: Labels) -> Hits:  # noqa:
     event_id, _, subscription_id = text.lower().partition(".")
     if not (ids.UUID.fullmatch(event_id) and ids.UUID.fullmatch(subscription_id)):
         return []
-    found = await deliveries.find(tx, text.lower())
-    if found is None:
+    one = await deliveries.find(tx, text.lower())
+    if one is None:
         return []
-    about = found.order_id or f"application {found.client_id}"
-    return [
-        SearchHit(
-            type="delivery",
-            id=found.id,
-            title=f"{found.action} to {found.url}",
-            detail=about,
-            status=found.status,
-            date=found.created_date,
-        )
-    ]
+    about = one.order_id or f"application {one.client_id}"
+    return [SearchHit("delivery", one.id, f"{one.action} to {one.url}", about, one.status, one.created_date)]
 
 
 EXACT: tuple[Lookup, ...] = (order, delivery, subscription, terminal)
@@ -162,24 +140,18 @@ OTHERS: tuple[Lookup, ...] = (
 """The other lookups, in the order of their results."""
 
 
-async def _terminals(tx: Transaction, keys: list[tuple[int, str]], labels: Labels) -> Hits:
-    rows = [await tx.one(TERMINAL, seller_id, terminal_id) for seller_id, terminal_id in keys]
-    return [_terminal(row, labels) for row in rows if row is not None]
-
-
-def _terminal(row: Row, labels: Labels) -> SearchHit:
-    terminal_id, place, mode, *seen = row
-    shown = presence.shown(seen, labels.of_status)
-    current = shown["current_order"]
-    facts = (place, f"mode {mode}", None if current is None else f"order {current.id}")
-    return SearchHit(
-        type="terminal",
-        id=terminal_id,
-        title=terminal_id,
-        detail=" · ".join(fact for fact in facts if fact),
-        status=shown["presence"],
-        date=shown["last_seen_date"],
-    )
+async def _terminals(tx: Transaction, keys: Sequence[Row], labels: Labels) -> Hits:
+    hits = []
+    for key in keys:
+        for terminal_id, place, mode, *seen in await tx.all(TERMINAL, *key):
+            shown = presence.shown(seen, labels.of_status)
+            order = shown["current_order"]
+            facts = (place, f"mode {mode}", order and f"order {order.id}")
+            hits.append(
+                SearchHit("terminal", terminal_id, terminal_id, " · ".join(filter(None, facts)), shown["presence"],
+                          shown["last_seen_date"])
+            )  # fmt: skip
+    return hits
 
 
 def _suspended(suspended_ms: int | None) -> str | None:
