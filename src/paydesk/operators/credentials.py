@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from functools import partial
 
 from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED, Refusal
@@ -60,26 +61,19 @@ class OperatorBearers:
         if not token:
             raise UNAUTHORIZED.with_reason("no token", message="authorization value not present")
         if sessions.TOKEN_PATTERN.fullmatch(token):
-            return await self._of_session(token, now_ms)
+            # Pages record the use of a session.
+            idle_ms = self._session_idle_ms
+            found = await sessions.OPERATORS.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
+            if found is None:
+                raise UNAUTHORIZED.with_reason("session unknown or ended")
+            return Caller(seller_id=0, operator_id=found.operator_id, role=found.role, session_id=found.session_id)
         if not TOKEN_PATTERN.fullmatch(token):
             raise UNAUTHORIZED.with_reason("not an operator's token")
-        key = digest(token)
-
-        async def work(tx: Transaction) -> store.Operator | None:
-            return await store.by_digest(tx, key)
-
-        operator = await self._database.read(work)
+        operator = await self._database.read(partial(store.by_digest, digest=digest(token)))
         if operator is None:
             raise UNAUTHORIZED.with_reason("operator's token unknown or revoked")
-        return Caller(seller_id=0, operator_id=operator.operator_id, role=operator.role)
-
-    async def _of_session(self, token: str, now_ms: int) -> Caller:
-        """Return the operator of a session's token: pages record its use."""
-        idle_ms = self._session_idle_ms
-        session = await sessions.OPERATORS.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
-        if session is None:
-            raise UNAUTHORIZED.with_reason("session unknown or ended")
-        return Caller(seller_id=0, operator_id=session.operator_id, role=session.role, session_id=session.session_id)
+        operator_id, role = operator
+        return Caller(seller_id=0, operator_id=operator_id, role=role)
 
 
 def new_password() -> str:
@@ -104,26 +98,21 @@ async def refuse_common_password(password: str, *, or_else: str = GENERATED) -> 
     )
 
 
-def refuse_password_with_email(password: str, email: str, *, or_else: str = GENERATED) -> None:
-    """Refuse a password that contains the account's e-mail address, or its local part. Raises `PROPERTY_VALUE`."""
+def refuse_own_words(password: str, email: str, name: str = "", *, or_else: str = GENERATED) -> None:
+    """Refuse a password that contains the account's e-mail address, its local part, or its name, also without spaces.
+
+    Raises `PROPERTY_VALUE`; `or_else` ends the advice.
+    """
     if email and email.casefold() in password.casefold():
-        raise PROPERTY_VALUE.with_reason(
-            "password contains the e-mail address",
-            f"'$.password' - must not contain the e-mail address; use other words{or_else}",
-        )
-    if _contains(password, email.rpartition("@")[0]):
-        raise PROPERTY_VALUE.with_reason(
-            "password contains the e-mail address",
-            f"'$.password' - must not contain the part of the e-mail address before the @; use other words{or_else}",
-        )
-
-
-def refuse_password_with_name(password: str, name: str, *, or_else: str = GENERATED) -> None:
-    """Refuse a password that contains the account's name, with or without its spaces. Raises `PROPERTY_VALUE`."""
-    if _contains(password, name) or _contains("".join(password.split()), "".join(name.split())):
-        raise PROPERTY_VALUE.with_reason(
-            "password contains the name", f"'$.password' - must not contain your name; use other words{or_else}"
-        )
+        what = "the e-mail address"
+    elif _contains(password, email.rpartition("@")[0]):
+        what = "the part of the e-mail address before the @"
+    elif _contains(password, name) or _contains("".join(password.split()), "".join(name.split())):
+        what = "your name"
+    else:
+        return
+    detail = f"'$.password' - must not contain {what}; use other words{or_else}"
+    raise PROPERTY_VALUE.with_reason("password contains a part of the account", detail)
 
 
 def _contains(password: str, own: str) -> bool:

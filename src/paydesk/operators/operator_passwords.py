@@ -10,11 +10,7 @@ from paydesk.oauth.consent.passwords import hash_password, verify_password
 from paydesk.oauth.consent.throttle import SignInThrottles
 from paydesk.operation import Answer, Call
 from paydesk.operators import links, store
-from paydesk.operators.credentials import (
-    refuse_common_password,
-    refuse_password_with_email,
-    refuse_password_with_name,
-)
+from paydesk.operators.credentials import refuse_common_password, refuse_own_words
 from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
 from paydesk.operators.schemas import OwnPasswordRequest
 from paydesk.operators.sessions.store import OPERATORS
@@ -61,8 +57,7 @@ async def change_own(call: Call) -> Answer:
 async def hashed(password: str, person: Person) -> str:
     """Return the hash of a new password. Raises `PROPERTY_VALUE` for one that is easy to guess."""
     await refuse_common_password(password, or_else="")
-    refuse_password_with_email(password, person.email or "", or_else="")
-    refuse_password_with_name(password, person.name, or_else="")
+    refuse_own_words(password, person.email or "", person.name, or_else="")
     return await hash_password(password)
 
 

@@ -51,14 +51,6 @@ REVOKE = "UPDATE operators SET revoked_ms = $2 WHERE operator_id = $1 AND revoke
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """The operator that a bearer token authenticates."""
-
-    operator_id: str
-    role: str
-
-
-@dataclass(frozen=True, slots=True)
 class Person:
     """An operator who may have a password. `revoked_ms` is None for a valid one."""
 
@@ -77,10 +69,9 @@ async def add(
     return bool(await tx.run(ADD, operator_id, name, role, email, digest, now_ms))
 
 
-async def by_digest(tx: Transaction, digest: bytes) -> Operator | None:
-    """Return the operator whose token has this digest, or None when it is unknown or revoked."""
-    row = await tx.one(BY_DIGEST, digest)
-    return Operator(*row) if row else None
+async def by_digest(tx: Transaction, digest: bytes) -> Row | None:
+    """Return the id and the role of the operator whose token has this digest, None if it is unknown or revoked."""
+    return await tx.one(BY_DIGEST, digest)
 
 
 async def person(tx: Transaction, operator_id: str) -> Person | None:

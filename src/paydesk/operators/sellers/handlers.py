@@ -15,7 +15,7 @@ from paydesk.oauth.consent.sellers import Seller
 from paydesk.oauth.consent.sessions import SELLERS
 from paydesk.operation import Answer, Call
 from paydesk.operators import in_use, lists, uses
-from paydesk.operators.credentials import new_password, refuse_common_password, refuse_password_with_email
+from paydesk.operators.credentials import new_password, refuse_common_password, refuse_own_words
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.sellers.fields import PasswordRequest, SellerChange, SellerRequest
 from paydesk.operators.subject import Subject, plain
@@ -63,7 +63,7 @@ async def create(call: Call) -> Answer:
     """Register a seller; a generated password is in the response."""
     body: SellerRequest = call.body
     if body.password:
-        refuse_password_with_email(body.password, body.email)
+        refuse_own_words(body.password, body.email)
     password, password_hash = await _hashed(body.password)
 
     async def work(tx: Transaction) -> NewSeller:
@@ -109,7 +109,7 @@ async def set_password(call: Call) -> Answer:
     async def work(tx: Transaction) -> NewPassword:
         seller = await _SELLER.locked(call, tx)
         if body.password:
-            refuse_password_with_email(body.password, seller.email)
+            refuse_own_words(body.password, seller.email)
         await SELLERS.set_password(tx, seller.seller_id, password_hash, call.now_ms)
         withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None
         after = None if withdrawn is None else {"withdrawn": withdrawn}
