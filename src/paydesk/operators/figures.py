@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -107,10 +108,8 @@ async def get(call: Call) -> Answer:
     filters.refuse_faults()
     begin_ms = filters.get("day", call.now_ms // DAY_MS * DAY_MS)
     live, labels = bool(filters.get("live", not call.shared.development)), call.shared.objects[Labels]
-
-    async def compute() -> FiguresDocument:
-        return await call.database.read(lambda tx: figures(tx, begin_ms, labels, live=live), heavy=True)
-
+    read = call.database.read
+    compute = partial(read, lambda tx: figures(tx, begin_ms, labels, live=live), heavy=True)
     return Answer(200, await call.shared.objects[RecentFigures].get((begin_ms, live), compute))
 
 
@@ -118,19 +117,30 @@ async def figures(tx: Transaction, begin_ms: int, labels: Labels, *, live: bool)
     """Return the figures of the day that begins then."""
     of_day = int(live), begin_ms, begin_ms + DAY_MS
     rows = await tx.all(COUNTS, *of_day)
-    paid = sum(row[5] for row in rows)
-    median = await tx.one(MEDIAN, *of_day, (paid - 1) // 2) if paid else None
-    statuses: Counter[str] = Counter()
-    for _, status, detail, _, count, *_ in rows:
+    paid_orders = sum(row[5] for row in rows)
+    median = await tx.one(MEDIAN, *of_day, (paid_orders - 1) // 2) if paid_orders else None
+    statuses, paid, refunded = Counter[str](), Counter[str](), Counter[str]()
+    for currency, status, detail, _, count, _, paid_minor, refunded_minor in rows:
         statuses[labels.of_status(status, detail)] += count
+        paid[currency] += int(paid_minor)
+        refunded[currency] += int(refunded_minor)
+    hours = []
+    for hour in range(HOURS):
+        own, begun = [row for row in rows if row[3] == hour], rfc3339(begin_ms + hour * HOUR_MS)
+        hours.append(HourFigures(begun, _count(own), _count(own, *APPROVED), _count(own, DECLINED)))
     approved, declined = _count(rows, *APPROVED), _count(rows, DECLINED)
     return FiguresDocument(
         day=rfc3339(begin_ms)[:10],
         live_mode=live,
         orders=_count(rows),
         statuses=dict(sorted(statuses.items())),
-        amounts=_amounts(rows),
-        hours=[_hour(rows, begin_ms, hour) for hour in range(HOURS)],
+        amounts=[
+            AmountFigures(
+                currency, *(decimal_string(of[currency], CURRENCIES[currency].decimals) for of in (paid, refunded))
+            )
+            for currency in sorted(paid)
+        ],
+        hours=hours,
         approval_rate=round(approved / (approved + declined), 4) if approved + declined else None,
         median_ms=median[0] if median is not None else None,
     )
@@ -138,24 +148,6 @@ async def figures(tx: Transaction, begin_ms: int, labels: Labels, *, live: bool)
 
 def _count(rows: Sequence[Row], *statuses: str) -> int:
     return sum(count for _, status, _, _, count, *_ in rows if not statuses or status in statuses)
-
-
-def _amounts(rows: Sequence[Row]) -> list[AmountFigures]:
-    paid: Counter[str] = Counter()
-    refunded: Counter[str] = Counter()
-    for currency, *_, paid_minor, refunded_minor in rows:
-        paid[currency] += int(paid_minor)
-        refunded[currency] += int(refunded_minor)
-    return [
-        AmountFigures(currency, decimal_string(paid[currency], decimals), decimal_string(refunded[currency], decimals))
-        for currency in sorted(paid)
-        for decimals in (CURRENCIES[currency].decimals,)
-    ]
-
-
-def _hour(rows: Sequence[Row], begin_ms: int, hour: int) -> HourFigures:
-    own = [row for row in rows if row[3] == hour]
-    return HourFigures(rfc3339(begin_ms + hour * HOUR_MS), _count(own), _count(own, *APPROVED), _count(own, DECLINED))
 
 
 OPERATIONS = (

@@ -109,11 +109,9 @@ def _token(call: Call, application_id: int | None, seller_id: int | None, live: 
     """Return the token for the sender of a request; the file's test token if no sender was authenticated."""
     credentials = call.shared.objects.get(CredentialsFile)
     texts = credentials.texts() if credentials is not None else set[str]()
-    wanted = "APP_USR" if live else "TEST"
-    for text in sorted(texts):
-        found = _TOKEN.fullmatch(text)
-        if found is None or found["kind"] != wanted:
-            continue
-        if not application_id or (int(found["application"]), int(found["seller"])) == (application_id, seller_id):
-            return text
+    kind = "APP_USR" if live else "TEST"
+    for one in filter(None, map(_TOKEN.fullmatch, sorted(texts))):
+        is_sender = (int(one["application"]), int(one["seller"])) == (application_id, seller_id)
+        if one["kind"] == kind and (is_sender or not application_id):
+            return one[0]
     return None
