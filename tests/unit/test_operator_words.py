@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import paydesk
 from paydesk.console.audit_rows import OTHERS, words_of
 from paydesk.console.operations import OPERATIONS as OF_CONSOLE
 from paydesk.console.request import PATH
-from paydesk.core.sentences import First, Lines, When, holding, names_in, text_of, texts
+from paydesk.core.sentences import First, Lines, When, holding, text_of
 from paydesk.operation import Operation
 from paydesk.operators.noun import BASE, Noun
 from paydesk.operators.operations import OPERATIONS
@@ -48,14 +49,16 @@ def lines_of(words: Words) -> Iterator[Lines]:
 
 
 def paths_in(lines: Lines) -> Iterator[str]:
-    """Return the paths of values that sentences name or depend on."""
+    """Return the paths of values that sentences name or depend on: `answer.id` for `{answer[id]}`."""
     for line in lines if isinstance(lines, tuple) else (lines,):
         if isinstance(line, tuple):
             yield from paths_in(line)
-        elif isinstance(line, When):
+            continue
+        if isinstance(line, When):
             yield line.path
-    for text in texts(lines):
-        yield from names_in(text)
+        for text in (line.text, line.otherwise) if isinstance(line, When) else (line,):
+            names = (name for _, name, _, _ in Formatter().parse(text) if name)
+            yield from (name.replace("[", ".").replace("]", "") for name in names)
 
 
 def known_names(row: Operation, words: Words) -> set[str]:

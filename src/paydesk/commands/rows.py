@@ -21,12 +21,18 @@ from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import After, Limit, show_list
-from paydesk.core.sentences import First, Line, When, holding, value_at
+from paydesk.core.sentences import First, When, holding, value_at
 
 Row = Mapping[str, Any]
 _KINDS: Mapping[str, Any] = {"string": str, "integer": int, "switch": Literal["on", "off"]}
 LIMIT = 200
-AS_JSON = Parameter("as_json", Parameter.KEYWORD_ONLY, annotation=bool, default=False)
+
+
+def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+
+
+AS_JSON = _parameter("as_json", bool, default=False)
 _PASSWORD = "password"  # noqa: S105 - a type of option
 
 
@@ -87,7 +93,14 @@ def _command(row: Row) -> Any:
             answer = {row["deleted"]: next(reversed(ids.values())), row.get("gone", "deleted"): True}
         return answer, "\n".join(_notes(row, names))
 
-    return with_options(work, row, *map(_argument, arguments))
+    parameters = (
+        _parameter(
+            one["name"],
+            Annotated[str, typer.Argument(metavar=one["name"].upper(), help=one["help"], callback=_check(one))],
+        )
+        for one in arguments
+    )
+    return with_options(work, row, *parameters)
 
 
 def _notes(row: Row, names: Mapping[str, Any]) -> Iterator[str]:
@@ -107,42 +120,31 @@ def _list(row: Row) -> Any:
         query = {one["name"]: _value(one, typed, service) for one in row.get("options", ())}
         show_page(service, row, {**query, "limit": limit, "after": after}, as_json=as_json)
 
-    limit = Parameter("limit", Parameter.KEYWORD_ONLY, annotation=Limit, default=row.get("limit", LIMIT))
-    after = Parameter("after", Parameter.KEYWORD_ONLY, annotation=After, default=None)
-    return with_options(work, row, limit, after, AS_JSON)
+    limit = _parameter("limit", Limit, row.get("limit", LIMIT))
+    return with_options(work, row, limit, _parameter("after", After, None), AS_JSON)
 
 
-def _argument(one: Row) -> Parameter:
-    argument = typer.Argument(metavar=one["name"].upper(), help=one["help"], callback=_check(one))
-    kind = Annotated[str, argument]
-    return Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=kind)
-
-
-def _option(one: Row) -> list[Parameter]:
-    """Return the parameter of an option, and that of its opposite, which sends an empty list."""
-    single = _KINDS.get(one["type"], bool)
-    kind: Any = GenericAlias(list, (single,)) if one.get("many") else single
-    default = one.get("default", Parameter.empty if one.get("required") else None)
-    if one["type"] == _PASSWORD:
-        default = False
+def _option(one: Row) -> Iterator[Parameter]:
+    """Yield the parameter of an option, and that of its opposite, which sends an empty list."""
+    single, is_required = _KINDS.get(one["type"], bool), "required" in one
+    kind: Any = GenericAlias(list, (single,)) if "many" in one else single
+    default = one.get("default", Parameter.empty if is_required else None)
     check = getattr(checked, one["checked"]) if "checked" in one else _check(one) if "pattern" in one else None
-    is_flag = one["type"] == "flag"
-    if is_flag:
-        check, default = _word(default), None
+    is_shown = "default" in one
+    if one["type"] == "flag":
+        check, default, is_shown = _word(default), None, False
     option = typer.Option(
-        one["flags"],
-        metavar=one.get("metavar"),
-        help=one["help"],
-        show_default="default" in one and not is_flag,
-        callback=check,
+        one["flags"], metavar=one.get("metavar"), help=one["help"], show_default=is_shown, callback=check
     )
-    declared: Any = Annotated[kind if one.get("required") or one["type"] == _PASSWORD else kind | None, option]
-    found = [Parameter(one["name"], Parameter.KEYWORD_ONLY, annotation=declared, default=default)]
+    if one["type"] == _PASSWORD:
+        yield _parameter(one["name"], Annotated[bool, option], default=False)
+    else:
+        yield _parameter(one["name"], Annotated[kind if is_required else kind | None, option], default)
     if "none" in one:
-        words = one["none"].strip("-").replace("-", " ")
-        none = Annotated[bool, typer.Option(one["none"], help=f"{words.capitalize()}.")]
-        found.append(Parameter(f"no_{one['name']}", Parameter.KEYWORD_ONLY, annotation=none, default=False))
-    return found
+        words = one["none"].strip("-").replace("-", " ").capitalize()
+        yield _parameter(
+            f"no_{one['name']}", Annotated[bool, typer.Option(one["none"], help=f"{words}.")], default=False
+        )
 
 
 def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
@@ -192,12 +194,8 @@ def _word(default: str | None) -> Callable[[Any], str | None]:
     return word
 
 
-def _line(note: Any) -> Line:
-    if isinstance(note, str):
-        return note
-    if "first" in note:
-        return First(*map(_line, note["first"]))  # type: ignore[arg-type]  # alternatives are not nested
-    return When(note["path"], note.get("text", ""), tuple(note.get("values", ())), note.get("otherwise", ""))
+def _line(note: Any) -> Any:
+    return First(*map(_line, note)) if isinstance(note, list) else When(**note) if isinstance(note, dict) else note
 
 
 def _read_password() -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -19,30 +19,24 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.sentences import holding, text_of, value_at
 from paydesk.operation import Answer, Operation
 from paydesk.operators.noun import Noun
-from paydesk.operators.properties import (
-    CHECKBOX,
-    LINES,
-    NUMBERS,
-    OF_CHECKBOXES,
-    OF_LISTS,
-    SELECT,
-    WORDS,
-    Property,
-    properties,
-    typed_body,
-)  # fmt: skip
+from paydesk.operators.properties import Property, properties, typed_body
 from paydesk.operators.words import Choices, Document, Words
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _LINE = re.compile(r"'\$\.(\w+)\[([0-9]+)\]' - (.+)", re.DOTALL)
-_KINDS = {LINES: "textarea", NUMBERS: "text", "decimal": "text"}
-_TO_CHOOSE = ("", "Choose one")
+_KINDS = {"lines": "textarea", "numbers": "text", "decimal": "text"}
 
 
 def forms(rows: Iterable[Operation]) -> tuple[Operation, ...]:
     """Return the pages with the forms of these rows."""
-    found = (_Form(row, words) for row in rows if row.action for words in (row.action.words, *row.action.words.forms))
-    return tuple(page for one in found if one.words.form is not None for page in one.pages())
+    return tuple(
+        page
+        for row in rows
+        if row.action is not None
+        for words in (row.action.words, *row.action.words.forms)
+        if words.form is not None
+        for page in _Form(row, words).pages()
+    )
 
 
 def address_of(row: Operation, words: Words) -> str:
@@ -53,51 +47,34 @@ def address_of(row: Operation, words: Words) -> str:
     return f"{noun.pages}/{words.form or 'add'}" if verb == "create" else f"{noun.forms}/{words.form or verb}"
 
 
-@dataclass(frozen=True, slots=True)
 class _Form:
     """The form of a row with these words: those of its action, or of a further form."""
 
-    row: Operation
-    words: Words
-
-    @property
-    def is_new(self) -> bool:
-        """Whether it creates what its noun is."""
-        return bool(self.row.action.verb == "create")
-
-    @property
-    def address(self) -> str:
-        """Its address below `/console`, with parameters."""
-        return address_of(self.row, self.words)
-
-    @property
-    def section(self) -> str:
-        """The section of the console that it is in."""
-        return self.row.action.noun.section or self.address.split("/")[1]
+    def __init__(self, row: Operation, words: Words) -> None:
+        self.row, self.words, self.noun = row, words, row.action.noun
+        self.address = address_of(row, words)
+        self.is_new, self.is_change = row.action.verb == "create", row.method == "PATCH"
 
     def pages(self) -> tuple[Operation, Operation]:
         """Return its `GET` and its `POST`."""
-        return form(
-            self.address,
-            screen(self.answer),
-            summary=self.row.summary,
-            path_pattern="" if self.is_new else self.row.path_pattern,
-            development=self.row.development,
-        )
+        pattern = "" if self.is_new else self.row.path_pattern
+        answer, summary = screen(self.answer), self.row.summary
+        return form(self.address, answer, summary=summary, path_pattern=pattern, development=self.row.development)
 
     async def answer(self, request: ConsoleRequest) -> Answer:
         """Show the form, or do what it asks for."""
-        row, words, noun = self.row, self.words, self.row.action.noun
-        if not request.permits(words.role or row.role or "change"):
-            return forbidden(request, self.section)
-        names = await self._names(request)
-        asked = [one for one in self._asked if self._is_open(one, names)]
-        back = words.back or (noun.pages if self.is_new else noun.page)
+        words, section = self.words, self.noun.section or self.address.split("/")[1]
+        if not request.permits(words.role or self.row.role or "change"):
+            return forbidden(request, section)
+        names = self._given(request)
+        names |= await _document(request, words.reads or ("" if self.is_new else self.noun), names)
+        names = self._with_facts(names)
+        asked = self._asked(names)
         action = ActionForm(
             title=words.title.format_map(names),
             says=holding(words.says, names),
-            back=_filled(back, names),
-            section=self.section,
+            back=_filled(words.back or (self.noun.pages if self.is_new else self.noun.page), names),
+            section=section,
             submit=words.submit.format_map(names),
             fields=[field for one in asked for field in await _fields(request, self, one, names)],
             danger=words.danger,
@@ -108,16 +85,29 @@ class _Form:
         )
 
         async def work(sent: Mapping[str, str]) -> Done:
-            return await self._send(request, action, asked, sent, names)
+            body = typed_body(asked, sent, names)
+            details = [
+                f"'{one.name}' - needs at least one" for one in asked if one.widget == "words" and not body[one.name]
+            ]
+            if self.is_change:
+                body = differing(action, sent, lambda fields: typed_body(asked, fields, names))
+                if not body:
+                    return Done("Nothing has changed.")
+            try:
+                return await self._send(request, body, sent, names, details)
+            except ApiRefused as refused:
+                texts = {one.name: sent[one.name] for one in asked if one.widget == "lines"}
+                refused.details = tuple(_by_line(detail, texts) for detail in refused.details)
+                raise
 
         return await act(request, action, work)
 
-    async def _names(self, request: ConsoleRequest) -> Document:
-        """Return what sentences and fields can name: parameters, the properties of the object, and facts."""
-        noun, words = self.row.action.noun, self.words
-        names = self._given(request)
-        names |= await _document(request, words.reads or ("" if self.is_new else noun), names)
-        return self._with_facts(names)
+    def _asked(self, names: Document) -> list[Property]:
+        """Return what the form asks for: also what depends on another field, which is perhaps not sent."""
+        model = self.words.asks or self.row.body
+        asked = properties(model, self.words.fields) if model is not None else ()
+        fields = {one.name for one in asked}
+        return [one for one in asked if (one.shown.only or ("",))[0] in fields or one.is_asked(names)]
 
     def _given(self, request: ConsoleRequest) -> Document:
         """Return the names that a form has without its object: parameters, the time, and whose request it is."""
@@ -125,71 +115,40 @@ class _Form:
         return {**dict(parameters), "now": rfc3339(request.now_ms), "caller_id": request.operator.operator_id}
 
     def _with_facts(self, names: Document) -> Document:
-        for facts in (self.row.action.noun.facts, self.words.facts):
-            names = {**names, **facts(names)} if facts is not None else names
+        for facts in filter(None, (self.noun.facts, self.words.facts)):
+            names = {**names, **facts(names)}
         return names
 
-    @property
-    def is_change(self) -> bool:
-        """Whether it changes what its fields show."""
-        return self.row.method == "PATCH"
-
-    @property
-    def _asked(self) -> Sequence[Property]:
-        model = self.words.asks or self.row.body
-        return properties(model, self.words.fields) if model is not None else ()
-
-    def _is_open(self, one: Property, names: Document) -> bool:
-        """Return whether the form asks for a property: what depends on another field is asked, and perhaps not sent."""
-        depends_on = one.shown.only[0] if one.shown.only is not None else ""
-        return depends_on in {other.name for other in self._asked} or one.is_asked(names)
-
     async def _send(
-        self,
-        request: ConsoleRequest,
-        action: ActionForm,
-        asked: Sequence[Property],
-        sent: Mapping[str, str],
-        names: Document,
+        self, request: ConsoleRequest, body: Document, sent: Mapping[str, str], names: Document, details: list[str]
     ) -> Done:
-        """Send the request, and return what happened. Raises `ApiRefused`."""
+        """Send the request unless there are details of a refusal; return what happened. Raises `ApiRefused`."""
         row, words = self.row, self.words
-        body = typed_body(asked, sent, names)
-        details = [f"'{one.name}' - needs at least one" for one in asked if one.widget == WORDS and not body[one.name]]
-        if self.is_change:
-            body = differing(action, sent, lambda fields: typed_body(asked, fields, names))
-            if not body:
-                return Done("Nothing has changed.")
         body = words.sends(body, names) if words.sends is not None else body
         if words.checks is not None and not details:
-            details = [detail] if (detail := await words.checks(request.api, body, names)) else []
+            details = list(filter(None, [await words.checks(request.api, body, names)]))
         if details:
             message = "A field is not filled in correctly."
             raise ApiRefused(400, "property_value", message, details, request.call.request_id)
         more: dict[str, Any] = {"body": body} if row.method != "DELETE" else {}
         if row.method in ("PATCH", "DELETE"):
-            more |= {name: text.format_map(names) for name, text in row.action.noun.selects.items()}
+            more |= {name: text.format_map(names) for name, text in self.noun.selects.items()}
         if row.idempotent:
             more["key"] = sent[KEY]
-        for name, lines in words.headers.items():
-            if value := text_of(lines, names):
-                more[name.replace("-", "_")] = value
+        headers = {name.replace("-", "_"): text_of(lines, names) for name, lines in words.headers.items()}
+        more |= {name: value for name, value in headers.items() if value}
         call = getattr(request.api, row.method.lower())
-        try:
-            answer = await call(*_target(row.path.removeprefix(BASE), names), **more)
-        except ApiRefused as refused:
-            raise _by_line(refused, {one.name: sent[one.name] for one in asked if one.widget == LINES}) from None
-        return self._done(request, answer or {}, names)
+        return self._done(request, await call(*_target(row.path.removeprefix(BASE), names), **more) or {}, names)
 
     def _done(self, request: ConsoleRequest, answer: Document, names: Document) -> Done:
-        row, words, noun = self.row, self.words, self.row.action.noun
+        row, words, noun = self.row, self.words, self.noun
         if row.answer is not None and row.answer is noun.document and not self.is_new:
             names = {**self._given(request), **answer}
         names = self._with_facts({**names, "answer": answer})
         path = ""
-        if not words.back and self.is_new:
+        if self.is_new and not words.back:
             path = _filled(noun.page, {**names, **answer, noun.parameter: answer[noun.key]})
-        elif not words.back and row.method == "DELETE":
+        elif row.method == "DELETE" and not words.back:
             path = _filled(noun.pages, names)
         text, once = text_of(words.done, names), words.once
         if once is None or not answer.get(once.name):
@@ -220,20 +179,25 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
     shown = one.shown
     now = one.shown_at_first(names, is_new=of.is_new)
     # What leaves a property out cannot empty it.
-    is_required = one.is_required or (of.is_change and not (shown.optional and (not now or one.widget in OF_LISTS)))
-    if one.widget in OF_CHECKBOXES:
+    is_required = one.is_required or (
+        of.is_change and not (shown.optional and (not now or one.widget in ("lines", "numbers")))
+    )
+    options: Choices = ()
+    if one.widget in ("choices", "words", "select"):
+        labels = shown.labels or dict(zip(one.values, one.values, strict=True))
+        options = await labels(request.api, names) if callable(labels) else list(labels.items())
+    if one.widget in ("choices", "words"):
         chosen = re.split(r",?\s", now)
         boxes = [
-            Field(f"{one.name}.{value}", words, CHECKBOX, "yes" if value in chosen else "", required=False,
+            Field(f"{one.name}.{value}", words, "checkbox", "yes" if value in chosen else "", required=False,
                   group=shown.group)
-            for value, words in await _choices(request, one, names)
+            for value, words in options
         ]  # fmt: skip
         # A fault of the whole list is shown at its first value.
         return [replace(boxes[0], noun=shown.noun, sets=(one.name,), hint=shown.hint), *boxes[1:]] if boxes else []
-    options = await _choices(request, one, names) if one.widget == SELECT else ()
-    if one.widget == SELECT and not now and len(options) != 1:
-        options = [_TO_CHOOSE, *options]
-    is_required |= one.widget == SELECT and all(value for value, _ in options)
+    if one.widget == "select" and not now and len(options) != 1:
+        options = [("", "Choose one"), *options]
+    is_required |= one.widget == "select" and all(value for value, _ in options)
     return [
         Field(
             one.name,
@@ -242,7 +206,7 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
             now,
             options,
             shown.hint.format_map(names),
-            required=one.widget != CHECKBOX and is_required,
+            required=one.widget != "checkbox" and is_required,
             maxlength=one.characters_max,
             inputmode="decimal" if one.widget == "decimal" else "",
             noun=shown.noun,
@@ -250,13 +214,6 @@ async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Docu
             rows=3,
         )
     ]
-
-
-async def _choices(request: ConsoleRequest, one: Property, names: Document) -> Choices:
-    labels = one.shown.labels
-    if callable(labels):
-        return await labels(request.api, names)
-    return list((labels or dict(zip(one.values, one.values, strict=True))).items())
 
 
 def _target(path: str, names: Document) -> tuple[str, ...]:
@@ -269,16 +226,11 @@ def _filled(address: str, names: Document) -> str:
     return PATH + path.format(*(quote(one, safe="") for one in ids))
 
 
-def _by_line(refused: ApiRefused, sent: Mapping[str, str]) -> ApiRefused:
-    """Return the refusal with the lines of a text in place of positions in the list that was sent."""
-
-    def by_line(detail: str) -> str:
-        found = _LINE.fullmatch(detail)
-        lines = sent.get(found[1], "").splitlines() if found is not None else []
-        numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
-        if found is None or int(found[2]) >= len(numbers):
-            return detail
-        return f"'{found[1]}' - has a fault in line {numbers[int(found[2])]}: it {found[3]}"
-
-    details = [by_line(detail) for detail in refused.details]
-    return ApiRefused(refused.status, refused.code, refused.message, details, refused.request_id)
+def _by_line(detail: str, texts: Mapping[str, str]) -> str:
+    """Return a detail of a refusal with the line of a text in place of the position in the list that was sent."""
+    found = _LINE.fullmatch(detail)
+    lines = texts.get(found[1], "").splitlines() if found is not None else []
+    numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
+    if found is None or int(found[2]) >= len(numbers):
+        return detail
+    return f"'{found[1]}' - has a fault in line {numbers[int(found[2])]}: it {found[3]}"

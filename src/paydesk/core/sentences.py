@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from string import Formatter
 from typing import Any, Self
 
 Names = Mapping[str, Any]
@@ -19,7 +18,7 @@ class When:
     """
 
     path: str
-    text: str
+    text: str = ""
     values: tuple[object, ...] = ()
     otherwise: str = ""
 
@@ -51,22 +50,6 @@ def text_of(lines: Lines, names: Names) -> str:
 def unconditional(lines: Lines) -> list[str]:
     """Return the sentences that always hold, as they are written."""
     return [line for line in each(lines) if isinstance(line, str)]
-
-
-def texts(lines: Lines) -> Iterator[str]:
-    """Yield all sentences, whether they hold or not, as they are written."""
-    for line in each(lines):
-        if isinstance(line, First):
-            yield from texts(tuple(line))
-        elif isinstance(line, When):
-            yield from filter(None, (line.text, line.otherwise))
-        elif line:
-            yield line
-
-
-def names_in(text: str) -> list[str]:
-    """Return the names in braces, each with its path: `answer.released.id` for `{answer[released][id]}`."""
-    return [name.replace("[", ".").replace("]", "") for _, name, _, _ in Formatter().parse(text) if name]
 
 
 def value_at(names: Names, path: str) -> Any:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args
 
-from annotated_types import MaxLen
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from paydesk.core.sentences import value_at
-from paydesk.operators.words import Choices, Document, Reader, Shown
+from paydesk.operators.words import Choices, Document, Reader, Shown, Widget
 
-LINES, CHOICES, WORDS, NUMBERS, CHECKBOX, SELECT, NUMBER, TEXT = (
-    "lines", "choices", "words", "numbers", "checkbox", "select", "number", "text"
-)  # fmt: skip
-"""The widgets: a text of several lines, one checkbox a value of a list, the same of a text of words, a list of numbers
-as a text, …"""
-OF_CHECKBOXES = (CHOICES, WORDS)
-OF_LISTS = (LINES, NUMBERS)
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200
 """Of a text whose type has no limit."""
@@ -38,7 +30,7 @@ class Property:
 
     name: str
     shown: Shown
-    widget: str
+    widget: Widget
     is_required: bool
     """Whether a body needs it."""
     default: Any
@@ -62,9 +54,9 @@ class Property:
     def text_of(self, value: Any) -> str:
         """Return a value of the property as the text in a form."""
         if isinstance(value, bool):
-            return _BOOLEAN[not value] if self.widget == SELECT else "yes" if value else ""
+            return _BOOLEAN[not value] if self.widget == "select" else "yes" if value else ""
         if isinstance(value, list):
-            return ("\n" if self.widget == LINES else ", ").join(map(str, value))
+            return ("\n" if self.widget == "lines" else ", ").join(map(str, value))
         return "" if value is None else str(value)
 
     def typed(self, sent: Mapping[str, str]) -> Any:
@@ -77,24 +69,24 @@ class Property:
             case "choices" | "words":
                 prefix = f"{self.name}."
                 chosen = [name.removeprefix(prefix) for name, text in sent.items() if name.startswith(prefix) and text]
-                value: Any = chosen if self.widget == CHOICES else " ".join(sorted(chosen))
+                return chosen if self.widget == "choices" else " ".join(sorted(chosen))
             case "checkbox":
-                value = bool(text)
+                return bool(text)
             case "lines":
-                value = [line.strip() for line in text.splitlines() if line.strip()]
+                return [line.strip() for line in text.splitlines() if line.strip()]
             case "numbers":
-                value = [_number(part) for part in _NUMBER_SEPARATORS.split(text) if part]
+                return [_number(part) for part in _NUMBER_SEPARATORS.split(text) if part]
             case "number":
-                value = _number(text) if text else None
-            case _:
-                value = text == _BOOLEAN[0] if self.values == _BOOLEAN else text or None
-        return value
+                return _number(text) if text else None
+        return text == _BOOLEAN[0] if self.values == _BOOLEAN else text or None
 
 
 @cache
 def properties(model: type[BaseModel], names: tuple[str, ...] | None = None) -> Sequence[Property]:
     """Return the properties of a model that are `Shown`, or those with these names in this order."""
-    found = {name: one for name in model.model_fields if (one := _property(model, name)) is not None}
+    schemas = model.model_json_schema()["properties"] if model.model_fields else {}
+    given = ((name, _property(name, field, schemas[name])) for name, field in model.model_fields.items())
+    found = {name: one for name, one in given if one is not None}
     return list(found.values()) if names is None else [found[name] for name in names]
 
 
@@ -130,55 +122,34 @@ async def every(api: Reader, path: str, **query: object) -> list[Document]:
     return rows
 
 
-def _property(model: type[BaseModel], name: str) -> Property | None:
-    field = model.model_fields[name]
-    kind, metadata = _unwrapped(field.annotation)
-    metadata += field.metadata
-    shown = next((one for one in reversed(metadata) if isinstance(one, Shown)), None)
+def _property(name: str, field: FieldInfo, schema: Document) -> Property | None:
+    # What is annotated inside `X | None` comes first: the outermost is the last.
+    inner = (part for one in get_args(field.annotation) for part in getattr(one, "__metadata__", ()))
+    shown = next((one for one in reversed((*inner, *field.metadata)) if isinstance(one, Shown)), None)
     if shown is None:
         return None
+    schema = schema.get("anyOf", (schema,))[0]
+    item = schema.get("items", schema)
+    values = tuple(item.get("enum") or (shown.labels if isinstance(shown.labels, Mapping) else ()))
+    longest = item.get("maxLength", CHARACTERS_MAX)
+    if item is not schema:  # With a separator after each.
+        longest = schema.get("maxItems", 1) * (longest + 1)
     default = None if field.default is PydanticUndefined else field.default
-    values = _values(kind) or (tuple(shown.labels) if isinstance(shown.labels, Mapping) else ())
-    widget, longest = shown.widget or _widget(kind, shown), _longest(kind, metadata)
-    pattern = next((found for one in metadata if (found := getattr(one, "pattern", None))), "")
-    return Property(name, shown, widget, field.is_required(), default, values, longest, pattern)
+    widget = shown.widget or _widget(schema["type"], item["type"], has_choices=bool(values or shown.labels))
+    return Property(name, shown, widget, field.is_required(), default, values, longest, item.get("pattern", ""))
 
 
-def _unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
-    """Return a type without `Annotated` and `| None`, and the metadata in both, the outermost last."""
-    if get_origin(annotation) is Annotated:
-        inner, *metadata = get_args(annotation)
-        kind, found = _unwrapped(inner)
-        return kind, [*found, *(part for one in metadata for part in getattr(one, "metadata", (one,)))]
-    if get_origin(annotation) in (Union, types.UnionType):
-        (inner,) = (one for one in get_args(annotation) if one is not type(None))
-        return _unwrapped(inner)
-    return annotation, []
-
-
-def _values(kind: Any) -> tuple[str, ...]:
-    if get_origin(kind) is list:
-        kind, _ = _unwrapped(get_args(kind)[0])
-    return get_args(kind) if get_origin(kind) is Literal else ()
-
-
-def _longest(kind: Any, metadata: Sequence[Any]) -> int:
-    """Return how many characters a value has at most as a text: all items of a list, each with a separator."""
-    limit = next((one.max_length for one in metadata if isinstance(one, MaxLen)), None)
-    if get_origin(kind) is list:
-        return (limit or 1) * (_longest(*_unwrapped(get_args(kind)[0])) + 1)
-    return limit or CHARACTERS_MAX
-
-
-def _widget(kind: Any, shown: Shown) -> str:
-    if get_origin(kind) is list:
-        of, _ = _unwrapped(get_args(kind)[0])
-        return NUMBERS if of is int else CHOICES if shown.labels is not None or _values(kind) else LINES
-    if kind is bool and shown.labels is None:
-        return CHECKBOX
-    if shown.labels is not None or _values(kind):
-        return SELECT
-    return NUMBER if kind is int else TEXT
+def _widget(kind: str, of: str, *, has_choices: bool) -> Widget:
+    match kind, of, has_choices:
+        case "array", "integer", _:
+            return "numbers"
+        case "array", _, _:
+            return "choices" if has_choices else "lines"
+        case "boolean", _, False:
+            return "checkbox"
+        case _, _, True:
+            return "select"
+    return "number" if kind == "integer" else "text"
 
 
 def _number(text: str) -> int | str:

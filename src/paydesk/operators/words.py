@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from paydesk.core.roles import Required
 from paydesk.core.sentences import Lines
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 Choices = Sequence[tuple[str, str]]
 """Values, each with its words."""
+
+
+Widget = Literal[
+    "text", "lines", "number", "numbers", "decimal", "checkbox", "select", "choices", "words", "email", "password",
+    "hidden", "date",
+]  # fmt: skip
+"""`lines` is a text of several lines, `numbers` a list as a text; `choices` and `words` have one checkbox a value."""
 
 
 class Reader(Protocol):
@@ -143,9 +150,8 @@ class Shown:
     """The heading above it and the fields after it with the same one."""
     optional: bool = False
     """Whether the form of a change may leave it empty."""
-    widget: str = ""
-    """By default by type: text, number, checkbox, select, one checkbox a value, text with commas. Otherwise `email`,
-    `password`, `lines` for a text of several lines, `hidden`; in a filter form `date`."""
+    widget: Widget | None = None
+    """By default that of its type; only a filter form has a `date`."""
     labels: Mapping[str, str] | Callable[[Reader, Document], Awaitable[Choices]] | None = None
     """The words of the values, or a function that reads them."""
     value: Callable[[Document], str] | None = None
