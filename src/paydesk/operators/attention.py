@@ -12,10 +12,10 @@ from paydesk.core.money import spelled
 from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.sentences import First, Lines, When, text_of
-from paydesk.operation import Answer, Call, Operation
+from paydesk.operation import Answer, Call
 from paydesk.operators import attention_store as store
 from paydesk.operators.attention_store import DELIVERIES_MAX, ROWS_MAX
-from paydesk.operators.noun import BASE
+from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.waiting import periods_of
 from paydesk.orders import status
 from paydesk.orders.order import Order
@@ -250,10 +250,10 @@ def _subscription(row: Row) -> Iterator[AttentionItem]:
 
 
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path=f"{BASE}/attention",
-        name="operator_attention",
+    ROWS.get(
+        "attention",
+        "operator_attention",
+        find_all,
         summary="List what needs a person",
         description=(
             "Orders with an unknown outcome; orders that wait for a terminal that is offline or does not answer a"
@@ -261,8 +261,6 @@ OPERATIONS = (
             " or paused; notifications of the last seven days that could not be delivered; print actions that hold a"
             " terminal. The most urgent first; an empty list if nothing needs a person."
         ),
-        surface="operator",
-        handler=find_all,
         answer=AttentionDocument,
         transaction="heavy",
     ),

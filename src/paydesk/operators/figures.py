@@ -15,8 +15,8 @@ from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.recent import Recent
 from paydesk.core.response import Closed, Time
 from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Operation, Query
-from paydesk.operators.noun import BASE
+from paydesk.operation import Answer, Call, Query
+from paydesk.operators.noun import ROWS
 from paydesk.orders.searching import DAY_MS, instant_of
 from paydesk.orders.status_labels import Labels
 from paydesk.storage.database import Row, Transaction
@@ -151,17 +151,15 @@ def _count(rows: Sequence[Row], *statuses: str) -> int:
 
 
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path=f"{BASE}/figures",
-        name="operator_figures",
+    ROWS.get(
+        "figures",
+        "operator_figures",
+        get,
         summary="Get the figures of a day",
         description=(
             "Of the orders that were created on that day, in UTC: numbers by status and hour, amounts by currency, the"
             " approval rate, and the median time to the payment. On a busy service they are up to 20 s old."
         ),
-        surface="operator",
-        handler=get,
         answer=FiguresDocument,
         transaction="none",
         query=(DAY, LIVE),

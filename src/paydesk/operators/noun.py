@@ -9,13 +9,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
-from paydesk.core.response import Response
 from paydesk.operation import Handler, Operation, ThreePhase
 from paydesk.operators.lists import Pages
 from paydesk.operators.words import Action, Document, Reader, Words
+from paydesk.rows import Rows
 
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"
+ROWS = Rows("operator", f"{BASE}/")
+"""Those of no noun."""
 _DID = {
     "create": "Added",
     "change": "Changed",
@@ -26,39 +28,6 @@ _DID = {
     "revoke": "Revoked",
 }
 """What the audit trail says of an action by its verb, if its words don't say it."""
-
-
-def listing(noun: str, pages: Pages, *errors: ErrorKind) -> Operation:
-    """Return `GET …/{noun}`, a paged list."""
-    return Operation(
-        method="GET",
-        path=f"{BASE}/{noun}",
-        name=f"operator_list_{noun}",
-        summary=f"List {'points of sale' if noun == 'pos' else noun}",
-        description=pages.description,
-        surface="operator",
-        handler=pages.handler,
-        answer=pages.answer,
-        transaction="heavy",
-        query=pages.query,
-        errors=(PROPERTY_VALUE, *errors),
-    )
-
-
-def creating(
-    path: str, handler: Handler, body: type[BaseModel], answer: type[Response] | None, *, name: str = "", **more: Any
-) -> Operation:
-    """Return `POST …/{path}`, which creates something."""
-    return Operation(
-        method="POST",
-        path=f"{BASE}/{path}",
-        name=name or f"operator_create_{path}",
-        surface="operator",
-        handler=handler,
-        answer=answer,
-        body=body,
-        **{"status": 201, **more},
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,43 +93,55 @@ class Noun:
 
     def listing(self, pages: Pages, *errors: ErrorKind, words: Words) -> Operation:
         """Return `GET` of the list. It has no form."""
-        return replace(listing(self.collection, pages, *errors), action=Action(self, "list", replace(words, form=None)))
+        return ROWS.get(
+            self.collection,
+            f"operator_list_{self.collection}",
+            pages.handler,
+            summary=f"List {'points of sale' if self.name == 'pos' else self.collection}",
+            description=pages.description,
+            answer=pages.answer,
+            transaction="heavy",
+            query=pages.query,
+            errors=(PROPERTY_VALUE, *errors),
+            action=Action(self, "list", replace(words, form=None)),
+        )
 
     def creating(
         self, handler: Handler, body: type[BaseModel], answer: Any, *, words: Words | None = None, **more: Any
     ) -> Operation:
         """Return `POST` of the list, which creates one."""
-        action = self._action("create", words)
-        return creating(self.path.rpartition("/")[0], handler, body, answer, action=action, **more)
+        path = self.path.rpartition("/")[0]
+        action, more = self._action("create", words), {"name": f"operator_create_{path}", "status": 201, **more}
+        return ROWS.post(path, handler=handler, body=body, answer=answer, action=action, **more)
 
     def reading(self, handler: Handler, *, words: Words | None = None, **more: Any) -> Operation:
         """Return `GET` of one. With words it has the command `show`."""
         if words:
             examples = words.examples or (f"{self.example} --json",)
             words = replace(words, form=None, command=f"{self.group} show", examples=examples)
-        return self._row("GET", "get", handler, words=words, **{"transaction": "heavy", **more})
+        return self._row(ROWS.get, "get", handler, words=words, **{"transaction": "heavy", **more})
 
     def changing(self, handler: Handler, body: type[BaseModel], *, errors: Kinds = (), **more: Any) -> Operation:
         """Return `PATCH` of one."""
         given = {"description": "Only the fields that are sent change.", **more}
-        return self._row("PATCH", "change", handler, body=body, errors=(MINIMUM_PROPERTIES, *errors), **given)
+        return self._row(ROWS.patch, "change", handler, body=body, errors=(MINIMUM_PROPERTIES, *errors), **given)
 
     def setting(self, handler: Handler, body: type[BaseModel], **more: Any) -> Operation:
         """Return `PUT` of one, which creates or replaces it."""
-        return self._row("PUT", "set", handler, body=body, **more)
+        return self._row(ROWS.put, "set", handler, body=body, **more)
 
     def acting(self, verb: str, handler: Handler | ThreePhase, **more: Any) -> Operation:
         """Return `POST …/{verb}`, an action on one."""
-        return self._row("POST", verb, handler, tail=f"/{verb}", **more)
+        return self._row(ROWS.post, verb, handler, tail=f"/{verb}", **more)
 
     def deleting(self, handler: Handler, **more: Any) -> Operation:
         """Return `DELETE` of one. It is answered without a body unless `answer` is given."""
         given = more if "answer" in more else {"status": 204, "answer": None, **more}
-        return self._row("DELETE", "delete", handler, **given)
+        return self._row(ROWS.delete, "delete", handler, **given)
 
     def _row(
         self,
-        method: str,
+        build: Callable[..., Operation],
         verb: str,
         handler: Handler | ThreePhase,
         *,
@@ -169,16 +150,13 @@ class Noun:
         words: Words | None = None,
         **more: Any,
     ) -> Operation:
-        fields: dict[str, Any] = {"name": f"operator_{verb}_{self.name}", "answer": self.document, **more}
-        return Operation(
-            method=method,
-            path=f"{BASE}/{self.path}{tail}",
-            surface="operator",
+        return build(
+            f"{self.path}{tail}",
             handler=handler,
             path_pattern=self.pattern,
             errors=(self.unknown, *errors),
             action=self._action(verb, words),
-            **fields,
+            **{"name": f"operator_{verb}_{self.name}", "answer": self.document, **more},
         )
 
     def _action(self, verb: str, words: Words | None) -> Action | None:

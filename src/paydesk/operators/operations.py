@@ -10,7 +10,7 @@ from paydesk.operators.attention import OPERATIONS as ATTENTION
 from paydesk.operators.audit_trail.operations import OPERATIONS as AUDIT_TRAIL
 from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
 from paydesk.operators.figures import OPERATIONS as FIGURES
-from paydesk.operators.noun import creating
+from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.export import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
@@ -33,11 +33,13 @@ OPERATIONS = (
     *TERMINALS,
     *SUBSCRIPTIONS,
     *SUBSCRIPTION_FAULTS,
-    creating(
+    ROWS.post(
         "codes",
+        "operator_create_codes",
         codes.create,
-        schemas.CodeRequest,
-        codes.NewCode,
+        body=schemas.CodeRequest,
+        answer=codes.NewCode,
+        status=201,
         summary="Issue an authorization code",
         description="The code is the one that the seller's consent would have issued.",
         development=True,

@@ -113,7 +113,6 @@ _FAULT = Noun(
     Fault,
     SUBSCRIPTION_NOT_FOUND,
     title="subscription",
-    section="webhooks",
     page=_PAGE,
     pages=_PAGE,
     read="subscriptions/{subscription_id}",

@@ -9,7 +9,7 @@ from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import When
 from paydesk.operators import errors, operator_passwords, schemas
 from paydesk.operators.accounts import fields, handlers
-from paydesk.operators.noun import Noun, creating
+from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.words import Column, Document, Once, Words
 
 _EXAMPLE = "01J67CQQH5904WDBVZEM4JMEP3"
@@ -177,12 +177,12 @@ OPERATIONS = (
             danger=True,
         ),
     ),
-    creating(
+    ROWS.post(
         "password",
+        "operator_change_own_password",
         operator_passwords.change_own,
-        schemas.OwnPasswordRequest,
-        None,
-        name="operator_change_own_password",
+        body=schemas.OwnPasswordRequest,
+        answer=None,
         summary="Change one's own password",
         description="For every role. All sessions of the operator end, also that of this request.",
         transaction="none",

@@ -8,7 +8,7 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.deliveries import checks, fields, handlers, replays, sent_elsewhere
-from paydesk.operators.noun import Noun, creating
+from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.subscriptions.operations import SUBSCRIPTION
 from paydesk.operators.words import Action, Column, Words
 from paydesk.orders.errors import ORDER_NOT_FOUND
@@ -60,12 +60,12 @@ LIST = _DELIVERY.listing(
         ),
     ),
 )
-_REPLAY = creating(
+_REPLAY = ROWS.post(
     "deliveries/replay",
+    "operator_replay_deliveries",
     replays.replay,
-    fields.ReplayRequest,
-    replays.Replayed,
-    name="operator_replay_deliveries",
+    body=fields.ReplayRequest,
+    answer=replays.Replayed,
     role="resend",
     status=202,
     description="Makes the exhausted and superseded deliveries of a subscription or an order pending again; `count` is"

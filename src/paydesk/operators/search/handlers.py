@@ -5,9 +5,9 @@ from __future__ import annotations
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.response import Closed
 from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Operation, Query
+from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
-from paydesk.operators.noun import BASE
+from paydesk.operators.noun import ROWS
 from paydesk.operators.search.hits import RESULTS_MAX, SearchHit
 from paydesk.operators.search.orders import ORDERS_READ
 from paydesk.operators.search.store import EXACT, OTHERS
@@ -46,10 +46,10 @@ async def search(call: Call) -> Answer:
 
 
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path=f"{BASE}/search",
-        name="operator_search",
+    ROWS.get(
+        "search",
+        "operator_search",
+        search,
         summary="Search for orders, terminals, requests, sellers, applications and deliveries",
         description=(
             "By id; an order also by its external reference, the acquirer's reference, the last four digits of its"
@@ -61,8 +61,6 @@ OPERATIONS = (
             f" name stands for any characters. At most {RESULTS_MAX} results, the best first. An id of an order, a"
             " delivery, a subscription or a terminal has one result."
         ),
-        surface="operator",
-        handler=search,
         answer=SearchDocument,
         transaction="heavy",
         query=(TEXT,),

@@ -16,7 +16,6 @@ _SELLER = Noun(
     NUMBER_PATTERN,
     handlers.SellerDocument,
     SELLER_NOT_FOUND,
-    section="sellers",
     example="1160535239",
     argument={"user_id": "The seller, see `paydesk sellers list`."},
     generic={"name": "the seller"},

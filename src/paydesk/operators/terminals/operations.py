@@ -7,7 +7,7 @@ from dataclasses import replace
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
-from paydesk.operators.noun import Noun, creating
+from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
 from paydesk.operators.words import Action, Column, Words, columns
 from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
@@ -240,12 +240,13 @@ OPERATIONS = (
         transaction="none",
         description=f"The code is valid for 5 minutes and is used once. {_WRONG_CODES}",
     ),
-    creating(
+    ROWS.post(
         _PAIRING.path,
+        "operator_approve_pairing",
         pairing.approve,
-        fields.PairingApproval,
-        handlers.TerminalDocument,
-        name="operator_approve_pairing",
+        body=fields.PairingApproval,
+        answer=handlers.TerminalDocument,
+        status=201,
         path_pattern=USER_CODE_PATTERN,
         transaction="none",
         description=(
