@@ -33,7 +33,6 @@ def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Paramete
 
 
 AS_JSON = _parameter("as_json", bool, default=False)
-_PASSWORD = "password"  # noqa: S105 - a type of option
 
 
 def add_rows(app: typer.Typer, group: str) -> typer.Typer:
@@ -136,7 +135,7 @@ def _option(one: Row) -> Iterator[Parameter]:
     option = typer.Option(
         one["flags"], metavar=one.get("metavar"), help=one["help"], show_default=is_shown, callback=check
     )
-    if one["type"] == _PASSWORD:
+    if one["type"] == "password":
         yield _parameter(one["name"], Annotated[bool, option], default=False)
     else:
         yield _parameter(one["name"], Annotated[kind if is_required else kind | None, option], default)
@@ -150,7 +149,7 @@ def _option(one: Row) -> Iterator[Parameter]:
 def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
     """Return what an option sends; None if it was not given. Raises `WrongUsage`."""
     value = typed[one["name"]]
-    if one["type"] == _PASSWORD:
+    if one["type"] == "password":
         return _read_password() if value else None
     if typed.get(f"no_{one['name']}"):
         if value:

@@ -48,64 +48,51 @@ def _command(row: Operation, action: Action) -> Json:
     # What is said about what is shown once holds if it is.
     once = [When(f"answer.{words.once.name}", text) for text in unconditional(words.once.warning)] if words.once else ()
     return _set(
-        {
-            "command": action.command,
-            "method": row.method,
-            "path": row.path,
-            "help": f"{row.summary}.\n\n{' '.join(sentences)}".rstrip(),
-            "examples": [f"paydesk {action.command} {one}".rstrip() for one in words.examples],
-            "generic": noun.generic,
-            "arguments": [
-                {"name": name, "help": noun.argument[name], "pattern": row.path_pattern if name == names[-1] else ""}
-                for name in names
-            ],
-            "options": [*_options(row)],
-            "notes": [_note(line) for line in (*each(words.done), *once, *each(words.next))],
-            "deleted": noun.key if is_gone else "",
-            "gone": words.gone if words.gone != "deleted" else "",
-            "limit": words.limit,
-            "columns": [one.path for one in sorted(words.columns, key=lambda one: one.at) if one.at],
-        }
+        command=action.command,
+        method=row.method,
+        path=row.path,
+        help=f"{row.summary}.\n\n{' '.join(sentences)}".rstrip(),
+        examples=[f"paydesk {action.command} {one}".rstrip() for one in words.examples],
+        generic=noun.generic,
+        arguments=[
+            {"name": name, "help": noun.argument[name], "pattern": row.path_pattern if name == names[-1] else ""}
+            for name in names
+        ],
+        options=[*_options(row)],
+        notes=[_note(line) for line in (*each(words.done), *once, *each(words.next))],
+        deleted=noun.key if is_gone else "",
+        gone=words.gone if words.gone != "deleted" else "",
+        limit=words.limit,
+        columns=[one.path for one in sorted(words.columns, key=lambda one: one.at) if one.at],
     )
 
 
 def _options(row: Operation) -> Iterator[Json]:
     for one in properties(row.body) if row.body is not None else ():
-        yield _option(
-            one.name,
-            one.shown,
-            one.pattern,
-            type=_type(one),
-            many=one.widget in _MANY,
-            joined=one.widget == "words",
-            required=one.is_required and not (one.shown.default or one.shown.credential),
-        )
+        is_required = one.is_required and not (one.shown.default or one.shown.credential)
+        many, joined = one.widget in _MANY, one.widget == "words"
+        found = _option(one.name, one.shown, one.pattern, _type(one))
+        yield {**found, **_set(many=many, joined=joined, required=is_required)}
     for parameter in row.query:
         schema, shown = parameter.schema, parameter.shown
         if isinstance(shown, Shown):
             is_flag = schema.get("type") == "boolean" or schema.get("enum") == ["true"]
-            text, kind = shown.help or parameter.description.replace("`", ""), "flag" if is_flag else "string"
-            yield _option(parameter.name, shown, schema.get("pattern", ""), type=kind, help=text, query=True)
+            found = _option(parameter.name, shown, schema.get("pattern", ""), "flag" if is_flag else "string")
+            yield {**found, "help": shown.help or parameter.description.replace("`", ""), "query": True}
 
 
-def _option(name: str, shown: Shown, pattern: str, **more: Any) -> Json:
+def _option(name: str, shown: Shown, pattern: str, kind: str) -> Json:
     return _set(
-        {
-            "name": name,
-            "flags": shown.option or f"--{name.replace('_', '-')}",
-            "type": "",
-            "many": False,
-            "joined": False,
-            "none": shown.none,
-            "help": shown.help or shown.hint or f"{shown.label}.",
-            "required": False,
-            "default": shown.default,
-            "credential": shown.credential,
-            "checked": shown.checked,
-            "metavar": shown.metavar,
-            "pattern": pattern if (shown.metavar or "").endswith("ID") else "",
-            **more,
-        }
+        name=name,
+        flags=shown.option or f"--{name.replace('_', '-')}",
+        type=kind,
+        none=shown.none,
+        help=shown.help or shown.hint or f"{shown.label}.",
+        default=shown.default,
+        credential=shown.credential,
+        checked=shown.checked,
+        metavar=shown.metavar,
+        pattern=pattern if (shown.metavar or "").endswith("ID") else "",
     )
 
 
@@ -120,9 +107,9 @@ def _type(one: Property) -> str:
 def _note(line: Line) -> Any:
     if isinstance(line, str):
         return line
-    return [_note(one) for one in line] if isinstance(line, First) else _set(asdict(line))
+    return [_note(one) for one in line] if isinstance(line, First) else _set(**asdict(line))
 
 
-def _set(found: Json) -> Json:
+def _set(**found: Any) -> Json:
     """Return what has a value."""
     return {name: value for name, value in found.items() if value}
