@@ -66,13 +66,7 @@ async def create(call: Call) -> Answer:
         expires_ms=expires_ms,
         test_token=body.test_token,
     )
-    document = _Code(
-        client_id=str(application.application_id),
-        user_id=body.user_id,
-        redirect_uri=redirect_uri,
-        scope=scope,
-        test_token=body.test_token,
-        expires_date=rfc3339(expires_ms),
-    )
+    client_id, expires = str(application.application_id), rfc3339(expires_ms)
+    document = _Code.of(body, client_id=client_id, redirect_uri=redirect_uri, scope=scope, expires_date=expires)
     await audit.record(call, call.tx, "codes.create", str(body.user_id), after=document)
     return Answer(201, NewCode.of(document, code=code))

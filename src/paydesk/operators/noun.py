@@ -73,13 +73,12 @@ class Noun:
 
     def __post_init__(self) -> None:
         """Set what follows from the path."""
-        collection, _, _ = self.path.partition("/")
         object.__setattr__(self, "key", self.key or self.parameter)
         object.__setattr__(self, "title", self.title or self.name)
         object.__setattr__(self, "page", self.page or f"/{self.path}")
         object.__setattr__(self, "pages", self.pages or self.page.rpartition("/")[0])
         object.__setattr__(self, "forms", self.forms or self.page)
-        object.__setattr__(self, "group", self.group or collection)
+        object.__setattr__(self, "group", self.group or self.collection)
 
     @property
     def parameter(self) -> str:

@@ -151,7 +151,7 @@ class Shown:
     optional: bool = False
     """Whether the form of a change may leave it empty."""
     widget: Widget | None = None
-    """By default that of its type; only a filter form has a `date`."""
+    """By default that of its type."""
     labels: Mapping[str, str] | Callable[[Reader, Document], Awaitable[Choices]] | None = None
     """The words of the values, or a function that reads them."""
     value: Callable[[Document], str] | None = None
