@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
 
+from jinja2 import Template
+
 from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
+from paydesk.console import operations
+from paydesk.console.screen import environment
 from paydesk.operators.sessions.store import OPERATORS
 from service import KEYS, Service
 
@@ -18,6 +22,12 @@ SESSION_MS = 3_600_000
 ADDRESS, AGENT = "127.0.0.1", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 FORMS = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _VOID = frozenset(("br", "hr", "img", "input", "link", "meta", "use", "path", "rect"))
+
+
+def template(name: str) -> Template:
+    """Return a template of the console, with the functions that the pages of each noun add."""
+    assert operations.OPERATIONS
+    return environment().get_template(name)
 
 
 class _Fields(HTMLParser):

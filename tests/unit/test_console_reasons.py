@@ -45,9 +45,12 @@ def test_every_decline_says_what_to_do() -> None:
     """All eleven details, each with its own reason."""
     assert set(reasons.DECLINES) == set(status.FAILED_DETAILS)
     assert len({why for why, _ in reasons.DECLINES.values()}) == len(reasons.DECLINES)
-    assert reasons.reason(order_in(status.FAILED["insufficient_amount"])) == (
-        "Declined by the acquirer: not enough money on the card (insufficient_amount). The buyer may try another card:"
-        " create a new order, this one is final. Nothing was charged."
+    explanation = reasons.explain(order_in(status.FAILED["insufficient_amount"]))
+    assert (explanation.why, explanation.code, explanation.to_do, explanation.charged) == (
+        "Declined by the acquirer: not enough money on the card",
+        "insufficient_amount",
+        "The buyer may try another card: create a new order, this one is final.",
+        "Nothing was charged.",
     )
 
 

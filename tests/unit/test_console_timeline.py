@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import combinations, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from console_scene import template
 from order_documents import (
     DAY,
     NAMES,
@@ -27,15 +30,17 @@ from order_documents import (
     unknown,
     waiting_for_card,
 )
-from paydesk.console import timeline_drawing, timeline_rows
-from paydesk.console.timeline import Timeline, rounded, since
-from paydesk.console.timeline_drawing import Drawing, Label, extent, text_width
-from paydesk.console.timeline_parts import Parts
+from paydesk.console import timeline_drawing
+from paydesk.console.timeline import Label, Timeline, rounded, since
+from paydesk.console.timeline_drawing import draw, extent, text_width
 from paydesk.console.timeline_shares import shares_of
 from paydesk.console.timeline_steps import MOVES, timeline_of
+from paydesk.core.clock import rfc3339
 from paydesk.orders import status
 from tables import each
 
+_LINE = re.compile(r'<li id="s(\d+)">.*?<time[^>]*>(.*?)</time>.*?class="lane">(.).*?<b>(.*?)</b>'
+                   r'|<li class="gap">.*?class="lane"></span><span[^>]*>(.*?)</span>', re.DOTALL)  # fmt: skip
 Texts = Iterator[tuple[str, float, float, float]]
 """Each text with its line, its start and its end."""
 
@@ -46,16 +51,20 @@ def shown(story: Story, later_ms: int = 10**6) -> Timeline:
 
 
 def lines_of(timeline: Timeline) -> list[str]:
-    """Return the lines of the list: time, lane, title."""
-    return [
-        f"{row.time} {row.lane[0]} {row.step.title}" if row.step is not None else f"… {row.text}"
-        for row in timeline_rows.rows_of(timeline)
-    ]
+    """Return the lines of the list on the page: time, lane, title."""
+    found = _LINE.findall(list_of(timeline))
+    return [f"… {gap}" if gap else f"{time} {lane} {title}" for _, time, lane, title, gap in found]
+
+
+def list_of(timeline: Timeline) -> str:
+    """Return the list on the page."""
+    parts: Any = template("timeline.html").module
+    return str(parts.list(timeline, "/console", since, rfc3339))
 
 
 def shares(timeline: Timeline) -> dict[str, int]:
     """Return each party's time."""
-    return {share.name: share.length_ms for share in timeline.shares}
+    return {name: length_ms for name, _, length_ms in timeline.shares}
 
 
 def test_declined_order_is_shown_from_its_request_to_the_second_attempt_of_its_webhook() -> None:
@@ -94,15 +103,12 @@ def test_shares_say_whose_time_it_was() -> None:
 @pytest.mark.parametrize("story", [never_taken(), declined(), unknown()])
 def test_shares_and_labels_do_not_depend_on_the_words(story: Story) -> None:
     """Other words of the same width leave the times and the places as they are."""
-    timeline, now_ms = shown(story, 400_000), START_MS + 400_000
-    drawn = timeline_drawing.drawing_of(timeline)
+    timeline = shown(story, 400_000)
+    places = [bar.label and bar.label.x for bar in draw(timeline).bars]
     for bar in timeline.bars:
         bar.text = "x" * len(bar.text)
-    assert shares_of(timeline, Parts(story.order, story.requests, now_ms)) == timeline.shares
-    again = timeline_drawing.drawing_of(timeline)
-    assert [bar.label and bar.label.x for bar in again.bars] == pytest.approx(
-        [bar.label and bar.label.x for bar in drawn.bars]
-    )
+    assert shares_of(timeline) == timeline.shares
+    assert [bar.label and bar.label.x for bar in draw(timeline).bars] == pytest.approx(places)
 
 
 def test_order_that_no_terminal_takes_is_the_terminals_time() -> None:
@@ -117,8 +123,7 @@ def test_wait_for_a_card_counts_until_now() -> None:
     """The bar ends at the present."""
     timeline = shown(waiting_for_card(), 7_000)
     assert [(bar.fill, bar.text) for bar in timeline.bars] == [("open", "6.9 s for a card")]
-    (row,) = (row for row in timeline_rows.rows_of(timeline) if row.open_since_ms)
-    assert row.open_since_ms == START_MS + 100
+    assert f'data-counts="{START_MS + 100}"' in list_of(timeline)
 
 
 def test_order_canceled_at_once_has_a_picture() -> None:
@@ -126,7 +131,7 @@ def test_order_canceled_at_once_has_a_picture() -> None:
     timeline = shown(canceled_at_once(), 0)
     assert lines_of(timeline) == ["0 P Order created", "0 P Order canceled"]
     assert timeline.shares == []
-    assert timeline_drawing.drawing_of(timeline).width == timeline_drawing.WIDTH_MIN
+    assert draw(timeline).width == timeline_drawing.WIDTH_MIN
 
 
 def test_many_attempts_are_one_bar() -> None:
@@ -159,7 +164,7 @@ def test_refunds_days_later_are_shown() -> None:
     details = {step.detail for step in timeline.shown if step.title == "Refund sent"}
     assert details == {"10.00 by Ana: Returned.", "5.00"}
     assert lines_of(timeline)[-1] == "… 4 attempts, 6.0 s and counting"
-    assert len(timeline_drawing.drawing_of(timeline).folds) == 2
+    assert len(draw(timeline).folds) == 2
 
 
 def test_operators_change_says_who_and_why() -> None:
@@ -211,36 +216,39 @@ def test_labels_round(length_ms: int, text: str) -> None:
 # The drawing. --------------------------------------------------------------------------------------------------------
 
 
-def texts_of(drawing: Drawing) -> Texts:
+def texts_of(timeline: Timeline, ticks: list[Label]) -> Texts:
     """Yield every text of the drawing."""
 
     def placed(line: str, label: Label) -> tuple[str, float, float, float]:
         return line, *extent(label), 0.0
 
-    yield from (placed(f"bar {one.y}", one.label) for one in drawing.bars if one.label is not None)
-    yield from (placed("axis", label) for label in drawing.ticks)
-    yield from (("band", one.text_x, one.text_x + text_width(one.text) - 8, 0.0) for one in drawing.bands if one.text)
+    yield from (placed(f"bar {bar.start.y}", bar.label) for bar in timeline.bars if bar.label is not None)
+    yield from (placed("axis", label) for label in ticks)
+    for band in timeline.bands:
+        if band.text_x is not None:
+            yield "band", band.text_x, band.text_x + text_width(band.status) - 8, 0.0
 
 
 def check_drawing(timeline: Timeline) -> None:
     """Check that points and texts of a line do not overlap, and that all are inside."""
-    drawing = timeline_drawing.drawing_of(timeline)
-    for one, other in combinations(texts_of(drawing), 2):
+    drawing = draw(timeline)
+    texts = list(texts_of(timeline, drawing.ticks))
+    for one, other in combinations(texts, 2):
         assert one[0] != other[0] or one[2] <= other[1] + 0.01 or other[2] <= one[1] + 0.01, (one, other)
-    assert all(start >= 0 and end <= drawing.width for _, start, end, _ in texts_of(drawing))
-    points = sorted((one.y, one.x) for one in drawing.steps)
+    assert all(start >= 0 and end <= drawing.width for _, start, end, _ in texts)
+    points = sorted((step.y, step.x) for step in timeline.shown)
     for (y, left), (below, right) in pairwise(points):
         assert y != below or right - left >= timeline_drawing.GAP_MIN - 0.01
+    assert set(drawing.bars) == set(timeline.bars)
     for bar in drawing.bars:
-        assert bar.width >= 0
-        assert bar.x + bar.width <= drawing.width
-    assert all(one.x + one.width <= drawing.width for one in drawing.bands)
+        assert bar.start.x <= bar.end.x <= drawing.width
+    assert all(band.start.x + band.width <= drawing.width for band in timeline.bands)
 
 
 def check_list(timeline: Timeline) -> None:
     """Check that the list has each step once, in order."""
-    rows = [row for row in timeline_rows.rows_of(timeline) if row.step is not None]
-    assert [row.step.number for row in rows if row.step] == list(range(1, len(timeline.shown) + 1))
+    numbers = [int(number) for number, *_ in _LINE.findall(list_of(timeline)) if number]
+    assert numbers == list(range(1, len(timeline.shown) + 1))
     assert all(first.at_ms <= second.at_ms for first, second in pairwise(timeline.steps))
 
 
@@ -250,7 +258,7 @@ def test_every_kind_of_order_is_drawn(make: Callable[[], Story], later_ms: int) 
     timeline = shown(make(), later_ms)
     check_drawing(timeline)
     check_list(timeline)
-    assert timeline.bands[-1].status in {band.text for band in timeline_drawing.drawing_of(timeline).bands}
+    assert timeline.bands[-1].text_x is not None
 
 
 TIMES = st.one_of(st.integers(0, 200), st.integers(0, 120_000), st.integers(0, 10 * DAY))

@@ -93,40 +93,37 @@ class Explanation:
     to_do: str
     look: Look
 
-    def __str__(self) -> str:
-        """Return all of it as text."""
-        why = f"{self.why} ({self.code})." if self.code else f"{self.why}."
-        return " ".join(part for part in (why, self.to_do, self.charged) if part)
-
 
 def reason_of(status: str, payment_detail: str) -> str:
     """Return the reason of a payment's status and detail, in a few words without a full stop."""
     return DECLINES[payment_detail][0] if payment_detail in DECLINES else STATES.get(payment_detail, status)
 
 
-def reason(order: Document) -> str:
-    """Return the reason of the order's state, what to do and what was charged, in sentences."""
-    return str(explain(order))
-
-
 def explain(order: Document) -> Explanation:
     """Return the explanation of an order; it says more with the fields that only `GET orders/{order_id}` has."""
-    payment = payment_of(order)
-    detail = payment["status_detail"]
-    look = order_look(order["status"], order["status_detail"], detail)
-    if detail in DECLINES:
-        return _declined(order, detail, look)
+    detail, code = payment_of(order)["status_detail"], ""
     if order["status_detail"] == "check_on_terminal":
-        waits = waiting_sentence(order)
-        to_do = f"Don't hand over the goods and don't charge again. {waits}".rstrip()
-        return Explanation("The outcome is unknown", detail, "The card may have been charged.", to_do, look)
-    if detail in ("created", "at_terminal", "cancellation_requested"):
-        return _live(order, detail, look)
-    if detail in ("accredited", "partially_refunded", "refunded"):
-        return Explanation(STATES[detail], "", _paid(order, payment), _refunds(order), look)
-    by = _operator(order, "orders.cancel")
-    why = f"Canceled by {by}" if by else CANCELED_BY.get(_last_move(order), STATES.get(detail, str(order["status"])))
-    return Explanation(why, detail, _not_charged(order), NEW_ORDER, look)
+        why, code, charged = "The outcome is unknown", detail, "The card may have been charged."
+        to_do = f"Don't hand over the goods and don't charge again. {waiting_sentence(order)}".rstrip()
+    elif detail in ("created", "at_terminal", "cancellation_requested"):
+        is_permitted = "permitted_date" in order.get("times", {})
+        why = "The payment is being authorized" if is_permitted else STATES[detail]
+        charged = "The card may be charged." if is_permitted else "Nothing was charged yet."
+        to_do = waiting_sentence(order)
+    elif detail in ("accredited", "partially_refunded", "refunded"):
+        why, charged, to_do = STATES[detail], f"{_paid(order)}. {_reversed(order)}".rstrip(), _refunds(order)
+    else:
+        why, to_do = DECLINES.get(detail, (STATES.get(detail, str(order["status"])), NEW_ORDER))
+        code, charged = detail, _reversed(order) or NOTHING_CHARGED
+        if detail == "processing_error":
+            by = _operator(order, "orders.resolve")
+            outcome = (order.get("inquiry") or {}).get("outcome", "")
+            why = f"{by} set the outcome: not paid" if by else ENDED_BY.get(outcome, why)
+        elif detail not in DECLINES:
+            by = _operator(order, "orders.cancel")
+            moves = [one["move"] for one in order.get("events", ())]
+            why = f"Canceled by {by}" if by else CANCELED_BY.get(moves[-1] if moves else "", why)
+    return Explanation(why, code, charged, to_do, order_look(order["status"], order["status_detail"], detail))
 
 
 def payment_of(order: Document) -> Document:
@@ -135,30 +132,15 @@ def payment_of(order: Document) -> Document:
     return payment
 
 
-def _declined(order: Document, detail: str, look: Look) -> Explanation:
-    why, to_do = DECLINES[detail]
-    outcome = (order.get("inquiry") or {}).get("outcome", "")
-    if detail == "processing_error":
-        by = _operator(order, "orders.resolve")
-        why = f"{by} set the outcome: not paid" if by else ENDED_BY.get(outcome, why)
-    return Explanation(why, detail, _not_charged(order), to_do, look)
-
-
-def _live(order: Document, detail: str, look: Look) -> Explanation:
-    is_permitted = "permitted_date" in order.get("times", {})
-    why = "The payment is being authorized" if is_permitted else STATES[detail]
-    charged = "The card may be charged." if is_permitted else "Nothing was charged yet."
-    return Explanation(why, "", charged, waiting_sentence(order), look)
-
-
-def _paid(order: Document, payment: Document) -> str:
-    paid = money(order, payment.get("paid_amount", order["total_amount"]))
-    tip = payment.get("tip_amount")
-    text = f"{paid} was charged" + (f", of which {money(order, tip)} is the tip" if tip else "")
+def _paid(order: Document) -> str:
+    payment = payment_of(order)
+    tip, refunded = payment.get("tip_amount"), payment.get("refunded_amount")
+    text = f"{money(order, payment.get('paid_amount', order['total_amount']))} was charged"
+    if tip:
+        text += f", of which {money(order, tip)} is the tip"
     if order["status"] == "refunded":
-        return f"{text}, and all of it was refunded. {_reversed(order)}".rstrip()
-    refunded = payment.get("refunded_amount")
-    return f"{text}{f', and {money(order, refunded)} was refunded' if refunded else ''}. {_reversed(order)}".rstrip()
+        return f"{text}, and all of it was refunded"
+    return f"{text}, and {money(order, refunded)} was refunded" if refunded else text
 
 
 def _refunds(order: Document) -> str:
@@ -172,11 +154,6 @@ def _refunds(order: Document) -> str:
     )
 
 
-def _not_charged(order: Document) -> str:
-    """Return that nothing was charged, or what happened to an approval after the order had ended."""
-    return _reversed(order) or NOTHING_CHARGED
-
-
 def _reversed(order: Document) -> str:
     """Return what happens to approvals that are not the order's payment; "" if there are none."""
     reversals: Sequence[Document] = order.get("reversals", ())
@@ -186,11 +163,6 @@ def _reversed(order: Document) -> str:
     if any(one["status"] == "reversed" for one in reversals):
         return "An approval that came later was reversed: nothing remains charged for it."
     return ""
-
-
-def _last_move(order: Document) -> str:
-    events: Sequence[Document] = order.get("events", ())
-    return str(events[-1]["move"]) if events else ""
 
 
 def _operator(order: Document, action: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from paydesk.console.timeline import LANES, Bar, Lane, Step, Timeline, Tone, since
+from paydesk.console.timeline import Band, Bar, Label, Timeline, since
 
 WIDTH_MIN, WIDTH_MAX = 890.0, 930.0
 """The narrowest drawing, and the widest that is fitted to the page."""
@@ -19,8 +19,6 @@ GAP_MIN, MARK_MIN, FOLD = 25.0, 8.0, 70.0
 LABEL_ROOM = 74.0
 """A gap is this much wider than the label on its bar."""
 FOLDED_MS = 20_000
-HEAD, LANE = 34, 36
-"""The height of the band of statuses, and of a lane."""
 CHARACTER, AXIS_CHARACTER = 6.7, 6.4
 """The width of a character on a bar, and on the axis."""
 STRETCH_MAX = 4.0
@@ -31,57 +29,14 @@ POINT = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
-    """A text at a position. `anchor`: start, middle or end; `half`: half of the width of the ground below it."""
-
-    x: float
-    text: str
-    anchor: str = "middle"
-    half: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnStep:
-    """A point."""
-
-    x: float
-    y: int
-    step: Step
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnBar:
-    """A bar, and its label if there is room for one."""
-
-    x: float
-    width: float
-    y: int
-    bar: Bar
-    label: Label | None
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnBand:
-    """A status, and its name if there is room for it."""
-
-    x: float
-    width: float
-    tone: Tone
-    text: str
-    text_x: float
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
-    """Everything that is drawn, in pixels of a width of at least `WIDTH_MIN`."""
+    """What is drawn besides the steps and bands of the timeline, in pixels of a width of at least `WIDTH_MIN`."""
 
     width: float
-    steps: list[DrawnStep]
-    bars: list[DrawnBar]
-    bands: list[DrawnBand]
+    bars: list[Bar]
+    """The bars from the longest to the shortest."""
     ticks: list[Label]
     folds: list[float]
-    slot: tuple[float, float] | None
     permit: Label | None
 
     @property
@@ -94,36 +49,29 @@ class Drawing:
         return f"{100 * x / self.width:.2f}%"
 
 
-def drawing_of(timeline: Timeline) -> Drawing:
-    """Return the drawing of a timeline with at least one step."""
-    steps = timeline.steps
-    gaps, folded = _gaps(timeline)
-    _make_room(timeline, gaps)
-    right = _right(timeline, gaps, folded)
+def draw(timeline: Timeline) -> Drawing:
+    """Place the steps, bars and statuses of a timeline with at least one step, and return what is drawn besides."""
+    place = {id(step): number for number, step in enumerate(timeline.steps)}
+    spans = [(bar, place[id(bar.start)], place[id(bar.end)]) for bar in timeline.bars]
+    gaps, folded = _gaps(timeline, spans)
+    right = RIGHT
+    if timeline.bands:
+        right = _right(timeline.bands[-1].status, gaps, folded, place[id(timeline.bands[-1].start)])
     spare = WIDTH_MIN - LEFT - right - sum(gaps)
     if spare > 0 and sum(gaps) > 0:
         stretch = min((spare + sum(gaps)) / sum(gaps), STRETCH_MAX)
         gaps = [gap * stretch for gap in gaps]
-    places = [LEFT]
-    for gap in gaps:
-        places.append(places[-1] + gap)
-    x = {id(step): place for step, place in zip(steps, places, strict=True)}
-    width = max(places[-1] + right, WIDTH_MIN)
-    folds = [(places[number] + places[number + 1]) / 2 for number in folded]
-    drawn = Drawing(width, [], [], [], [], folds, None, None)
-    drawn.steps.extend(DrawnStep(x[id(step)], lane_y(step.lane), step) for step in steps if step.is_shown)
-    drawn.bars.extend(_bars(timeline, x, drawn))
-    bands = [_band(band.status, band.tone, x[id(band.start)], x[id(band.end)] if band.end else width - 2, folds)
-             for band in timeline.bands]  # fmt: skip
-    slot = (x[id(timeline.slot[0])], x[id(timeline.slot[1])]) if timeline.slot else None
-    permit = _inside(x[id(timeline.permit)], PERMIT, text_width(PERMIT) / 2, width) if timeline.permit else None
-    return Drawing(width, drawn.steps, drawn.bars, bands, _ticks(timeline, x, folds, width), folds, slot, permit)
-
-
-def lane_y(lane: Lane) -> int:
-    """Return the middle of a lane."""
-    names = [name for name, _, _ in LANES]
-    return HEAD + names.index(lane) * LANE + LANE // 2
+    for step, x in zip(timeline.steps, accumulate(gaps, initial=LEFT), strict=True):
+        step.x = x
+    width = max(timeline.steps[-1].x + right, WIDTH_MIN)
+    folds = [(timeline.steps[number].x + timeline.steps[number + 1].x) / 2 for number in folded]
+    for band in timeline.bands:
+        _place_band(band, width, folds)
+    permit = _inside(timeline.permit.x, PERMIT, text_width(PERMIT) / 2, width) if timeline.permit else None
+    # Long bars first: their labels say most.
+    bars = sorted(timeline.bars, key=lambda bar: bar.start.x - bar.end.x)
+    _label_bars(timeline, bars, width)
+    return Drawing(width, bars, _ticks(timeline, folds, width), folds, permit)
 
 
 def text_width(text: str) -> float:
@@ -131,13 +79,9 @@ def text_width(text: str) -> float:
     return CHARACTER * len(text) + 8
 
 
-def _gaps(timeline: Timeline) -> tuple[list[float], list[int]]:
+def _gaps(timeline: Timeline, spans: list[tuple[Bar, int, int]]) -> tuple[list[float], list[int]]:
     """Return the gap after each step but the last, and the numbers of those that are folded."""
-    order = {id(step): number for number, step in enumerate(timeline.steps)}
-    worked: set[int] = set()
-    for bar in timeline.bars:
-        if bar.fill in ("work", "person"):
-            worked.update(range(order[id(bar.start)], order[id(bar.end)]))
+    worked = {number for bar, first, last in spans if bar.fill in ("work", "person") for number in range(first, last)}
     gaps, folded = [], []
     for number, (step, following) in enumerate(pairwise(timeline.steps)):
         length_ms = following.at_ms - step.at_ms
@@ -150,72 +94,50 @@ def _gaps(timeline: Timeline) -> tuple[list[float], list[int]]:
     shown = [number for number, step in enumerate(timeline.steps) if step.is_shown]
     for first, last in pairwise(shown):
         gaps[last - 1] += max(GAP_MIN - sum(gaps[first:last]), 0)
+    # The longest gap below a bar is widened if its label needs room.
+    for bar, first, last in spans:
+        missing = text_width(bar.text) + LABEL_ROOM - sum(gaps[first:last])
+        if bar.text and not _is_plain(bar) and missing > 0 and last > first:
+            longest = max(range(first, last), key=lambda number: gaps[number])
+            gaps[longest] += missing
     return gaps, folded
 
 
-def _make_room(timeline: Timeline, gaps: list[float]) -> None:
-    """Widen the longest gap below each bar whose label needs room."""
-    order = {id(step): number for number, step in enumerate(timeline.steps)}
-    for bar in timeline.bars:
-        if not bar.text or (bar.fill == "work" and not bar.is_unanswered):
-            continue
-        first, last = order[id(bar.start)], order[id(bar.end)]
-        missing = text_width(bar.text) + LABEL_ROOM - sum(gaps[first:last])
-        if missing > 0 and last > first:
-            longest = max(range(first, last), key=lambda number: gaps[number])
-            gaps[longest] += missing
+def _is_plain(bar: Bar) -> bool:
+    return bar.fill == "work" and not bar.is_unanswered
 
 
-def _right(timeline: Timeline, gaps: list[float], folded: list[int]) -> float:
+def _right(status: str, gaps: list[float], folded: list[int], start: int) -> float:
     """Return the margin in which the name of the last status fits, if it does not before a fold."""
-    if not timeline.bands:
-        return RIGHT
-    last = timeline.bands[-1]
-    number = next(place for place, step in enumerate(timeline.steps) if step is last.start)
-    fold = next((place for place in folded if place >= number), None)
-    room = sum(gaps[number:fold]) + (gaps[fold] / 2 - POINT if fold is not None else 0)
-    needed = text_width(last.status) + 12
-    return RIGHT if room >= needed else max(RIGHT, needed - sum(gaps[number:]) + (FOLD if fold is not None else 0))
+    fold = next((number for number in folded if number >= start), None)
+    room = sum(gaps[start:fold]) + (gaps[fold] / 2 - POINT if fold is not None else 0)
+    needed = text_width(status) + 12
+    return RIGHT if room >= needed else max(RIGHT, needed - sum(gaps[start:]) + (FOLD if fold is not None else 0))
 
 
-def _bars(timeline: Timeline, x: dict[int, float], drawn: Drawing) -> list[DrawnBar]:
-    """Return the bars, with the labels that hide neither a point nor another label of their lane."""
+def _label_bars(timeline: Timeline, bars: list[Bar], width: float) -> None:
+    """Give bars their labels where these hide neither a point nor another label of their lane."""
     taken: dict[int, list[tuple[float, float]]] = {}
-    for one in drawn.steps:
-        taken.setdefault(one.y, []).append((one.x - POINT, one.x + POINT))
-    spans = [(lane_y(bar.lane), x[id(bar.start)], x[id(bar.end)], bar) for bar in timeline.bars]
-    made = []
-    # Long bars first: their labels say most.
-    for y, start, end, bar in sorted(spans, key=lambda span: span[1] - span[2]):
-        label = None
-        if bar.text:
-            label = _label(
-                bar, start, end, taken.setdefault(y, []), [other for other in spans if other[0] == y], drawn.width
-            )
-        if label is not None:
-            taken[y].append(extent(label))
-        made.append(DrawnBar(start, end - start, y, bar, label))
-    return made
-
-
-def _label(
-    bar: Bar,
-    start: float,
-    end: float,
-    taken: list[tuple[float, float]],
-    spans: list[tuple[int, float, float, Bar]],
-    width: float,
-) -> Label | None:
-    """Return the label in the middle of the bar, or right of a short one; None without room."""
-    size = text_width(bar.text)
-    middle = Label((start + end) / 2, bar.text, half=size / 2)
-    right = Label(end + POINT + 2, bar.text, "start", size / 2)
-    low, high = extent(right)
-    covers = any(other is not bar and first < high and last > low for _, first, last, other in spans)
-    is_plain = bar.fill == "work" and not bar.is_unanswered
-    if is_plain and high <= width and not covers and _is_free(right, taken):
-        return right
-    return middle if end - start >= size + 2 * POINT and _is_free(middle, taken) else None
+    for step in timeline.shown:
+        taken.setdefault(step.y, []).append((step.x - POINT, step.x + POINT))
+    for bar in bars:
+        if not bar.text:
+            continue
+        start, end, busy = bar.start.x, bar.end.x, taken.setdefault(bar.start.y, [])
+        size = text_width(bar.text)
+        # In the middle of the bar, or right of a short one.
+        middle = Label((start + end) / 2, bar.text, half=size / 2)
+        right = Label(end + POINT + 2, bar.text, "start", size / 2)
+        low, high = extent(right)
+        lane = [other for other in bars if other is not bar and other.start.y == bar.start.y]
+        covers = any(other.start.x < high and other.end.x > low for other in lane)
+        bar.label = None
+        if _is_plain(bar) and high <= width and not covers and _is_free(right, busy):
+            bar.label = right
+        elif end - start >= size + 2 * POINT and _is_free(middle, busy):
+            bar.label = middle
+        if bar.label is not None:
+            busy.append(extent(bar.label))
 
 
 def extent(label: Label) -> tuple[float, float]:
@@ -229,15 +151,14 @@ def _is_free(label: Label, taken: list[tuple[float, float]]) -> bool:
     return all(high <= first or low >= last for first, last in taken)
 
 
-def _band(status: str, tone: Tone, start: float, end: float, folds: list[float]) -> DrawnBand:
-    """Return a status with its name, where that fits beside the folds."""
-    width = max(end - start - 1.5, 0)
-    inside = [fold for fold in folds if start < fold < end]
-    edges = [start, *(edge for fold in inside for edge in (fold - 12, fold + 12)), end]
-    for low, high in zip(edges[::2], edges[1::2], strict=True):
-        if text_width(status) + 8 <= high - low:
-            return DrawnBand(start, width, tone, status, low + 8)
-    return DrawnBand(start, width, tone, "", start)
+def _place_band(band: Band, width: float, folds: list[float]) -> None:
+    """Place a status, with its name where that fits beside the folds."""
+    start, end = band.start.x, band.end.x if band.end is not None else width - 2
+    band.width = max(end - start - 1.5, 0)
+    edges = [start, *(edge for fold in folds if start < fold < end for edge in (fold - 12, fold + 12)), end]
+    rooms = zip(edges[::2], edges[1::2], strict=True)
+    needed = text_width(band.status) + 8
+    band.text_x = next((low + 8 for low, high in rooms if needed <= high - low), None)
 
 
 def _inside(x: float, text: str, half: float, width: float) -> Label:
@@ -246,16 +167,15 @@ def _inside(x: float, text: str, half: float, width: float) -> Label:
     return Label(x, text, anchor, half)
 
 
-def _ticks(timeline: Timeline, x: dict[int, float], folds: list[float], width: float) -> list[Label]:
+def _ticks(timeline: Timeline, folds: list[float], width: float) -> list[Label]:
     """Return the times on the axis: of the first and the last step, and of those between as far as there is room."""
     shown = timeline.shown
-    made: list[Label] = []
+    ticks: list[Label] = []
     busy = [(fold - 14, fold + 14) for fold in folds]
     for step in (*shown[:1], *shown[:0:-1][:1], *shown[1:-1]):
         text = since(step.at_ms - timeline.start_ms)
-        half = (AXIS_CHARACTER * len(text) + 12) / 2
-        label = _inside(x[id(step)], text, half, width)
-        if _is_free(label, busy) and all(text != other.text for other in made):
-            made.append(label)
+        label = _inside(step.x, text, (AXIS_CHARACTER * len(text) + 12) / 2, width)
+        if _is_free(label, busy) and all(text != other.text for other in ticks):
+            ticks.append(label)
             busy.append(extent(label))
-    return sorted(made, key=lambda label: label.x)
+    return sorted(ticks, key=lambda label: label.x)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from paydesk.console.timeline import Share, Timeline
-from paydesk.console.timeline_parts import Parts
+from paydesk.console.timeline import Timeline
 
 PARTIES = (
     ("The buyer", "b-person"),
@@ -16,37 +15,22 @@ PARTIES = (
 """Each party with its style, in the order of the bar. Time in which two act counts for the one that is first here."""
 
 
-def shares_of(timeline: Timeline, parts: Parts) -> list[Share]:
+def shares_of(timeline: Timeline) -> list[tuple[str, str, int]]:
     """Return each party's share; together they are the time from create to end. Parties without time are left out."""
-    buyer, acquirer, terminal = [], [], []
-    for bar in timeline.bars:
-        span = (bar.start.at_ms, bar.end.at_ms)
-        if bar.lane == "acquirer":
-            acquirer.append(span)
-        elif bar.lane == "terminal" and not bar.is_offer:
-            buyer.append(span)
-    offered = parts.order["times"].get("offered_date")
-    begun_ms = parts.instant(offered) if offered else parts.start_ms
-    last_ms = min((start for start, _ in acquirer), default=timeline.end_ms)
-    terminal.append((begun_ms, last_ms))
-    spent = dict.fromkeys((name for name, _ in PARTIES), 0)
-    marks = sorted(
-        {
-            timeline.start_ms,
-            timeline.end_ms,
-            *(at for spans in (buyer, acquirer, terminal) for span in spans for at in span),
-        }
+    bars, end_ms = timeline.bars, timeline.end_ms
+    buyer = [bar for bar in bars if bar.start.lane == "terminal" and not bar.is_offer]
+    acquirer = [bar for bar in bars if bar.start.lane == "acquirer"]
+    offered = timeline.order["times"].get("offered_date")
+    offered_ms = timeline.instant(offered) if offered else timeline.start_ms
+    spans = (
+        [(bar.start.at_ms, bar.end.at_ms) for bar in buyer],
+        [(bar.start.at_ms, bar.end.at_ms) for bar in acquirer],
+        [(offered_ms, min((bar.start.at_ms for bar in acquirer), default=end_ms))],
+        [(timeline.start_ms, end_ms)],
     )
-    for start_ms, end_ms in itertools.pairwise(marks):
-        if start_ms < timeline.start_ms or end_ms > timeline.end_ms:
-            continue
-        owner = next(
-            (
-                name
-                for (name, _), spans in zip(PARTIES, (buyer, acquirer, terminal), strict=False)
-                if any(first <= start_ms and end_ms <= last for first, last in spans)
-            ),
-            "Paydesk",
-        )
-        spent[owner] += end_ms - start_ms
-    return [Share(name, style, spent[name]) for name, style in PARTIES if spent[name] > 0]
+    spent = [0] * len(PARTIES)
+    marks = {at_ms for of in spans for span in of for at_ms in span if timeline.start_ms <= at_ms <= end_ms}
+    for first_ms, last_ms in itertools.pairwise(sorted(marks)):
+        part = (number for number, of in enumerate(spans) if any(a <= first_ms and last_ms <= b for a, b in of))
+        spent[next(part)] += last_ms - first_ms
+    return [(*party, length_ms) for party, length_ms in zip(PARTIES, spent, strict=True) if length_ms]

@@ -38,6 +38,10 @@ class Ago:
         words = relative(self._now_ms - instant_ms(date))
         return Markup('<time datetime="{0}" title="{0}" data-ago>{1}</time>').format(date, words)
 
+    def is_ahead(self, date: str | None) -> bool:
+        """Return whether a time has not come yet; None never comes."""
+        return date is not None and instant_ms(date) > self._now_ms
+
     def since(self, date: str) -> str:
         """Return how long ago a time was, such as "2 min"."""
         return duration(max(self._now_ms - instant_ms(date), 0))
