@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from console_scene import template
 from paydesk.console import order_rows, view
-from paydesk.console.attention_items import TITLES, item_of
+from paydesk.console.attention_items import TITLES, link_of
 from paydesk.console.order_rows import card_of, totals
 from paydesk.console.overview import tiles
 from paydesk.console.plot import HEIGHT, plot_of
 from paydesk.operators.attention import KINDS
 from paydesk.web import assets
-
-NOW_MS = 1_784_000_000_000
 
 
 def order(status: str, detail: str, payment_detail: str, **payment: Any) -> dict[str, Any]:
@@ -85,22 +85,21 @@ def test_a_bar_has_a_visible_part_for_each_outcome() -> None:
     assert (plot.largest, len(plot.bars)) == (200, 24)
     assert plot.says == "Orders by hour: 251 in all, 11 failed; most between 03:00 and 04:00 UTC, 200."
     full, half, last = plot.bars[3], plot.bars[9], plot.bars[23]
-    assert [part.kind for part in full.parts] == ["ok", "bad"]
-    assert sum(part.height for part in full.parts) == pytest.approx(HEIGHT)
-    assert [part.kind for part in half.parts] == ["ok", "rest"]
-    assert last.parts[0].height >= 3
-    assert last.x + last.width <= 100
+    assert [kind for kind, _, _ in full.parts] == ["ok", "bad"]
+    assert sum(height for _, _, height in full.parts) == pytest.approx(HEIGHT)
+    assert [kind for kind, _, _ in half.parts] == ["ok", "rest"]
+    assert last.parts[0][2] >= 3
+    assert last.x + plot.width <= 100
     assert [bar.label for bar in plot.bars if bar.label] == ["00:00", "06:00", "12:00", "18:00"]
     for bar in plot.bars:
-        for part in bar.parts:
-            assert 0 <= part.y <= HEIGHT
+        assert all(0 <= y <= HEIGHT for _, y, _ in bar.parts)
 
 
 def test_a_day_without_orders_has_a_plot() -> None:
     """Without bars."""
     plot = plot_of(hours())
     assert (plot.largest, plot.says) == (0, "Orders by hour: 0 in all, 0 failed.")
-    assert all(bar.parts == () for bar in plot.bars)
+    assert not any(bar.parts for bar in plot.bars)
 
 
 def test_figures_have_units() -> None:
@@ -128,39 +127,31 @@ def test_every_kind_of_attention_has_a_title_with_an_icon() -> None:
     assert all(f'id="{icon}"' in icons for _, icon, _ in TITLES.values())
     for kind in KINDS:
         about = {"order_id": "ORD1"} if "unknown" in kind or kind.startswith(("re", "order", "cancel")) else {}
-        item = item_of(
-            {
-                "kind": kind,
-                "subject": "x",
-                "since_date": "2026-01-31T14:26:42.109Z",
-                "message": "It <b> stands since 2026-01-31T14:26:42.109Z.",
-                "do": "Do something.",
-                "live_mode": True,
-                "terminal_id": "A__1/2",
-                **about,
-            },
-            NOW_MS,
-        )
-        assert item.href.startswith("/console/")
-        assert "A__1/2" not in item.href
-        assert "&lt;b&gt;" in item.message
+        href, _ = link_of({"kind": kind, "subject": "x", "terminal_id": "A__1/2", **about})
+        assert href.startswith("/console/")
+        assert "A__1/2" not in href
 
 
 @pytest.mark.parametrize(("after_ms", "is_offered"), [(-1, False), (0, True)])
 def test_an_unknown_outcome_can_be_set_from_its_date_on(after_ms: int, *, is_offered: bool) -> None:
-    """Whatever the sentence says."""
-    document = {
+    """Whatever the sentence says; that is shown as text."""
+    date = "2026-01-31T14:29:42.109Z"
+    item = {
         "kind": "outcome_unknown",
         "subject": "ORD1",
         "order_id": "ORD1",
         "since_date": "2026-01-31T14:26:42.109Z",
-        "message": "The outcome is unknown.",
+        "message": f"It <b> stands until {date}.",
         "do": "Ask the acquirer.",
         "live_mode": True,
-        "resolvable_date": "2026-01-31T14:29:42.109Z",
+        "resolvable_date": date,
     }
-    resolvable_ms = view.instant_ms("2026-01-31T14:29:42.109Z")
-    assert bool(item_of(document, resolvable_ms + after_ms).resolve) is is_offered
+    now_ms = view.instant_ms(date) + after_ms
+    page = {"ago": view.Ago(now_ms), "now_ms": now_ms, "r": SimpleNamespace(may_change=True, development=True)}
+    parts: Any = template("attention_parts.html").make_module(page)
+    shown = parts.needs([item])
+    assert ("/console/orders/ORD1/resolve" in shown) is is_offered
+    assert "&lt;b&gt;" in shown
 
 
 def test_times_in_sentences_are_short() -> None:

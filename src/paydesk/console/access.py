@@ -1,4 +1,4 @@
-"""The operations before sign-in: sign-in and sign-out, a new password by link, and the link of `paydesk dev`."""
+"""The operations before sign-in: sign-in and sign-out, a password by link, and the links that open the console."""
 
 from __future__ import annotations
 
@@ -8,64 +8,75 @@ from paydesk.console import password, sign_in
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleForm
 from paydesk.core.errors import FORBIDDEN, NOT_FOUND, PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
-from paydesk.operation import Operation, Query
+from paydesk.operation import Answer, Call, Operation, Query
 from paydesk.operators import console_key, links
 from paydesk.web import html
 
 _page = partial(Operation, surface="console", transaction="none", media_type=html.HTML)
-_shown = partial(_page, method="GET")
-_sent = partial(_page, method="POST", status=303)
+_RETURN_TO = Query("return_to", {"type": "string"}, "The page of the console to open.")
+_LINK = Query("link", {"type": "string"}, "The token of the link.", required=True)
+_KEY = Query("key", {"type": "string"}, "The key of the link.", required=True)
+
+
+async def root(_: Call) -> Answer:
+    """Redirect to the console."""
+    return html.redirect(PATH)
+
 
 OPERATIONS: tuple[Operation, ...] = (
-    _shown(
-        path=SIGN_IN_PATH,
-        name="console_sign_in_page",
-        summary="Show the operators' sign-in form",
+    _page("GET", "/", "console_root", handler=root, status=303, is_constant=True),
+    _page(
+        "GET",
+        SIGN_IN_PATH,
+        "console_sign_in_page",
         handler=sign_in.show,
         further_statuses=(303,),
-        query=(Query("return_to", {"type": "string"}, "The page of the console to open."),),
+        query=(_RETURN_TO,),
     ),
-    _sent(
-        path=SIGN_IN_PATH,
-        name="console_sign_in",
-        summary="Sign an operator in",
+    _page(
+        "POST",
+        SIGN_IN_PATH,
+        "console_sign_in",
         handler=sign_in.sign_in,
+        status=303,
         body=sign_in.SignIn,
         errors=(FORBIDDEN, FORM_OUTDATED, SIGN_IN_THROTTLED, SIGN_IN_FAILED),
     ),
-    _sent(
-        path=f"{PATH}/sign-out",
-        name="console_sign_out",
-        summary="Sign the operator out",
+    _page(
+        "POST",
+        f"{PATH}/sign-out",
+        "console_sign_out",
         handler=sign_in.sign_out,
+        status=303,
         body=ConsoleForm,
         errors=(FORBIDDEN, FORM_OUTDATED),
     ),
-    _shown(
-        path=links.PATH,
-        name="console_password_page",
-        summary="Show the form for a new password",
+    _page(
+        "GET",
+        links.PATH,
+        "console_password_page",
         handler=password.show,
-        query=(Query("link", {"type": "string"}, "The token of the link.", required=True),),
+        query=(_LINK,),
         errors=(password.LINK_NOT_VALID,),
     ),
-    _sent(
-        path=links.PATH,
-        name="console_password",
-        summary="Set a password with a link",
+    _page(
+        "POST",
+        links.PATH,
+        "console_password",
         handler=password.change,
+        status=303,
         body=password.NewPassword,
         query=(Query("link", {"type": "string"}, "As in the body: the page can then be opened again."),),
         errors=(FORBIDDEN, FORM_OUTDATED, PROPERTY_VALUE, password.LINK_NOT_VALID),
     ),
-    _shown(
-        path=console_key.PATH,
-        name="console_enter",
-        summary="Open the console with the link that `paydesk dev` prints",
+    _page(
+        "GET",
+        console_key.PATH,
+        "console_enter",
         handler=sign_in.enter,
         status=303,
         development=True,
-        query=(Query("key", {"type": "string"}, "The key of the link.", required=True),),
+        query=(_KEY,),
         errors=(NOT_FOUND, TOO_MANY_REQUESTS),
     ),
 )

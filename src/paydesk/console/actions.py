@@ -126,10 +126,8 @@ async def act(request: ConsoleRequest, form: ActionForm, work: Work) -> Answer:
     sent = {KEY: ids.uuid(), **empty, **_originals(form), **request.sent}
     details = broken(form.fields, sent)
     if details and not form.impossible:
-        refused = ApiRefused(
-            400, "required_properties", "A field is not filled in correctly.", details, request.call.request_id
-        )
-        return show(request, form, sent, refused)
+        message = "A field is not filled in correctly."
+        return show(request, form, sent, request.refusal(400, "required_properties", message, *details))
     try:
         done = await work(sent)
     except ApiRefused as refused:
@@ -143,7 +141,7 @@ async def act(request: ConsoleRequest, form: ActionForm, work: Work) -> Answer:
 def forbidden(request: ConsoleRequest, section: str) -> Answer:
     """Return the page for an operator whose role may not do this."""
     message = f"Your role, {request.operator.role}, may not do this."
-    return problem(request, ApiRefused(403, "forbidden", message, (), request.call.request_id), section)
+    return problem(request, request.refusal(403, "forbidden", message), section)
 
 
 def differing(form: ActionForm, sent: Mapping[str, str], properties: Properties = dict) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def decimal(request: ConsoleRequest, text: str, name: str = "amount") -> str:
     """Return an amount with a decimal point, also of a text with a decimal comma. Raises `ApiRefused`."""
     if _AMOUNT.fullmatch(text) is None:
         detail = f"'{name}' - must be a number such as 24.90"
-        raise ApiRefused(400, "property_value", "This is not an amount.", (detail,), request.call.request_id)
+        raise request.refusal(400, "property_value", "This is not an amount.", detail)
     return text.replace(",", ".")
 
 
@@ -177,14 +175,16 @@ def show(
 ) -> Answer:
     """Return the form with these values; the reason of a refusal is at the field that it is about."""
     hidden = {name: values.get(name, value) for name, value in _originals(form).items()}
-    given: dict[str, Any] = {
-        "form": form,
-        "faults": faults_of(form.fields, None if form.impossible else refused),
-        "values": values,
-        "originals": {name: value for name, value in hidden.items() if len(value) <= ORIGINAL_CHARACTERS_MAX},
-        "refused": refused,
-        "key": values.get(KEY) or ids.uuid(),
-        "action": request.call_target,
-        "form_token": request.own_form_token(),
-    }
-    return render(request, "action.html", section=form.section, title=form.title, part="form", **given)
+    return render(
+        request,
+        "action.html",
+        section=form.section,
+        title=form.title,
+        part="form",
+        form=form,
+        faults=faults_of(form.fields, None if form.impossible else refused),
+        values=values,
+        originals={name: value for name, value in hidden.items() if len(value) <= ORIGINAL_CHARACTERS_MAX},
+        refused=refused,
+        key=values.get(KEY) or ids.uuid(),
+    )

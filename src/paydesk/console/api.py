@@ -173,6 +173,17 @@ async def listed(getting: Awaitable[Any]) -> tuple[Document, ApiRefused | None]:
         return {"data": []}, refusal
 
 
+async def present(getting: Awaitable[Any]) -> Document | None:
+    """Return a document, or None if there is no such object. Raises `ApiRefused` for other errors."""
+    try:
+        document: Document = await getting
+    except ApiRefused as refusal:
+        if refusal.status != 404:
+            raise
+        return None
+    return document
+
+
 def refused(reply: InProcessReply) -> ApiRefused:
     """Return the error of a reply."""
     identity = reply.headers.get("x-request-id", "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -38,58 +37,44 @@ _OF_SELLER: Mapping[str, str] = {"stores": "store", "pos": "pos"}
 """What is on the page of its seller: the parameter that selects it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A value that changed. `before` is None for one that is new, `after` for one that is gone."""
-
-    name: str
-    before: str | None
-    after: str | None
+Change = tuple[str, str | None, str | None]
+"""A value that changed: its name, before and after; None for one that is new or gone."""
 
 
-class About(NamedTuple):
-    """What was done to what. `href` is empty if the subject has no page."""
+def about_of(entry: Document, names: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return what was done, how its subject is shown if not by its id, and the page about it; empty without one.
 
-    did: str
-    name: str
-    """How the subject is shown, if not by its id."""
-    href: str
-
-
-def about_of(entry: Document, names: Mapping[str, str]) -> About:
-    """Return what an entry is about. `names` are those of operators by their ids."""
-    kind = entry["action"].partition(".")[0]
-    did, noun, pages = words_of(entry["action"], kind, entry["subject"])
-    before, after = entry.get("before"), entry.get("after")
-    return About(
-        f"{did} {noun}".strip(),
-        _shown(kind, entry["subject"], after, before) or names.get(entry["subject"], ""),
-        "" if entry["action"].endswith(".delete") else _href(kind, pages, entry["subject"], after, before),
-    )
+    `names` are those of operators by their ids.
+    """
+    action, subject, kind = entry["action"], entry["subject"], entry["action"].partition(".")[0]
+    did, noun, pages = words_of(action, kind, subject)
+    sides = [side for side in (entry.get("after"), entry.get("before")) if isinstance(side, dict)]
+    name, href = "", f"{PATH}{pages}/{subject}" if pages else ""
+    if kind in ("terminals", "pairings"):
+        name = serial_of(subject)
+    elif kind in _NAMED:
+        name = _cut(next((side["name"] for side in sides if isinstance(side.get("name"), str)), ""))
+    if kind in _OF_SELLER:
+        seller_id = next((side["seller_id"] for side in sides if side.get("seller_id")), "")
+        # The parameter selects the page of the seller's stores, the fragment the place on it.
+        place = f"?{_OF_SELLER[kind]}={subject}#{kind}-{subject}"
+        href = f"{PATH}/sellers/{seller_id}{place}" if seller_id else ""
+    return f"{did} {noun}".strip(), name or names.get(subject, ""), "" if action.endswith(".delete") else href
 
 
 def values_of(entry: Document) -> tuple[Sequence[Change], Sequence[Change]]:
-    """Return the values that an entry changed: those that are shown at once, and the others."""
-    changed = [one for one in changes(entry.get("before"), entry.get("after")) if _is_news(one, entry)]
+    """Return the values that an entry changed: those that are shown at once, and the others.
+
+    Each value of nested objects is one by itself. The id of the subject and what a new one lacks say nothing new.
+    """
+    old, new, changed = dict(_flat(entry.get("before"))), dict(_flat(entry.get("after"))), list[Change]()
+    for name in {**old, **new}:
+        before, after = old.get(name), new.get(name)
+        is_lacking = before is None and (name == "created" or (name.startswith("has ") and after == "no"))
+        if before != after and not is_lacking and entry["subject"] not in (before, after):
+            changed.append((name, before, after))
     shown = SHOWN_MAX if len(changed) <= SHOWN_MAX else FIRST
     return changed[:shown], changed[shown:]
-
-
-def changes(before: Any, after: Any) -> Iterator[Change]:
-    """Yield the values that differ, each value of nested objects by itself."""
-    old, new = dict(_flat(before)), dict(_flat(after))
-    for name in {**old, **new}:
-        if old.get(name) != new.get(name):
-            yield Change(name, old.get(name), new.get(name))
-
-
-def _is_news(change: Change, entry: Document) -> bool:
-    """Return whether a value says more than the entry does, unlike the id of its subject and what a new one lacks."""
-    if change.before is None and (
-        change.name == "created" or (change.name.startswith("has ") and change.after == "no")
-    ):
-        return False
-    return entry["subject"] not in (change.before, change.after)
 
 
 def words_of(name: str, kind: str, subject: str) -> tuple[str, str, str]:
@@ -111,26 +96,6 @@ def words_of(name: str, kind: str, subject: str) -> tuple[str, str, str]:
     return did, noun, pages
 
 
-def _href(kind: str, pages: str, subject: str, *sides: Any) -> str:
-    """Return the path of the page about a subject; empty if there is none."""
-    if kind in _OF_SELLER:
-        sellers = (side.get("seller_id") for side in sides if isinstance(side, dict))
-        seller_id = next((one for one in sellers if one), "")
-        # The parameter selects the page of the seller's stores, the fragment the place on it.
-        name = _OF_SELLER[kind]
-        return f"{PATH}/sellers/{seller_id}?{name}={subject}#{kind}-{subject}" if seller_id else ""
-    return f"{PATH}{pages}/{subject}" if pages else ""
-
-
-def _shown(kind: str, subject: str, *sides: Any) -> str:
-    if kind in ("terminals", "pairings"):
-        return serial_of(subject)
-    if kind not in _NAMED:
-        return ""
-    names = (side.get("name") for side in sides if isinstance(side, dict))
-    return _cut(next((name for name in names if isinstance(name, str)), ""))
-
-
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, one in value.items():
@@ -146,10 +111,10 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _words(value: Any) -> str:
-    if isinstance(value, str):
-        return _cut(value) or "empty"
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, str):
+        return _cut(value) or "empty"
     if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
         return _cut(", ".join(map(str, value))) or "none"
     return _cut(msgspec.json.encode(value).decode())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
-from paydesk.console.lists import columns_of
+from paydesk.console.lists import address, columns_of
 from paydesk.console.request import ConsoleRequest
 from paydesk.operation import Query
 from paydesk.operators.authorizations import operations
@@ -23,14 +22,14 @@ async def page_of(request: ConsoleRequest, here: str, **of: object) -> dict[str,
     status = WITHDRAWN if request.query.get("authorizations") == WITHDRAWN else VALID
     after = request.query.get("authorizations_after")
     found = await request.api.get("grants", status=status, limit=READ_MAX, after=after, **of)
-    other = VALID if status == WITHDRAWN else WITHDRAWN
-    following = {"authorizations": status, "authorizations_after": found.get("next")}
+    others = address(here, {"authorizations": VALID if status == WITHDRAWN else WITHDRAWN})
+    more = address(here, {"authorizations": status, "authorizations_after": found.get("next", "")})
     own = "seller_name" if "seller" in of else "application_name"
     return {
         "columns": columns_of(operations.LIST, own, *(() if status == WITHDRAWN else ("withdrawn_date",))),
         "rows": found["data"],
         "other": "application_name" if "seller" in of else "seller_name",
         "is_withdrawn": status == WITHDRAWN,
-        "others": f"{here}?{urlencode({'authorizations': other})}#authorizations",
-        "more": f"{here}?{urlencode(following)}#authorizations" if "next" in found else "",
+        "others": f"{others}#authorizations",
+        "more": f"{more}#authorizations" if "next" in found else "",
     }

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
+from paydesk.console.request import ConsoleRequest
 from paydesk.core.card_numbers import MASK
-
-if TYPE_CHECKING:
-    from paydesk.console.request import ConsoleRequest
 
 JSON_HEADER = "Content-Type: application/json"
 BASE, BODY_FILE = '"$PAYDESK_BASE_URL"', "body.json"

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from paydesk.console import webhook_looks
-from paydesk.console.api import ApiRefused, Document
+from paydesk.console.api import ApiRefused, Document, present
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.view import duration
 from paydesk.operation import Answer, Query
-from paydesk.web import statuses
 from paydesk.webhooks.faults import DROPPED
 
 SECTION = "webhooks"
@@ -32,47 +29,36 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
 _REQUEST_LINE = re.compile(r"(?:[A-Z]{3,10} )?(\S+)(?: HTTP/[0-9.]+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """How one signature is made: the headers, the signed text, the key, the result."""
-
-    title: str
-    headers: Sequence[tuple[str, str]]
-    parts: str
-    """What the text is made of."""
-    text: str
-    key: str
-    secret_id: str
-    result: str
-    valid: bool
-    reasons: Sequence[str] = field(default=())
-
-
 @screen
 async def show(request: ConsoleRequest) -> Answer:
     """Show a delivery."""
     delivery = await request.api.get("deliveries/{}", request.path)
-    subscription = await _subscription(request, delivery)
-    explained = await _explained(request, delivery)
-    history = delivery["history"][::-1]
+    delivery_id, history = delivery["id"], delivery["history"][::-1]
+    explained, attempt, data_id = None, None, ""
+    # The attempt that `?attempt=` names, by default the last one.
+    sent = [one for one in history if "request" in one]
+    if sent:
+        wanted = request.query.get("attempt", "")
+        attempt = next((one for one in sent if str(one["number"]) == wanted), sent[0])
+        body = {"attempt": attempt["number"]}
+        explained = await request.api.post("deliveries/{}/verify", delivery_id, body=body)
+        data_id = parse_qs(urlsplit(attempt["request"]["url"]).query).get("data.id", [""])[-1]
     return render(
         request,
         "delivery.html",
         section=SECTION,
         title=delivery["action"],
-        live_on=f"delivery:{delivery['id']} deliveries:{delivery['id']} subscriptions:{delivery['subscription_id']}",
-        here=page_of(delivery["id"]),
+        live_on=f"delivery:{delivery_id} deliveries:{delivery_id} subscriptions:{delivery['subscription_id']}",
+        here=page_of(delivery_id),
         delivery=delivery,
-        subscription=subscription,
-        look=webhook_looks.delivery_look(delivery),
+        subscription=await present(request.api.get("subscriptions/{}", delivery["subscription_id"])),
         why=why(delivery),
         history=history[:HISTORY_MAX],
         hidden=len(history) - HISTORY_MAX,
-        answer_look=_answer_look,
-        host=webhook_looks.host(delivery["url"]),
         explained=explained,
-        signatures=_signatures(delivery, explained),
-        notification=_indented(delivery["notification"]),
+        attempt=attempt,
+        data_id=data_id,
+        body_start=msgspec.json.encode(delivery["notification"]).decode()[:BODY_START_CHARACTERS],
     )
 
 
@@ -102,7 +88,7 @@ async def verify(request: ConsoleRequest) -> Answer:
 
 def why(delivery: Document) -> str:
     """Return in sentences the state of the delivery, its reason, and what follows."""
-    last = next((one for one in reversed(delivery["history"])), None)
+    last = delivery["history"][-1] if delivery["history"] else None
     count = delivery["attempts"]
     tried = f"{count} {webhook_looks.attempts(count)}"
     said = f"The last answer: {answer_of(last)}." if last is not None else ""
@@ -136,68 +122,6 @@ def answer_of(attempt: Document) -> str:
     return f"{attempt['answer']['status']} in {took}"
 
 
-def _answer_look(attempt: Document) -> statuses.Look:
-    return statuses.answer_look(None if "error" in attempt else attempt["answer"]["status"])
-
-
-async def _subscription(request: ConsoleRequest, delivery: Document) -> Document | None:
-    """Return the delivery's subscription, or None if it was deleted."""
-    try:
-        found: Document = await request.api.get("subscriptions/{}", delivery["subscription_id"])
-    except ApiRefused as refused:
-        if refused.status == 404:
-            return None
-        raise
-    return found
-
-
-async def _explained(request: ConsoleRequest, delivery: Document) -> Document | None:
-    """Return the check of the attempt that `?attempt=` names, by default of the last one; None without one."""
-    with_request = [one["number"] for one in delivery["history"] if "request" in one]
-    if not with_request:
-        return None
-    wanted = request.query.get("attempt", "")
-    number = next((one for one in with_request if str(one) == wanted), with_request[-1])
-    found: Document = await request.api.post("deliveries/{}/verify", delivery["id"], body={"attempt": number})
-    return found
-
-
-def _signatures(delivery: Document, explained: Document | None) -> list[Signature]:
-    """Return how both signatures of the explained attempt were made."""
-    if explained is None:
-        return []
-    attempt = next(one for one in delivery["history"] if one["number"] == explained["attempt"])
-    headers: dict[str, str] = attempt["request"]["headers"]
-    first, second = explained["signatures"]
-    data_id = parse_qs(urlsplit(attempt["request"]["url"]).query).get("data.id", [""])[-1]
-    identity, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
-    return [
-        Signature(
-            "X-Signature",
-            [("X-Signature", headers.get("X-Signature", "")), ("X-Request-Id", headers.get("X-Request-Id", "")),
-             ("data.id of the query", data_id)],
-            "data.id of the query, X-Request-Id, and ts of X-Signature",
-            first.get("signed", ""),
-            "the whole secret as text, whsec_ included",
-            first.get("secret_id", ""),
-            "The HMAC-SHA256 of this text, in hexadecimal, is v1. It does not cover the body.",
-            first["valid"],
-            first["reasons"],
-        ),
-        Signature(
-            "Standard Webhooks",
-            [(name, headers.get(name, "")) for name in ("webhook-id", "webhook-timestamp", "webhook-signature")],
-            "webhook-id, webhook-timestamp and the body as it was sent, with dots between",
-            f"{identity}.{moment}.{_start(delivery)}…",
-            "the part of the secret after whsec_, decoded from base64",
-            second.get("secret_id", ""),
-            "The HMAC-SHA256 of this text, in base64, is in webhook-signature.",
-            second["valid"],
-            second["reasons"],
-        ),
-    ]  # fmt: skip
-
-
 def _received(request: ConsoleRequest, headers: str, body: str, url: str) -> dict[str, Any]:
     """Return the request to verify from the texts of the form. Raises `ApiRefused` for a line that is no header."""
     found: dict[str, str] = {}
@@ -211,10 +135,10 @@ def _received(request: ConsoleRequest, headers: str, body: str, url: str) -> dic
             url = url or _REQUEST_LINE.sub(r"\1", text)
         elif text:
             message = f"{text[:80]!r} is not a header. Write one a line: Name: value."
-            raise ApiRefused(400, "property_value", message, (), request.call.request_id)
+            raise request.refusal(400, "property_value", message)
     if not found:
         message = "Paste the headers that the receiver got, one a line: Name: value."
-        raise ApiRefused(400, "required_properties", message, (), request.call.request_id)
+        raise request.refusal(400, "required_properties", message)
     # Browsers send line ends as CR and LF, whatever was pasted.
     return {
         "headers": found,
@@ -223,25 +147,14 @@ def _received(request: ConsoleRequest, headers: str, body: str, url: str) -> dic
     }
 
 
-def _start(delivery: Document) -> str:
-    return msgspec.json.encode(delivery["notification"]).decode()[:BODY_START_CHARACTERS]
-
-
-def _indented(notification: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(notification), indent=2).decode()
-
-
 def page_of(delivery_id: str) -> str:
     """Return the path of a delivery's page."""
     return f"{PATH}/webhooks/deliveries/{delivery_id}"
 
 
 _ONE = "/webhooks/deliveries/{delivery_id}"
+_ATTEMPT = Query("attempt", {"type": "string"}, "The one whose signatures are explained; by default the last.")
 OPERATIONS = (
-    page(
-        _ONE,
-        show,
-        query=(Query("attempt", {"type": "string"}, "The one whose signatures are explained; by default the last."),),
-    ),
+    page(_ONE, show, query=(_ATTEMPT,)),
     *form(f"{_ONE}/verify", verify),
 )

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from paydesk.console import development_terminals
-from paydesk.console.actions import ActionForm, Done, Field, act, decimal
-from paydesk.console.development_terminals import PATH, READ_MAX, SECTION
+from paydesk.console.actions import Done, Field, act, decimal
+from paydesk.console.development_terminals import READ_MAX, DevelopmentForm
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
+from paydesk.console.terminal_looks import page_of
 from paydesk.console.view import HOUR_MS
 from paydesk.operation import Answer
 from paydesk.operators.sessions import store as sessions
@@ -38,10 +39,8 @@ DUE = {
 """What can be due next, one and several."""
 
 
-def due_words(due: Mapping[str, Any] | None) -> str:
-    """Return what is due, such as "2 webhooks are sent"; empty for None."""
-    if due is None:
-        return ""
+def due_words(due: Mapping[str, Any]) -> str:
+    """Return what is due, such as "2 webhooks are sent"."""
     one, several = DUE[due["kind"]]
     return one if due["count"] == 1 else several.format(due["count"])
 
@@ -52,21 +51,22 @@ async def create_order(request: ConsoleRequest) -> Answer:
     found, has_more = await development_terminals.virtual(request)
     terminals = [one for one in found if one["operating_mode"] == "PDV"]
     only = f"Of the first {READ_MAX} virtual terminals. Any other: paydesk orders create --terminal ID"
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Take a payment",
         says=(
             "A test order, as an application of the terminal's seller would create it. A terminal that you play opens;"
             " there you choose a card. Others play their script, and the order's page opens.",
         ),
         submit="Create the order",
-        back=PATH,
-        section=SECTION,
         fields=(
             Field(
                 "terminal",
                 "Terminal",
                 "select",
-                options=[(one["id"], _terminal_words(one)) for one in terminals],
+                options=[
+                    (one["id"], f"{one['id']}: {'you play it' if one['script'] == MANUAL else one['script']}")
+                    for one in terminals
+                ],
                 hint=only if has_more else "",
             ),
             Field("amount", "Amount", value=DEFAULT_AMOUNT, inputmode="decimal", maxlength=20),
@@ -83,23 +83,18 @@ async def create_order(request: ConsoleRequest) -> Answer:
         made = await request.api.post("/virtual/v1/terminals/{}/orders", sent["terminal"], body=body)
         used = next((one for one in terminals if one["id"] == sent["terminal"]), {})
         if used.get("script") == MANUAL:
-            opened = development_terminals.page_of(used)
+            opened = page_of(used)
         return Done("The order is created.", path=f"{CONSOLE}/orders/{made['id']}")
 
     answer = await act(request, action, work)
     return html.redirect(opened) if opened else answer
 
 
-def _terminal_words(terminal: Mapping[str, Any]) -> str:
-    by = "you play it" if terminal["script"] == MANUAL else terminal["script"]
-    return f"{terminal['id']}: {by}"
-
-
 @screen
 async def clock(request: ConsoleRequest) -> Answer:
     """Advance the clock, stop it, or let it run."""
     now = (await request.api.get("/dev/clock"))["now"]
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Move the clock ahead",
         says=(
             f"For the service it is {now[:10]}, {now[11:16]} UTC. Everything that is due until the new time happens at"
@@ -107,8 +102,6 @@ async def clock(request: ConsoleRequest) -> Answer:
             "The clock stays ahead after a restart. Once all orders are removed, `paydesk clock reset` moves it back.",
         ),
         submit="Move the clock",
-        back=PATH,
-        section=SECTION,
         fields=(
             Field(
                 "by",
@@ -160,7 +153,7 @@ def _moved(by: str, moved: Mapping[str, Any]) -> str:
 @screen
 async def reset(request: ConsoleRequest) -> Answer:
     """Remove all orders with everything that depends on them."""
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Remove all orders",
         says=(
             "Removes the orders of all sellers with their payments, refunds, notifications and print actions, the demo"
@@ -168,8 +161,6 @@ async def reset(request: ConsoleRequest) -> Answer:
             " terminals stop what they are doing.",
             "Applications, sellers, terminals, subscriptions, operators and the clock stay. This cannot be undone.",
         ),
-        back=PATH,
-        section=SECTION,
         danger=True,
     )
 

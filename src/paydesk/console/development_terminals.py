@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.request import PATH as CONSOLE
@@ -16,6 +16,7 @@ from paydesk.sandbox.virtual.looks import SCRIPTS
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
 
 PATH, SECTION = f"{CONSOLE}/development", "development"
+DevelopmentForm = partial(ActionForm, back=PATH, section=SECTION)
 READ_MAX = 200
 SCRIPTS_HINT = (
     "hold asks for a card and waits, ignore never takes an order, and with no_answer the acquirer does not answer."
@@ -38,21 +39,13 @@ async def virtual(request: ConsoleRequest) -> tuple[list[dict[str, Any]], bool]:
     return found, "next" in listed
 
 
-def page_of(terminal: Mapping[str, Any]) -> str:
-    """Return the path of a virtual terminal's page with its key; empty for roles that may only read."""
-    found = urlsplit(terminal.get("page_url", ""))
-    return f"{found.path}?{found.query}" if found.path else ""
-
-
 @screen
 async def create(request: ConsoleRequest) -> Answer:
     """Create a virtual terminal."""
-    action = ActionForm(
+    action = DevelopmentForm(
         title="New virtual terminal",
         says=("It gets a point of sale of its own and takes test orders at once.",),
         submit="Create the terminal",
-        back=PATH,
-        section=SECTION,
         fields=(_script_field(""),),
     )
 
@@ -67,12 +60,10 @@ async def create(request: ConsoleRequest) -> Answer:
 async def disturb(request: ConsoleRequest) -> Answer:
     """Do to a virtual terminal what can happen to a terminal, or choose its script."""
     terminal_id = request.path
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Disturb a terminal",
         says=(f"Does to {terminal_id} what can happen to a terminal in a shop.",),
         submit="Do it",
-        back=PATH,
-        section=SECTION,
         fields=(Field("action", "What", "select", options=[(name, said) for name, (said, _) in FAULTS.items()]),),
     )
 
@@ -87,12 +78,10 @@ async def disturb(request: ConsoleRequest) -> Answer:
 async def script(request: ConsoleRequest) -> Answer:
     """Choose what plays a virtual terminal."""
     terminal_id = request.path
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Played by",
         says=("Applies from its next order on. A terminal that you play waits on its page for a card.",),
         submit="Change it",
-        back=PATH,
-        section=SECTION,
         fields=(_script_field(request.query.get("now", "")),),
     )
 
@@ -108,12 +97,10 @@ async def script(request: ConsoleRequest) -> Answer:
 async def delete(request: ConsoleRequest) -> Answer:
     """Delete a virtual terminal."""
     terminal_id = request.path
-    action = ActionForm(
+    action = DevelopmentForm(
         title="Delete a virtual terminal",
         says=(f"{terminal_id} is deleted with the point of sale that was made for it. Its orders stay.",),
         submit="Delete the terminal",
-        back=PATH,
-        section=SECTION,
         danger=True,
     )
 
@@ -131,28 +118,11 @@ def _script_field(now: str) -> Field:
     return Field("script", "Played by", "select", value=now, options=options, hint=SCRIPTS_HINT)
 
 
+_create, _one = partial(form, development=True), partial(form, path_pattern=TERMINAL_ID_PATTERN, development=True)
+
 OPERATIONS = (
-    *form(
-        "/development/terminals",
-        create,
-        development=True,
-    ),
-    *form(
-        "/development/terminals/{terminal_id}/act",
-        disturb,
-        path_pattern=TERMINAL_ID_PATTERN,
-        development=True,
-    ),
-    *form(
-        "/development/terminals/{terminal_id}/script",
-        script,
-        path_pattern=TERMINAL_ID_PATTERN,
-        development=True,
-    ),
-    *form(
-        "/development/terminals/{terminal_id}/delete",
-        delete,
-        path_pattern=TERMINAL_ID_PATTERN,
-        development=True,
-    ),
+    *_create("/development/terminals", create),
+    *_one("/development/terminals/{terminal_id}/act", disturb),
+    *_one("/development/terminals/{terminal_id}/script", script),
+    *_one("/development/terminals/{terminal_id}/delete", delete),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from paydesk.console.forms import address_of
 from paydesk.console.request import PATH, ConsoleRequest
@@ -21,6 +21,22 @@ AFTER = Query("after", {"type": "string"}, "Where the page begins.")
 def columns_of(row: Operation, *without: str) -> Sequence[Column]:
     """Return the columns of a list that pages have, without those with these paths."""
     return [column for column in row.action.words.columns if column.head and column.path not in without]
+
+
+def filters_in(request: ConsoleRequest, names: Iterable[str]) -> dict[str, str]:
+    """Return the filters with these names in the address, without empty ones."""
+    return {name: value for name in names if (value := request.query.get(name, "").strip())}
+
+
+def address(path: str, filters: Mapping[str, str], **more: str) -> str:
+    """Return the address of a list with these filters, without empty ones."""
+    sent = {name: value for name, value in {**filters, **more}.items() if value}
+    return f"{path}?{urlencode(sent)}" if sent else path
+
+
+def queries(collection: str, names: Iterable[str]) -> tuple[Query, ...]:
+    """Return the parameters that a page hands on to `/operator/v1`."""
+    return tuple(Query(name, {"type": "string"}, f"As in `GET /operator/v1/{collection}`.") for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +88,5 @@ class ListScreen:
             key=noun.key,
             adds=[(f"{PATH}{address_of(one, one.action.words)}", one.action.words.title) for one in adds],
             is_rest=bool(after),
-            more=f"{here}?after={quote(found['next'])}" if "next" in found else "",
+            more=address(here, {"after": found["next"]}) if "next" in found else "",
         )

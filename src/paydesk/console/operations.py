@@ -8,6 +8,7 @@ from paydesk.console import (
     access,
     account,
     applications,
+    attention_items,
     audit_rows,
     audit_trail,
     deliveries,
@@ -20,7 +21,6 @@ from paydesk.console import (
     overview,
     pairing,
     recorded_requests,
-    root,
     search,
     sellers,
     sent_elsewhere,
@@ -42,21 +42,14 @@ OF_NOUNS |= {"about_of": audit_rows.about_of, "values_of": audit_rows.values_of,
 OF_NOUNS |= {"page_of": terminal_looks.page_of, "presence_of": terminal_looks.presence_of}
 OF_NOUNS |= {"place_of": terminal_fields.place_of, "serial_of": terminal_fields.serial_of}
 OF_NOUNS |= {"taking_orders": terminal_fields.TAKING_ORDERS}
-OF_NOUNS |= {"order_rows": order_rows, "webhook_looks": webhook_looks}
+OF_NOUNS |= {"attention_items": attention_items, "order_rows": order_rows, "webhook_looks": webhook_looks}
 
-_EVENTS = (
-    page(
-        "/events",
-        live.events,
-        query=(Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`."),),
-    ),
-)
+_AFTER = Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`.")
 
 OPERATIONS: tuple[Operation, ...] = (
-    *root.OPERATIONS,
-    *forms(ROWS),
     *access.OPERATIONS,
-    *_EVENTS,
+    *forms(ROWS),
+    page("/events", live.events, query=(_AFTER,)),
     *overview.OPERATIONS,
     *search.OPERATIONS,
     page("/orders", orders.show),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from paydesk.console import audit_trail, session_rows
-from paydesk.console.lists import AFTER, columns_of
+from paydesk.console.lists import AFTER, address, columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import ULID_PATTERN
@@ -33,7 +31,7 @@ async def show(request: ConsoleRequest) -> Answer:
         rows=sorted(found["data"], key=lambda one: ("revoked_date" in one, one["name"].casefold())),
         sessions=await session_rows.page_of(request, session_rows.ALL, HERE) if request.is_owner else None,
         roles=MEANINGS,
-        more=f"{HERE}?after={quote(found['next'])}" if "next" in found else "",
+        more=address(HERE, {"after": found["next"]}) if "next" in found else "",
     )
 
 
@@ -58,15 +56,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
 
 
 OPERATIONS = (
-    page(
-        "/operators",
-        show,
-        query=(AFTER, session_rows.AFTER),
-    ),
-    page(
-        "/operators/{operator_id}",
-        show_one,
-        path_pattern=f"^{ULID_PATTERN}$",
-        query=(session_rows.AFTER,),
-    ),
+    page("/operators", show, query=(AFTER, session_rows.AFTER)),
+    page("/operators/{operator_id}", show_one, path_pattern=f"^{ULID_PATTERN}$", query=(session_rows.AFTER,)),
 )

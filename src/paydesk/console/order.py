@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from paydesk.console import curl, reasons
 from paydesk.console.api import ApiRefused
 from paydesk.console.reasons import Document
@@ -74,7 +72,6 @@ async def show(request: ConsoleRequest) -> Answer:
         curl=await _curl(request, order, requests),
         command=f"paydesk orders get {order['id']}",
         changes=CHANGES,
-        json=msgspec.json.format(msgspec.json.encode(order), indent=2).decode(),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.console import view
-from paydesk.console.attention_items import item_of
 from paydesk.console.lists import columns_of
 from paydesk.console.plot import plot_of
 from paydesk.console.request import ConsoleRequest
@@ -31,7 +30,7 @@ async def show(request: ConsoleRequest) -> Answer:
         section="overview",
         title="Overview",
         live_on="terminal delivery webhooks",
-        items=[item_of(document, request.now_ms) for document in attention["data"]],
+        items=attention["data"],
         rows=orders["data"],
         columns=columns_of(LIST, "status", "terminal", "card"),
         figures=figures,
@@ -43,15 +42,15 @@ async def show(request: ConsoleRequest) -> Answer:
 def tiles(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the figures with their units and labels."""
     amounts = figures["amounts"]
-    made: list[tuple[str, str, str]] = [("Orders", str(figures["orders"]), "")]
+    shown = [("Orders", str(figures["orders"]), "")]
     for name, label in (("processed", "Paid"), ("refunded", "Refunded")):
         paid = [(one[name], one["currency"]) for one in amounts if float(one["processed"])]
-        made += [(label, amount, currency) for amount, currency in paid] or [(label, "0", "")]
+        shown += [(label, amount, currency) for amount, currency in paid] or [(label, "0", "")]
     rate, median = figures.get("approval_rate"), figures.get("median_ms")
-    made.append(("Approval rate", NONE if rate is None else f"{rate * 100:.1f}", "" if rate is None else "%"))
+    shown.append(("Approval rate", NONE if rate is None else f"{rate * 100:.1f}", "" if rate is None else "%"))
     value, _, unit = (NONE, "", "") if median is None else view.duration(median).partition(" ")
-    made.append(("Median time to the payment", value, unit))
-    return made
+    shown.append(("Median time to the payment", value, unit))
+    return shown
 
 
 OPERATIONS = (page("", show),)

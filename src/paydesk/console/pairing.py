@@ -7,10 +7,9 @@ A terminal shows the address of the first page as its `verification_uri`; `user_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from paydesk.console.actions import ActionForm, Done, Field, act
-from paydesk.console.api import ApiRefused, Document
+from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.terminal_looks import KINDS
@@ -48,8 +47,8 @@ async def find(request: ConsoleRequest) -> Answer:
         code = pairing_codes.canonical(sent["user_code"])
         if code is None:
             message, detail = "This is not a pairing code.", "'user_code' - must be eight letters, such as BCDF-GHJK"
-            raise ApiRefused(400, "property_value", message, (detail,), request.call.request_id)
-        await _pairing(request, code)
+            raise request.refusal(400, "property_value", message, detail)
+        await request.api.get("pairings/{}", code)
         return Done("", path=f"{HERE}/{code}")
 
     return await act(request, action, work)
@@ -59,11 +58,12 @@ async def find(request: ConsoleRequest) -> Answer:
 async def show(request: ConsoleRequest) -> Answer:
     """Show the terminal of a code, and ask for the seller."""
     try:
-        pairing = await _pairing(request, request.path)
+        pairing = await request.api.get("pairings/{}", request.path)
     except ApiRefused as refused:
         if refused.status != 404:
             raise
         return request.with_notice(HERE, refused.message, "bad")
+    paired = await request.api.get("terminals/{}", pairing["terminal_id"]) if pairing["paired"] else None
     found = await request.api.get("sellers", limit=READ_MAX)
     return render(
         request,
@@ -71,7 +71,7 @@ async def show(request: ConsoleRequest) -> Answer:
         section=SECTION,
         title="Pair a terminal",
         pairing=pairing,
-        paired=await _paired(request, pairing),
+        paired=paired,
         sellers=[one for one in found["data"] if "suspended_date" not in one],
         is_cut="next" in found,
         terminals=TERMINALS,
@@ -82,16 +82,19 @@ async def show(request: ConsoleRequest) -> Answer:
 @screen
 async def approve(request: ConsoleRequest) -> Answer:
     """Pair the terminal of a code with the seller in the query."""
-    code, (chosen, number) = request.path, _seller(request.query)
-    if not chosen:
+    code, chosen = request.path, request.query.get("seller", "").strip()
+    if not (chosen.isascii() and chosen.isdigit() and len(chosen) <= 15):
         return html.redirect(f"{HERE}/{code}")
+    number = int(chosen)
     seller = await request.api.get("sellers/{}", chosen)
-    pairing = await _pairing(request, code)
+    pairing = await request.api.get("pairings/{}", code)
     is_virtual, is_paired = pairing["model"] == VIRTUAL_MODEL, pairing["paired"]
     same = (UNCHANGED,) if is_paired else ()
     first = UNCHANGED if is_paired else (FIRST, "A point of sale of its own in the seller's first store")
-    orders = (("live", "Live orders, which move money"), ("test", "Test orders"))
-    if request.development or is_virtual:
+    orders = [("live", "Live orders, which move money"), ("test", "Test orders")]
+    if is_virtual:
+        orders = orders[1:]
+    elif request.development:
         orders = orders[::-1]
     action = ActionForm(
         title=f"Pair {pairing['serial']} with {seller['name']}",
@@ -113,13 +116,7 @@ async def approve(request: ConsoleRequest) -> Answer:
                 sets=(POS, STORE),
             ),
             Field("kind", "Payments", "select", options=(*same, *KINDS.items())),
-            Field(
-                "live",
-                "Orders",
-                "select",
-                options=(*same, *(orders[:1] if is_virtual else orders)),
-                sets=("live_mode",),
-            ),
+            Field("live", "Orders", "select", options=(*same, *orders), sets=("live_mode",)),
             mode_field("PDV"),
             *((Field("replace", "Pair it again", "checkbox"),) if is_paired else ()),
         ),
@@ -135,35 +132,14 @@ async def approve(request: ConsoleRequest) -> Answer:
             body["replace"] = True
         made = await request.api.post("pairings/{}", code, body=body)
         said = f"The terminal is paired with {seller['name']}, at {place_of(made)}."
-        return Done(f"{said} {await _set_mode(request, made['id'], sent['mode'])}", path=f"{TERMINALS}/{made['id']}")
+        try:
+            changed = await request.api.patch("terminals/{}", made["id"], body={"operating_mode": sent["mode"]})
+            mode = text_of(SET_MODE.done, changed)
+        except ApiRefused as refused:
+            mode = f"Its mode could not be set, so it takes no orders yet: {' '.join(refused.sentences)}"
+        return Done(f"{said} {mode}", path=f"{TERMINALS}/{made['id']}")
 
     return await act(request, action, work)
-
-
-async def _pairing(request: ConsoleRequest, code: str) -> Document:
-    found: Document = await request.api.get("pairings/{}", code)
-    return found
-
-
-async def _paired(request: ConsoleRequest, pairing: Document) -> Any:
-    """Return the terminal that is paired already; None if no seller is paired with it."""
-    return await request.api.get("terminals/{}", pairing["terminal_id"]) if pairing["paired"] else None
-
-
-async def _set_mode(request: ConsoleRequest, terminal_id: str, mode: str) -> str:
-    """Set the mode of a terminal that was just paired; return what happened."""
-    try:
-        changed = await request.api.patch("terminals/{}", terminal_id, body={"operating_mode": mode})
-    except ApiRefused as refused:
-        return f"Its mode could not be set, so it takes no orders yet: {' '.join(refused.sentences)}"
-    return text_of(SET_MODE.done, changed)
-
-
-def _seller(query: Mapping[str, str]) -> tuple[str, int]:
-    """Return the seller's id in the query as a text and as a number; empty and 0 if it is none."""
-    text = query.get("seller", "").strip()
-    is_number = text.isascii() and text.isdigit() and len(text) <= 15
-    return (text, int(text)) if is_number else ("", 0)
 
 
 _USER_CODE = Query("user_code", {"type": "string"}, "Fills the code in.")

@@ -3,81 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 HEIGHT, FLOOR = 96, 20
 """The pixels of the highest bar, and of the labels below."""
 HOURS = 24
-BAR = 0.72
-"""The part of an hour's width that its bar has."""
+BAR_WIDTH = 3.0
+"""In percent of the width."""
 PIXELS_MIN = 3
 """The least height of a part of a bar that is not zero, so that it is visible."""
 LABELLED_EVERY = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a bar: its class, and the pixels of its top and its height."""
-
-    kind: str
-    y: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """One hour: where it is, in percent of the width, and what it says."""
 
     x: float
-    width: float
     middle: float
     label: str
     says: str
-    parts: tuple[Part, ...]
+    parts: list[tuple[str, float, float]]
+    """Each with its class, and the pixels of its top and its height."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(NamedTuple):
     """The bars, the number of the highest one, and a sentence that describes the plot."""
 
-    bars: tuple[Bar, ...]
+    bars: list[Bar]
     largest: int
     says: str
     height: int = HEIGHT + FLOOR
     base: int = HEIGHT
+    width: float = BAR_WIDTH
 
 
 def plot_of(hours: Sequence[Mapping[str, Any]]) -> Plot:
     """Return the plot of the hours of `GET figures`."""
-    largest = max((hour["orders"] for hour in hours), default=0)
-    bars = tuple(_bar(number, hour, largest) for number, hour in enumerate(hours))
-    orders, failed = (sum(hour[name] for hour in hours) for name in ("orders", "failed"))
-    busiest = max(hours, key=lambda hour: int(hour["orders"]), default=None)
-    says = f"Orders by hour: {orders} in all, {failed} failed"
-    if largest and busiest is not None:
-        says += f"; most between {_clock(busiest)} and {(int(_clock(busiest)[:2]) + 1) % HOURS:02}:00 UTC, {largest}"
+    clocks = [str(hour["date"])[11:16] for hour in hours]
+    orders = [int(hour["orders"]) for hour in hours]
+    largest = max(orders, default=0)
+    says = f"Orders by hour: {sum(orders)} in all, {sum(hour['failed'] for hour in hours)} failed"
+    if largest:
+        busiest = clocks[orders.index(largest)]
+        says += f"; most between {busiest} and {(int(busiest[:2]) + 1) % HOURS:02}:00 UTC, {largest}"
+    bars = []
+    for number, (clock, hour) in enumerate(zip(clocks, hours, strict=True)):
+        middle = round((number + 0.5) * 100 / HOURS, 3)
+        counts = f"{hour['orders']} orders, {hour['processed']} processed, {hour['failed']} failed"
+        label = clock if number % LABELLED_EVERY == 0 else ""
+        x = round(number * 100 / HOURS + (100 / HOURS - BAR_WIDTH) / 2, 3)
+        bars.append(Bar(x, middle, label, f"{clock} UTC: {counts}", _parts(hour, largest)))
     return Plot(bars, largest, f"{says}.")
 
 
-def _bar(number: int, hour: Mapping[str, Any], largest: int) -> Bar:
-    width = 100 / HOURS
-    others = hour["orders"] - hour["processed"] - hour["failed"]
+def _parts(hour: Mapping[str, Any], largest: int) -> list[tuple[str, float, float]]:
     parts, top = [], float(HEIGHT)
+    others = hour["orders"] - hour["processed"] - hour["failed"]
     for kind, count in (("ok", hour["processed"]), ("bad", hour["failed"]), ("rest", others)):
         if count > 0:
             height = max(HEIGHT * count / largest, PIXELS_MIN)
             top -= height
-            parts.append(Part(kind, round(max(top, 0), 1), round(height, 1)))
-    return Bar(
-        x=round(number * width + width * (1 - BAR) / 2, 3),
-        width=round(width * BAR, 3),
-        middle=round(number * width + width / 2, 3),
-        label=_clock(hour) if number % LABELLED_EVERY == 0 else "",
-        says=f"{_clock(hour)} UTC: {hour['orders']} orders, {hour['processed']} processed, {hour['failed']} failed",
-        parts=tuple(parts),
-    )
-
-
-def _clock(hour: Mapping[str, Any]) -> str:
-    return str(hour["date"])[11:16]
+            parts.append((kind, round(max(top, 0), 1), round(height, 1)))
+    return parts

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from urllib.parse import urlencode
 
 import msgspec
 
 from paydesk.console import curl
 from paydesk.console.actions import ActionForm, Done, Field, act
-from paydesk.console.api import Document, listed
-from paydesk.console.lists import columns_of
+from paydesk.console.api import listed
+from paydesk.console.lists import address, columns_of, filters_in, queries
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core import ids
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operation import Answer, Query
+from paydesk.operation import Answer
 from paydesk.operators.requests.operations import LIST
 from paydesk.web import html
 
@@ -38,11 +37,10 @@ _LINE_END = re.compile(r"[\r\n\t]\s*")
 @screen
 async def show(request: ConsoleRequest) -> Answer:
     """List the requests, newest first; without any filter those of applications."""
-    filters = {name: value for name in FILTERS if (value := request.query.get(name, "").strip())}
-    after = request.query.get("after", "")
+    filters, after = filters_in(request, FILTERS), request.query.get("after", "")
     if len(filters) + bool(after) < len(request.query):
         # A form sends empty fields too: an address without them can be read and shared.
-        return html.redirect(_address(filters, after=after))
+        return html.redirect(address(HERE, filters, after=after))
     if not filters and not after:
         filters = {"sender": APPLICATIONS}
     sender = filters.get("sender", BOTH)
@@ -61,12 +59,12 @@ async def show(request: ConsoleRequest) -> Answer:
         sender=sender,
         is_filtered=filters != {"sender": APPLICATIONS},
         is_open=any(name in filters for name in RARE_FILTERS),
-        senders=[(value, label, _address(filters, sender=value)) for value, label in SENDERS],
-        statuses=[(value, label, _address(filters, status=value)) for value, label in STATUSES],
+        senders=[(value, label, address(HERE, filters, sender=value)) for value, label in SENDERS],
+        statuses=[(value, label, address(HERE, filters, status=value)) for value, label in STATUSES],
         by={one.name: one for one in LIST.query},
         refused=refused,
-        older=_address(filters, after=found["next"]) if "next" in found else "",
-        newest=_address(filters) if after else "",
+        older=address(HERE, filters, after=found["next"]) if "next" in found else "",
+        newest=address(HERE, filters) if after else "",
         here=HERE,
     )
 
@@ -76,6 +74,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     """Show a request with its answer."""
     one = await request.api.get("requests/{}", request.path)
     command = curl.command(one, curl.base_url(request))
+    is_sendable = request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
     return render(
         request,
         "request.html",
@@ -86,7 +85,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
         said=sentences_of(one.get("response_body", "")) if "error" in one else [],
         curl=command,
         needs=curl.needs(command),
-        again=f"{HERE}/{request.path}/send" if _can_be_sent_again(request, one) else "",
+        again=f"{HERE}/{request.path}/send" if is_sendable else "",
         sent=html.indented(one.get("request_body", "")),
         answered=html.indented(one.get("response_body", "")),
     )
@@ -98,6 +97,9 @@ async def send(request: ConsoleRequest) -> Answer:
     entry_id = request.path
     one = await request.api.get("requests/{}", entry_id)
     key = one.get("idempotency_key")
+    body = Field(
+        "body", "Body", "textarea", html.indented(one.get("request_body", "")), maxlength=65_536, required=False
+    )
     action = ActionForm(
         title="Send a request again",
         says=(
@@ -119,20 +121,7 @@ async def send(request: ConsoleRequest) -> Answer:
                 required=False,
                 maxlength=64,
             ),
-            *(
-                [
-                    Field(
-                        "body",
-                        "Body",
-                        "textarea",
-                        html.indented(one.get("request_body", "")),
-                        maxlength=65_536,
-                        required=False,
-                    )
-                ]
-                if one["method"] != "GET"
-                else []
-            ),
+            *((body,) if one["method"] != "GET" else ()),
         ),
     )
 
@@ -143,23 +132,14 @@ async def send(request: ConsoleRequest) -> Answer:
         done = f"Sent: it was answered with {answer['status']}."
         if answer["replayed"]:
             done = f"Sent: it had the stored answer of an earlier request with this key, {answer['status']}."
-        return Done(done, path=await _shown_at(request, answer["request_id"]))
+        request_id = answer["request_id"]
+        for _ in range(RECORDED_LOOKS):
+            if recorded := (await request.api.get("requests", request_id=request_id))["data"]:
+                return Done(done, path=f"{HERE}/{recorded[0]['entry_id']}")
+            await asyncio.sleep(RECORDED_LOOK_SECONDS)
+        return Done(done, path=address(HERE, {"request_id": request_id}))
 
     return await act(request, action, work)
-
-
-async def _shown_at(request: ConsoleRequest, request_id: str) -> str:
-    """Return the page of a request that was just sent, once it is recorded."""
-    for _ in range(RECORDED_LOOKS):
-        found = (await request.api.get("requests", request_id=request_id))["data"]
-        if found:
-            return f"{HERE}/{found[0]['entry_id']}"
-        await asyncio.sleep(RECORDED_LOOK_SECONDS)
-    return f"{HERE}?{urlencode({'request_id': request_id})}"
-
-
-def _can_be_sent_again(request: ConsoleRequest, one: Document) -> bool:
-    return request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
 
 
 def sentences_of(body: str) -> list[str]:
@@ -173,20 +153,8 @@ def sentences_of(body: str) -> list[str]:
         return []
 
 
-def _address(filters: Mapping[str, str], **more: str) -> str:
-    chosen = {name: value for name, value in {**filters, **more}.items() if value}
-    return f"{HERE}?{urlencode(chosen)}" if chosen else HERE
-
-
-_QUERY = tuple(Query(name, {"type": "string"}, "As in `GET /operator/v1/requests`.") for name in (*FILTERS, "after"))
-
 OPERATIONS = (
-    page("/requests", show, query=_QUERY),
+    page("/requests", show, query=queries("requests", (*FILTERS, "after"))),
     page("/requests/{entry_id}", show_one, path_pattern=f"^{ULID_PATTERN}$"),
-    *form(
-        "/requests/{entry_id}/send",
-        send,
-        path_pattern=f"^{ULID_PATTERN}$",
-        development=True,
-    ),
+    *form("/requests/{entry_id}/send", send, path_pattern=f"^{ULID_PATTERN}$", development=True),
 )

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk.console.api import Api
+from paydesk.console.api import Api, ApiRefused
 from paydesk.core import roles
 from paydesk.core.roles import Required
 from paydesk.oauth.errors import FORM_OUTDATED
@@ -127,6 +127,10 @@ class ConsoleRequest(BrowserRequest):
     def api(self) -> Api:
         """The client of `/operator/v1` for this operator."""
         return Api.of(self.call, self.token)
+
+    def refusal(self, status: int, code: str, message: str, *details: str) -> ApiRefused:
+        """Return an error that the console finds itself, as the operator's requests would have it."""
+        return ApiRefused(status, code, message, details, self.call.request_id)
 
     def to_sign_in(self) -> Answer:
         """Return the redirect to the sign-in page, which leads back here. A form has the same path as its page."""

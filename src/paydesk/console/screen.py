@@ -29,7 +29,7 @@ from paydesk.operation import Answer, Call, Handler, Operation, Query
 from paydesk.web import html
 from paydesk.web.hints import Hints
 from paydesk.web.language import texts
-from paydesk.web.statuses import order_look, recorded_look
+from paydesk.web.statuses import answer_look, order_look, recorded_look
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -145,12 +145,12 @@ def block(template: str, name: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
-    made = html.environment(PACKAGE)
-    made.globals |= {"view": view, "spelled": spelled, "value_at": value_at, "masked": redacted_url}
-    made.globals |= {"order_look": order_look, "recorded_look": recorded_look, "scopes_of": for_display}
-    made.globals |= OF_NOUNS
-    made.globals["ui"] = made.get_template("parts.html").module
-    return made
+    console = html.environment(PACKAGE)
+    console.globals |= {"view": view, "spelled": spelled, "value_at": value_at, "masked": redacted_url}
+    console.globals |= {"order_look": order_look, "recorded_look": recorded_look, "answer_look": answer_look}
+    console.globals |= {"scopes_of": for_display, **OF_NOUNS}
+    console.globals["ui"] = console.get_template("parts.html").module
+    return console
 
 
 def sections_of(request: ConsoleRequest) -> tuple[tuple[str, str, str, str], ...]:
@@ -182,7 +182,7 @@ def problem(request: ConsoleRequest, refused: ApiRefused, section: str = "", *wa
 async def nowhere(request: ConsoleRequest) -> Answer:
     """Say that the address leads to no page."""
     sentence = "Check the address. What it led to may have been removed."
-    return problem(request, ApiRefused(404, "not_found", sentence, (), request.call.request_id))
+    return problem(request, request.refusal(404, "not_found", sentence))
 
 
 def page(

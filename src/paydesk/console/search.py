@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from paydesk.console.api import ApiRefused, listed
+from paydesk.console.api import Document, listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
+from paydesk.console.terminal_looks import PRESENCES
 from paydesk.operation import Answer, Query
 from paydesk.operators.lists import TEXT_CHARACTERS_MAX
 from paydesk.operators.search.hits import RESULTS_MAX
@@ -26,18 +27,19 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "seller": ("Seller", f"{PATH}/sellers/{{}}"),
 }
 """Each type of result: its name, and where it leads."""
-TERMINALS = {
-    "online": Look("ok", "check", "Online"),
-    "degraded": Look("look", "triangle", "Degraded"),
-    "offline": Look("bad", "wifi-off", "Offline"),
-}
 
 
 @screen
 async def show(request: ConsoleRequest) -> Answer:
     """Show the results for the text, or redirect to a single one."""
     text = request.query.get("q", "").strip()
-    found, refused = await _found(request, text)
+    found: Document = {"data": []}
+    refused = None
+    if len(text) > TEXT_CHARACTERS_MAX:
+        message = f"This text has {len(text)} characters. It must have at most {TEXT_CHARACTERS_MAX} characters."
+        refused = request.refusal(400, "property_value", message)
+    elif text:
+        found, refused = await listed(request.api.get("search", q=text))
     hits = found["data"]
     if len(hits) == 1:
         return html.redirect(address_of(hits[0]))
@@ -48,19 +50,14 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Search",
         text=text,
         sought=text,
-        hits=[(hit, KINDS[hit["type"]][0], address_of(hit), look_of(hit)) for hit in hits],
+        hits=hits,
+        kinds=KINDS,
+        address_of=address_of,
+        look_of=look_of,
         hits_max=RESULTS_MAX,
         orders_read=ORDERS_READ,
         refused=refused,
     )
-
-
-async def _found(request: ConsoleRequest, text: str) -> tuple[Mapping[str, Any], ApiRefused | None]:
-    """Return the results, none of an empty text; or why there are none."""
-    if len(text) > TEXT_CHARACTERS_MAX:
-        message = f"This text has {len(text)} characters. It must have at most {TEXT_CHARACTERS_MAX} characters."
-        return {"data": []}, ApiRefused(400, "property_value", message, (), request.call.request_id)
-    return await listed(request.api.get("search", q=text)) if text else ({"data": []}, None)
 
 
 def address_of(hit: Mapping[str, Any]) -> str:
@@ -77,7 +74,7 @@ def look_of(hit: Mapping[str, Any]) -> Look | None:
         case "order":
             return statuses.order_look(status)
         case "terminal":
-            return TERMINALS.get(status)
+            return PRESENCES.get(status)
         case "delivery":
             return statuses.look_in(statuses.DELIVERIES, status)
         case "request":
@@ -85,10 +82,4 @@ def look_of(hit: Mapping[str, Any]) -> Look | None:
     return Look("off", "info", status.capitalize())
 
 
-OPERATIONS = (
-    page(
-        "/search",
-        show,
-        query=(Query("q", {"type": "string"}, "What to search for."),),
-    ),
-)
+OPERATIONS = (page("/search", show, query=(Query("q", {"type": "string"}, "What to search for."),)),)

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from paydesk.console import audit_trail, authorizations
 from paydesk.console.api import Document, first_of
-from paydesk.console.lists import ListScreen
+from paydesk.console.lists import ListScreen, address
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.console.terminals import REFRESH_SECONDS
@@ -77,8 +77,8 @@ async def show_one(request: ConsoleRequest) -> Answer:
         terminals=terminals,
         name_of=name_of,
         cut=cut,
-        before=_address(here, max(start - PLACES_MAX, 0)) if start else "",
-        more=_address(here, end) if end < len(lines) else "",
+        before=address(here, {START.name: str(start - PLACES_MAX) if start > PLACES_MAX else ""}) if start else "",
+        more=address(here, {START.name: str(end)}) if end < len(lines) else "",
         read_max=READ_MAX,
         authorizations=await authorizations.page_of(request, here, seller=seller_id),
         **await audit_trail.newest(request, {str(seller_id): seller["name"]}, subject=seller_id),
@@ -129,16 +129,7 @@ def _start(request: ConsoleRequest, lines: Sequence[Line]) -> int:
     return 0
 
 
-def _address(seller: str, start: int) -> str:
-    return f"{seller}?{START.name}={start}" if start else seller
-
-
 OPERATIONS = (
     LIST.page(),
-    page(
-        "/sellers/{user_id}",
-        show_one,
-        path_pattern=NUMBER_PATTERN,
-        query=(START, STORE, POS, *authorizations.QUERY),
-    ),
+    page("/sellers/{user_id}", show_one, path_pattern=NUMBER_PATTERN, query=(START, STORE, POS, *authorizations.QUERY)),
 )

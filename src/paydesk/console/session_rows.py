@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
-from paydesk.console.lists import columns_of
+from paydesk.console.lists import address, columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.operation import Query
 from paydesk.operators.sessions import operations
@@ -23,7 +22,7 @@ async def page_of(request: ConsoleRequest, operator_id: str, here: str) -> dict[
     return {
         "columns": columns_of(operations.LIST, *(() if operator_id == ALL else ("name",))),
         "rows": found["data"],
-        "older": f"{here}?{urlencode({AFTER.name: found['next']})}" if "next" in found else "",
+        "older": address(here, {AFTER.name: found["next"]}) if "next" in found else "",
         # Only owners end sessions on the pages of operators.
         "here": here if request.is_owner else f"{PATH}/account",
     }

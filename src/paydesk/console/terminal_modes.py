@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
 
 from paydesk.console.actions import ActionForm, Done, Field, act
 from paydesk.console.api import ApiRefused, Document
+from paydesk.console.lists import address, filters_in
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.console.terminals import HERE, QUERY, ROWS, SECTION, filters
+from paydesk.console.terminals import BY, HERE, QUERY, ROWS, SECTION
 from paydesk.operation import Answer
 from paydesk.operators.terminals.fields import MODES, place_of, serial_of
 
@@ -21,10 +21,10 @@ NONE_CHOSEN = "Choose at least one terminal."
 @screen
 async def set_modes(request: ConsoleRequest) -> Answer:
     """Set the mode of the terminals that a page of the list has, or of some of them."""
-    chosen, after = filters(request.query), request.query.get("after", "")
+    chosen, after = filters_in(request, BY), request.query.get("after", "")
     found = await request.api.get("terminals", **chosen, after=after, limit=ROWS)
     terminals: Sequence[Document] = found["data"]
-    shown = {**chosen, **({"after": after} if after else {})}
+    has_sellers = len({one["seller_id"] for one in terminals}) > 1
     action = ActionForm(
         title="Set the mode of many terminals",
         says=(
@@ -33,12 +33,24 @@ async def set_modes(request: ConsoleRequest) -> Answer:
         ),
         impossible="" if terminals else "There are no terminals on this page of the list.",
         submit="Set the mode of the chosen terminals",
-        back=f"{HERE}?{urlencode(shown)}" if shown else HERE,
+        back=address(HERE, chosen, after=after),
         section=SECTION,
         repeatable=True,
         fields=(
             mode_field("", ("", "Choose one")),
-            *_choices(terminals, is_chosen=bool(chosen)),
+            *(
+                Field(
+                    f"{_CHOSEN}{one['id']}",
+                    f"{serial_of(one['id'])} at {place_of(one)}{', ' + one['seller_name'] if has_sellers else ''}:"
+                    f" {one['operating_mode']}",
+                    "checkbox",
+                    # Those of a filtered list are chosen at first.
+                    value="yes" if chosen else "",
+                    required=False,
+                    group="Terminals",
+                )
+                for one in terminals
+            ),
         ),
     )
 
@@ -46,7 +58,7 @@ async def set_modes(request: ConsoleRequest) -> Answer:
         # Those that were on the page when the form was shown, of which some may be gone.
         ids = [name.removeprefix(_CHOSEN) for name, value in sent.items() if name.startswith(_CHOSEN) and value]
         if not ids:
-            raise ApiRefused(400, "required_properties", NONE_CHOSEN, (), request.call.request_id)
+            raise request.refusal(400, "required_properties", NONE_CHOSEN)
         refused: dict[str, ApiRefused] = {}
         for terminal_id in ids:
             try:
@@ -64,26 +76,6 @@ def mode_field(now: str, *more: tuple[str, str]) -> Field:
     return Field("mode", "Mode", "select", value=now, options=options, sets=("operating_mode",))
 
 
-def _choices(terminals: Sequence[Document], *, is_chosen: bool) -> Sequence[Field]:
-    """Return a checkbox for each terminal; those of a filtered list are chosen at first."""
-    has_sellers = len({terminal["seller_id"] for terminal in terminals}) > 1
-
-    def of_seller(terminal: Document) -> str:
-        return f", {terminal['seller_name']}" if has_sellers else ""
-
-    return [
-        Field(
-            f"{_CHOSEN}{terminal['id']}",
-            f"{serial_of(terminal['id'])} at {place_of(terminal)}{of_seller(terminal)}: {terminal['operating_mode']}",
-            "checkbox",
-            value="yes" if is_chosen else "",
-            required=False,
-            group="Terminals",
-        )
-        for terminal in terminals
-    ]
-
-
 def _done(request: ConsoleRequest, mode: str, count: int, refused: Mapping[str, ApiRefused]) -> Done:
     """Return how many terminals have the mode now, and why others have not. Raises `ApiRefused` if none was changed."""
     kept = [f"{serial_of(terminal_id)}: {' '.join(refusal.sentences)}" for terminal_id, refusal in refused.items()]
@@ -92,7 +84,7 @@ def _done(request: ConsoleRequest, mode: str, count: int, refused: Mapping[str, 
         # The mode itself is wrong, or nothing can be changed.
         if first.status not in (404, 409):
             raise first
-        raise ApiRefused(409, "none_changed", "No terminal was changed.", kept, request.call.request_id)
+        raise request.refusal(409, "none_changed", "No terminal was changed.", *kept)
     changed = count - len(kept)
     text = f"{changed} terminals are in mode {mode}." if changed > 1 else f"One terminal is in mode {mode}."
     return Done(f"{text} Not changed: {' '.join(kept)}" if kept else text)

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from markupsafe import Markup
 
@@ -78,6 +80,11 @@ def duration(length_ms: float) -> str:
         minutes, rest = divmod(length_ms, MINUTE_MS)
         return f"{minutes:.0f} min {rest // SECOND_MS:.0f} s" if rest >= SECOND_MS else f"{minutes:.0f} min"
     return span(int(length_ms))
+
+
+def indented(document: object) -> str:
+    """Return a JSON document with line breaks."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def took(length_ms: float) -> str:

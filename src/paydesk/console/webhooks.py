@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from paydesk.console import webhook_looks
-from paydesk.console.api import ApiRefused, Document
-from paydesk.console.lists import columns_of
+from paydesk.console.api import Document, present
+from paydesk.console.lists import address, columns_of, filters_in
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer, Query
 from paydesk.operators.deliveries.operations import LIST as DELIVERIES
 from paydesk.operators.subscriptions.operations import LIST as SUBSCRIPTIONS
 
-SECTION = "webhooks"
+HERE, SECTION = f"{PATH}/webhooks", "webhooks"
 DELIVERIES_MAX = 25
 SUBSCRIPTIONS_MAX = 50
 TABS = (("", "All"), ("exhausted", "Given up"), ("pending", "Pending"), ("delivered", "Delivered"))
@@ -29,30 +28,31 @@ async def show(request: ConsoleRequest) -> Answer:
     """List the subscriptions and the deliveries."""
     after = request.query.get("subscriptions_after")
     found = await request.api.get("subscriptions", sort="urgency", limit=SUBSCRIPTIONS_MAX, after=after)
-    filters = {name: request.query[name].strip() for name in FILTERS if request.query.get(name, "").strip()}
+    filters = filters_in(request, FILTERS)
     listed = await _listed(request, filters)
     is_first = not filters and "after" not in request.query
     failed = await _listed(request, {"failed": "true"}) if is_first else {"data": []}
     first = {one["id"] for one in failed["data"]}
+    more = address(HERE, {"subscriptions_after": found.get("next", "")})
     return render(
         request,
         "webhooks.html",
         section=SECTION,
         title="Webhooks",
         live_on=LIVE_ON,
-        here=f"{PATH}/webhooks",
+        here=HERE,
         subscriptions=found["data"],
         applications=await names(request, {one["client_id"] for one in found["data"]}),
-        more_subscriptions=_more_subscriptions(found),
+        more_subscriptions=f"{more}#subscriptions" if "next" in found else "",
         is_rest=bool(after),
         failed=failed["data"],
-        more_failed=older(f"{PATH}/webhooks", {"failed": "true"}, failed),
+        more_failed=older(HERE, {"failed": "true"}, failed),
         subscription_columns=columns_of(SUBSCRIPTIONS),
         columns=columns_of(DELIVERIES),
         deliveries=[one for one in listed["data"] if one["id"] not in first],
         filters=filters,
-        tabs=tabs(f"{PATH}/webhooks", filters),
-        older=older(f"{PATH}/webhooks", filters, listed),
+        tabs=tabs(HERE, filters),
+        older=older(HERE, filters, listed),
     )
 
 
@@ -61,9 +61,8 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
     """Show a subscription: its state, its secrets, its fault, its deliveries."""
     subscription = await request.api.get("subscriptions/{}", request.path)
     here = f"{PATH}/webhooks/subscriptions/{subscription['id']}"
-    filters = {"status": request.query["status"]} if request.query.get("status") else {}
-    own = {**filters, "subscription": subscription["id"]}
-    listed = await _listed(request, own)
+    filters = filters_in(request, ("status",))
+    listed = await _listed(request, {**filters, "subscription": subscription["id"]})
     return render(
         request,
         "subscription.html",
@@ -84,13 +83,8 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
 async def _listed(request: ConsoleRequest, filters: Mapping[str, str]) -> Document:
     """Return a page of deliveries; an empty one of an unknown order."""
     after = request.query.get("after")
-    try:
-        found: Document = await request.api.get("deliveries", limit=DELIVERIES_MAX, after=after, **filters)
-    except ApiRefused as refused:
-        if refused.status == 404:
-            return {"data": []}
-        raise
-    return found
+    getting = request.api.get("deliveries", limit=DELIVERIES_MAX, after=after, **filters)
+    return await present(getting) or {"data": []}
 
 
 async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, str]:
@@ -107,27 +101,17 @@ async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, s
 
 def tabs(here: str, filters: Mapping[str, str]) -> list[tuple[str, str, bool]]:
     """Return the tabs of a list of deliveries: address, label, and whether it is the current one."""
-    others = {name: value for name, value in filters.items() if name != "status"}
-    return [
-        (_address(here, {**others, "status": status}), label, filters.get("status", "") == status)
-        for status, label in TABS
-    ]
+    chosen = filters.get("status", "")
+    return [(_deliveries(here, {**filters, "status": status}), label, status == chosen) for status, label in TABS]
 
 
 def older(here: str, filters: Mapping[str, str], listed: Document) -> str:
     """Return the address of the next page, or an empty text."""
-    return _address(here, {**filters, "after": listed["next"]}) if "next" in listed else ""
+    return _deliveries(here, {**filters, "after": listed["next"]}) if "next" in listed else ""
 
 
-def _address(here: str, query: Mapping[str, str]) -> str:
-    given = {name: value for name, value in query.items() if value}
-    return f"{here}?{urlencode(given)}#deliveries" if given else f"{here}#deliveries"
-
-
-def _more_subscriptions(found: Document) -> str:
-    """Return the address of the next subscriptions, or an empty text."""
-    here = f"{PATH}/webhooks"
-    return f"{here}?{urlencode({'subscriptions_after': found['next']})}#subscriptions" if "next" in found else ""
+def _deliveries(here: str, filters: Mapping[str, str]) -> str:
+    return f"{address(here, filters)}#deliveries"
 
 
 _FILTERS = (
@@ -144,9 +128,5 @@ _MORE: tuple[Any, ...] = (
 
 OPERATIONS = (
     page("/webhooks", show, query=(*_FILTERS, *_MORE)),
-    page(
-        "/webhooks/subscriptions/{subscription_id}",
-        show_subscription,
-        query=_FILTERS,
-    ),
+    page("/webhooks/subscriptions/{subscription_id}", show_subscription, query=_FILTERS),
 )
