@@ -19,7 +19,6 @@ from paydesk.operation import Answer
 from paydesk.operators.sessions import store as sessions
 from paydesk.sandbox.next_due import CLOCK_MS_MAX
 from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.web import html
 
 DEFAULT_AMOUNT = "24.90"
 MOVES = ("61s", "15m", "3h")
@@ -74,20 +73,17 @@ async def create_order(request: ConsoleRequest) -> Answer:
             Field("external_reference", "Reference", required=False, maxlength=64, hint="Yours, to find it again."),
         ),
     )
-    opened = ""
 
     async def work(sent: Mapping[str, str]) -> Done:
-        nonlocal opened
         body = {name: sent[name] for name in ("amount", "description", "external_reference") if sent.get(name)}
         body["amount"] = decimal(request, sent["amount"])
         made = await request.api.post("/virtual/v1/terminals/{}/orders", sent["terminal"], body=body)
         used = next((one for one in terminals if one["id"] == sent["terminal"]), {})
-        if used.get("script") == MANUAL:
-            opened = page_of(used)
+        if used.get("script") == MANUAL and page_of(used):
+            return Done("", path=page_of(used))
         return Done("The order is created.", path=f"{CONSOLE}/orders/{made['id']}")
 
-    answer = await act(request, action, work)
-    return html.redirect(opened) if opened else answer
+    return await act(request, action, work)
 
 
 @screen

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from paydesk.console import reasons
-from paydesk.console.reasons import payment_of
+from paydesk.console.reasons import Document, payment_of
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.web.statuses import Look, order_look
-
-Document = Mapping[str, Any]
 
 BRANDS = {
     "visa": "Visa",
@@ -28,11 +25,6 @@ WITHOUT_REASON = ("ok", "back")
 def look_of(order: Document) -> Look:
     """Return how the status of an order is shown."""
     return order_look(order["status"], order["status_detail"], payment_of(order)["status_detail"])
-
-
-def is_unpaid(order: Document) -> bool:
-    """Return whether the order ended without a payment."""
-    return look_of(order).colour in ("bad", "off")
 
 
 def reason_of(order: Document) -> str:
@@ -58,17 +50,11 @@ def totals(orders: Iterable[Document]) -> list[str]:
     for order in orders:
         count += 1
         payment, currency = payment_of(order), order["currency"]
-        paid[currency] += _minor(payment.get("paid_amount"), currency)
-        refunded[currency] += _minor(payment.get("refunded_amount"), currency)
+        for sums, name in ((paid, "paid_amount"), (refunded, "refunded_amount")):
+            sums[currency] += minor_units(payment.get(name, "0"), CURRENCIES[currency].decimals) or 0
     words = [f"{count} order" if count == 1 else f"{count} orders"]
     for sums, verb in ((paid, "paid"), (refunded, "refunded")):
-        words += [f"{_decimal(minor, currency)} {currency} {verb}" for currency, minor in sorted(sums.items()) if minor]
+        for currency, minor in sorted(sums.items()):
+            if minor:
+                words.append(f"{decimal_string(minor, CURRENCIES[currency].decimals)} {currency} {verb}")
     return words
-
-
-def _minor(amount: str | None, currency: str) -> int:
-    return minor_units(amount or "0", CURRENCIES[currency].decimals) or 0
-
-
-def _decimal(minor: int, currency: str) -> str:
-    return decimal_string(minor, CURRENCIES[currency].decimals)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
+from paydesk.console.reasons import Document
 from paydesk.web.statuses import Look
-
-Document = Mapping[str, Any]
 
 PRESENCES: Mapping[str, Look] = {
     "online": Look("ok", "check", "Online"),
