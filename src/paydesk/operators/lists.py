@@ -17,7 +17,7 @@ from paydesk.storage.database import Row, Transaction
 
 LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1
-AFTER = "after"
+AFTER, _CURSOR_RULE = "after", "must be the `next` of a page"
 
 LIMIT = Query(
     "limit",
@@ -55,17 +55,9 @@ class Page(Closed, Generic[Item], frozen=True):
 
 
 def paging(key: Key) -> tuple[Query, Query]:
-    """Return the paging parameters of a list whose row keys have the types of `key`. The cursor's value is a key."""
-    pattern = r"\.".join("([0-9]{1,18})" if isinstance(part, int) else "([!-~]{1,100})" for part in key)
-
-    def check(text: str) -> Key:
-        found = re.fullmatch(pattern, text)
-        if found is None:
-            raise ValueError("must be the `next` of a page")
-        return tuple(type(part)(sent) for part, sent in zip(key, found.groups(), strict=True))
-
-    schema = {"type": "string", "pattern": f"^{pattern}$"}
-    return LIMIT, Query(AFTER, schema, "The `next` of the previous page.", check=check)
+    """Return the paging parameters of a list whose row keys have the types of `key`."""
+    schema = {"type": "string", "pattern": f"^{_cursor_pattern(key)}$"}
+    return LIMIT, Query(AFTER, schema, "The `next` of the previous page.", rule=_CURSOR_RULE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,12 @@ class Pages:
 
 
 def pages(
-    item: type[Item], sql: str, document: Callable[[Row], Item], key: Key, *, description: str = "By id."
+    item: type[Item],
+    sql: str,
+    document: Callable[[Row], Item],
+    key: Key = BY_SELLER,
+    *,
+    description: str = "",
 ) -> Pages:
     """Return the list of the rows of `sql` in its order.
 
@@ -98,9 +95,9 @@ def pages(
         first, last = sellers(filters)
         return await page(call, filters, sql, (first, *key[1:]), document, last)
 
-    if is_by_seller:
-        return Pages(Page[item], find, (OF_SELLER, *paging(key)), "By seller and id.")  # type: ignore[valid-type]
-    return Pages(Page[item], find, paging(key), description)  # type: ignore[valid-type]
+    selection = (OF_SELLER,) if is_by_seller else ()
+    order = description or ("By seller and id." if is_by_seller else "By id.")
+    return Pages(Page[item], find, (*selection, *paging(key)), order)  # type: ignore[valid-type]
 
 
 async def page(
@@ -110,8 +107,8 @@ async def page(
 
     `first` is a key that sorts before all others. Raises a refusal that names every invalid parameter.
     """
+    key = after(filters, first)
     filters.refuse_faults()
-    key = filters.get(AFTER, first)
     rows, last = await rows_after(call.tx, sql, key, filters.get("limit"), *args)
     return Answer(200, Page([document(row) for row in rows], None if last is None else written(last)))
 
@@ -174,3 +171,19 @@ def containing(sought: str) -> str:
     """
     escaped = sought.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
     return f"%{escaped.replace('...', ELLIPSIS).replace(ELLIPSIS, '%')}%"
+
+
+def after(filters: Filters, first: Key) -> Key:
+    """Return the key of the cursor, by default `first`. Adds the fault of an invalid cursor."""
+    found = re.fullmatch(_cursor_pattern(first), filters.get(AFTER, ""))
+    if found is None:
+        if AFTER in filters:
+            filters.fault(AFTER, _CURSOR_RULE)
+        return first
+    return tuple(
+        int(part) if isinstance(place, int) else part for place, part in zip(first, found.groups(), strict=True)
+    )
+
+
+def _cursor_pattern(first: Key) -> str:
+    return r"\.".join("([0-9]{1,18})" if isinstance(place, int) else "([!-~]{1,100})" for place in first)

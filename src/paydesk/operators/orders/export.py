@@ -48,7 +48,7 @@ async def export_orders(call: Call) -> Answer:
     """
     filters = Filters(QUERY, call.query)
     listed, limit, chosen = chosen_by(filters), filters.get("limit"), FORMATS[filters.get("format")]
-    after: Key | None = filters.get(lists.AFTER, listed.first)
+    after: Key | None = lists.after(filters, listed.first)
     filters.refuse_faults()
     with _alone(call):
         parts, count = [chosen.header], 0

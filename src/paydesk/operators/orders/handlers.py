@@ -111,7 +111,7 @@ class ListedOrder(OrderDocument, frozen=True, kw_only=True):
 async def find_all(call: Call, filters: Filters) -> Answer:
     """List the orders, newest first."""
     labels, chosen = call.shared.objects[Labels], chosen_by(filters)
-    statement, values = chosen.statement(labels, filters.get(lists.AFTER, chosen.first))
+    statement, values = chosen.statement(labels, lists.after(filters, chosen.first))
     return await page(call, filters, statement, chosen.first, partial(present, labels), *values)
 
 
