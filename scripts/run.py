@@ -79,7 +79,6 @@ def main(arguments: list[str]) -> int:
     credentials = options.credentials or options.data / "credentials.json"
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = options.data / "service.log"
-    _on_signals(signal.default_int_handler)
     with _private(log) as written, log.open() as read:
         # In its own session the service gets Ctrl-C only from here, once, and so the payment can end first.
         service = subprocess.Popen(
@@ -90,12 +89,17 @@ def main(arguments: list[str]) -> int:
             text=True,
             start_new_session=True,
         )
+
+        def stop(_signal: int, _frame: FrameType | None) -> None:
+            # A second signal, which may arrive at the same time, does not wait for open requests.
+            _on_signals(lambda *_: service.kill())
+            raise KeyboardInterrupt
+
         shown = Shown(read)
         try:
+            _on_signals(stop)
             _show(service, credentials, log, shown)
         except KeyboardInterrupt:
-            # A second signal does not wait for open requests.
-            _on_signals(lambda *_: service.kill())
             print()
         finally:
             code = _stop(service)

@@ -188,8 +188,15 @@ def test_repeated_ctrl_c_ends_run_without_a_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
-def _output_until(folder: Path, line_with: str, *, interrupts: int) -> tuple[str, int]:
-    """Interrupt it that many times at such a line; return its output and exit code."""
+def test_two_signals_at_once_end_run_without_a_traceback(tmp_path: Path) -> None:
+    """As of `timeout 5 make run`, which signals the whole group, and `make` forwards its own signal."""
+    output, code = _output_until(tmp_path, "Your requests, the webhooks and all warnings follow", at_once=True)
+    assert "Traceback" not in output
+    assert code == 128 + signal.SIGKILL, output
+
+
+def _output_until(folder: Path, line_with: str, *, interrupts: int = 0, at_once: bool = False) -> tuple[str, int]:
+    """Interrupt it that many times at such a line, or with two signals at once; return its output and exit code."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PAYDESK_")}
     with subprocess.Popen(
         [sys.executable, ROOT / "scripts/run.py", "--port", "0"],
@@ -207,6 +214,9 @@ def _output_until(folder: Path, line_with: str, *, interrupts: int) -> tuple[str
         for line in running.stdout:
             output += line
             if line_with in line:
+                if at_once:
+                    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+                        os.kill(running.pid, number)
                 for _ in range(interrupts):
                     if running.poll() is not None:
                         break
