@@ -107,7 +107,7 @@ def test_no_receiver_exits_3(tmp_path: Path) -> None:
         (("order.failed", "--to", "http://a:99999/"), "--to must be a URL"),
         (("order.failed", "--to", "http://a/#x"), "must not have a fragment"),
         (("order.failed", "--to", "http://a/?data.id=1"), "must not have a parameter data.id of its own"),
-        (("order.failed", "--to", "http://a/", "--amount", "1,555"), "Use digits and a decimal point"),
+        (("order.failed", "--to", "http://a/", "--amount", "1,555"), "is not an amount above zero in BRL"),
         (("order.failed", "--to", "http://a/", "--status-detail", "x"), "has no status detail x"),
         (("order.failed", "--to", "http://a/", "--order", "\N{BELL}"), "is not the id of an order"),
     ],

@@ -16,6 +16,7 @@ from paydesk.commands.credentials import HOW_TO_AUTHENTICATE, Credentials, find_
 from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, tokens, tokens_refused
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import note
+from paydesk.core import ids
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage
@@ -95,9 +96,13 @@ class Service:
         return self.request("POST", path, given(body or {}), headers, timeout_seconds=timeout_seconds)
 
     def post_with_key(
-        self, path: str, body: Mapping[str, Any], key: str, headers: Mapping[str, str] | None = None
+        self, path: str, body: Mapping[str, Any], key: str | None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a POST under an idempotency key. If its outcome is unknown, the failure says how to repeat it safely."""
+        """Send a POST under an idempotency key, by default a new one.
+
+        If its outcome is unknown, the failure says how to repeat it safely.
+        """
+        key = key or ids.uuid()
         repeat = (
             f"Repeat it with --key {shlex.quote(key)}: if it was applied, you get the same response, and nothing"
             " happens twice."

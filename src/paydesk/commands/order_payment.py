@@ -8,7 +8,7 @@ import typer
 
 from paydesk.commands import checked, orders
 from paydesk.commands.application import as_application, order_client, order_request, terminal_of
-from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId, TakesAmount
+from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
 from paydesk.commands.client import operator_service, segment
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import WrongUsage
@@ -30,7 +30,7 @@ WATCH_EPILOG = examples(
 )
 
 
-@orders.app.command("create", cls=TakesAmount, epilog=CREATE_EPILOG)
+@orders.app.command("create", epilog=CREATE_EPILOG)
 def create(  # noqa: PLR0913 - one parameter for each option
     amount: Amount,
     *,
@@ -77,8 +77,6 @@ def create(  # noqa: PLR0913 - one parameter for each option
 
     If the response is lost, repeat the same command with the `--key` that it prints: the same order is returned.
     """
-    used_key = checked.idempotency_key(key)
-    payment_method = {"default_type": method, "default_installments": installments}
     if live and terminal is None:
         raise WrongUsage("The terminals of the credentials take test orders. Add --terminal with a live one.")
     found = find_credentials(credentials)
@@ -98,14 +96,12 @@ def create(  # noqa: PLR0913 - one parameter for each option
             description=description,
             expiration_time=expires,
             ticket_number=ticket_number,
-            payment_method=payment_method,
+            payment_method={"default_type": method, "default_installments": installments},
         )
-        order = application.post_with_key("/v1/orders", request, used_key)
-    if as_json:
-        show(order, as_json=True)
-        return
-    show_order(order)
-    note(f"To follow it: paydesk orders watch {order['id']}{' --live' if live else ''}")
+        order = application.post_with_key("/v1/orders", request, key)
+    show_order(order, as_json=as_json)
+    if not as_json:
+        note(f"To follow it: paydesk orders watch {order['id']}{' --live' if live else ''}")
 
 
 @orders.app.command("watch", epilog=WATCH_EPILOG)

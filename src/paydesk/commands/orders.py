@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import typer
 
 from paydesk.commands.checked import OrderId
-from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.client import Answer, Service, given
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.list_rows import flat_order
@@ -46,8 +46,11 @@ FORMAT = Parameter(
 EXPORT_TYPES = {"csv": "text/csv", "jsonl": "application/jsonl"}
 
 
-def show_order(order: Answer) -> None:
-    """Print an order's fields and those of its payment."""
+def show_order(order: Answer, *, as_json: bool) -> None:
+    """Print an order's fields and those of its payment, or all of it as JSON."""
+    if as_json:
+        show(order, as_json=True)
+        return
     payment = order["transactions"]["payments"][0]
     details = {name: value for name, value in flat_order(order).items() if name in DETAILS}
     details |= order.get("times", {})
@@ -73,11 +76,10 @@ def search(
 @command(app, "get", "paydesk orders get ORD01J67CQQH5904WDBVZEM4JMEP3 --json")
 def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     """Show an order with all its status changes, refunds, changes by operators and notifications."""
-    order = service.get(f"/operator/v1/orders/{segment(order_id)}")
+    order = service.get(f"/operator/v1/orders/{order_id}")
+    show_order(order, as_json=as_json)
     if as_json:
-        show(order, as_json=True)
         return
-    show_order(order)
     for rows, columns in (
         (order["events"], MOVE_COLUMNS),
         (_refunds(order), REFUND_COLUMNS),

@@ -11,12 +11,13 @@ import typer
 
 from paydesk.commands import checked
 from paydesk.commands.application import as_application, order_request, terminal_of
-from paydesk.commands.checked import Amount, TakesAmount
+from paydesk.commands.checked import Amount
 from paydesk.commands.client import Service, as_operator, segment
 from paydesk.commands.credentials import find_credentials
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
 from paydesk.commands.progress import INBOX_SECONDS_MAX, Progress, refuse_unpaid
+from paydesk.core import ids
 
 EPILOG = examples(
     "paydesk pay 24.90",
@@ -28,7 +29,7 @@ EPILOG = examples(
 VIRTUAL_TERMINALS = "/virtual/v1/terminals"
 
 
-@top.command("pay", cls=TakesAmount, epilog=EPILOG)
+@top.command("pay", epilog=EPILOG)
 def pay(
     amount: Amount,
     terminal: Annotated[
@@ -68,7 +69,7 @@ def pay(
     )
     with _played_by(application, played) if played is not None else nullcontext(terminal_of(found, terminal)) as used:
         request = order_request(amount, used, description="paydesk pay", external_reference=reference)
-        order = application.post("/v1/orders", request, {"X-Idempotency-Key": checked.idempotency_key(None)})
+        order = application.post("/v1/orders", request, {"X-Idempotency-Key": ids.uuid()})
         progress.print_start(order)
         path = f"/operator/v1/orders/{order['id']}"
         order = progress.follow(lambda: operator.get(path))
