@@ -12,7 +12,7 @@ import pytest
 
 from paydesk import commands
 from paydesk.commands.list_rows import FLAT
-from paydesk.commands.options import fitting, note, show, show_list
+from paydesk.commands.options import note, show, show_list
 from tables import each
 
 TERMINAL: dict[str, Any] = {
@@ -110,37 +110,48 @@ def test_piped_row_is_one_line_with_all_columns(monkeypatch: pytest.MonkeyPatch)
     assert piped.getvalue() == "a b c d\t\t7\n"
 
 
-def test_wide_terminal_shows_every_column() -> None:
+def headers(
+    monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], width: int, columns: Sequence[str] = COLUMNS
+) -> list[str]:
+    """Return the columns that a table on a terminal of this width shows."""
+    out, _ = print_table(monkeypatch, [row], width, columns)
+    return out.splitlines()[1].split()
+
+
+def test_wide_terminal_shows_every_column(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty ones too."""
-    assert fitting([TERMINAL], COLUMNS, 200) == (COLUMNS, ())
+    assert headers(monkeypatch, TERMINAL, 200) == list(COLUMNS)
 
 
 @each("width", range(40, 200, 10))
-def test_no_value_is_cut_off_at_any_width(width: int) -> None:
-    """A column is shown in full or hidden."""
-    shown, hidden = fitting([TERMINAL], COLUMNS, width)
+def test_no_value_is_cut_off_at_any_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """A column is shown in full or hidden, and no line is longer than the window."""
+    out, hidden = print_table(monkeypatch, [TERMINAL], width)
+    shown = out.splitlines()[1].split()
     assert shown[0] == "id"
-    assert set(TERMINAL) <= {*shown, *hidden}
-    assert sum(max(len(column), len(str(TERMINAL.get(column, "")))) + 3 for column in shown) < width or not hidden
+    assert all(column in shown or column in hidden for column in COLUMNS if column in TERMINAL)
+    assert out.splitlines()[3].split() == [
+        "no" if column == "live_mode" else str(TERMINAL[column]) for column in shown if column in TERMINAL
+    ]
+    assert max(map(len, out.splitlines())) <= width
 
 
-def test_narrow_terminal_leaves_out_empty_columns_without_mention() -> None:
+def test_narrow_terminal_leaves_out_empty_columns_without_mention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost with them."""
-    shown, hidden = fitting([TERMINAL], COLUMNS, 80)
-    assert list(shown) == ["id", "presence", "operating_mode", "kind"]
-    assert "script" not in hidden
+    assert headers(monkeypatch, TERMINAL, 80) == ["id", "presence", "operating_mode", "kind"]
+    assert "script" not in print_table(monkeypatch, [TERMINAL], 80)[1]
 
 
-def test_narrow_terminal_shows_the_order_that_holds_a_terminal() -> None:
+def test_narrow_terminal_shows_the_order_that_holds_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rather than its mode."""
     held = {**TERMINAL, "order": "ORD01K2M8Q4Z7W3F9T6B1XNCE5RHA at_terminal"}
-    assert list(fitting([held], COLUMNS, 80)[0]) == ["id", "presence", "order"]
+    assert headers(monkeypatch, held, 80) == ["id", "presence", "order"]
 
 
-def test_narrow_terminal_shows_how_requests_were_answered() -> None:
+def test_narrow_terminal_shows_how_requests_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long paths are folded."""
     row = {"created_date": TERMINAL["last_seen_date"], "status": 404, "method": "DELETE", "path": "/v1/orders/x" * 9}
-    assert {"status", "path"} <= set(fitting([row], LISTED["requests list"], 80)[0])
+    assert {"status", "path"} <= set(headers(monkeypatch, row, 80, LISTED["requests list"]))
 
 
 def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,10 +162,21 @@ def test_narrow_table_names_the_hidden_columns(monkeypatch: pytest.MonkeyPatch) 
     assert err == ("Hidden for lack of space: last_seen_date, live_mode, seller_id. Widen the window, or use --json.\n")
 
 
-def test_last_column_of_text_is_folded_rather_than_hidden() -> None:
+def test_last_column_of_text_is_folded_rather_than_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the reasons of the conformance kit."""
     row = {"name": "restart-hold", "must": "Charges nothing after the verdict, and does not ask for the permit again."}
-    assert fitting([row], ("name", "must"), 50) == (("name", "must"), ())
+    out, hidden = print_table(monkeypatch, [row], 50, ("name", "must"))
+    assert " ".join(out.split()).endswith(row["must"].rpartition("not ")[2])
+    assert hidden == ""
+
+
+def test_two_texts_share_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A longer one does not leave the other one narrow."""
+    row = {"id": "REF01J67CQQH5904WDBVZEM4JMEP3", "message": "a message " * 20, "do": "what to do " * 20}
+    out, _ = print_table(monkeypatch, [row], 90, ("id", "message", "do"))
+    _, _, rule, line, *_ = out.splitlines()
+    assert line.split()[:5] == [row["id"], "a", "message", "a", "message"]
+    assert len(line.partition("what to do")[0]) < len(rule) - 20
 
 
 def test_empty_list_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

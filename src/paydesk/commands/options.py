@@ -109,65 +109,45 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> N
     from rich.text import Text
 
     console = Console()
-    shown, hidden = fitting(rows, columns, console.width)
-    needed = sum(_width(rows, column, columns) + CELL_PADDING for column in shown) + TABLE_PADDING
-    is_whole = needed + _folded(rows, columns) <= console.width
+    cells = {column: [harmless(_cell(row.get(column))) for row in rows] for column in columns}
+    widths = _widths(cells, console.width)
     table = Table(box=box.SIMPLE, header_style="bold")
-    for column in shown:
-        cells = [_cell(row.get(column)) for row in rows]
-        # Only texts and URLs may become narrower: an id that is folded cannot be copied.
-        fits = (is_whole and column == columns[0]) or _width(rows, column, columns) >= max(map(len, cells))
-        kept = fits and not any(" " in cell for cell in cells)
-        words = max(map(len, [column, *_words(rows, column)]))
-        whole = words if words <= _width(rows, column, columns) else None
-        table.add_column(column, overflow="fold", no_wrap=kept, min_width=whole)
-    for row in rows:
-        table.add_row(*(Text(harmless(_cell(row.get(column)))) for column in shown))
+    for column, width in widths.items():
+        table.add_column(column, overflow="fold", width=width)
+    for texts in zip(*(cells[column] for column in widths), strict=True):
+        table.add_row(*map(Text, texts))
     console.print(table)
+    hidden = [column for column in columns if column not in widths and any(cells[column])]
     if hidden:
         note(f"Hidden for lack of space: {', '.join(hidden)}. Widen the window, or use --json.")
 
 
-def fitting(
-    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], width: int
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the columns that a table of this width shows without breaking words, and those that it hides.
+def _widths(cells: Mapping[str, Sequence[str]], width: int) -> Mapping[str, int]:
+    """Return the widths of the columns that a table of this width shows; earlier ones take precedence.
 
-    If not all fit, or the first would be folded, empty ones are left out first. Earlier columns take precedence; the
-    first is always shown.
+    Words are not broken but in texts and URLs: an id that is folded cannot be copied. Only one longer than
+    `WORD_WIDTH_MAX` is, if it leaves no room for the others. Unless all fit, empty columns are left out.
     """
-    words = {column: _width(rows, column, columns) for column in columns}
-
-    def needed(chosen: Sequence[str]) -> int:
-        return sum(words[column] + CELL_PADDING for column in chosen) + TABLE_PADDING
-
-    filled = [column for column in columns if _words(rows, column)]
-    folded = _folded(rows, columns)
-    if folded and width < needed(columns) + folded and needed(filled) + folded <= width:
-        return filled, ()
-    if needed(columns) <= width:
-        return columns, ()
-    shown = list(columns[:1])
-    for column in filled:
-        if column not in shown and needed([*shown, column]) <= width:
-            shown.append(column)
-    return shown, [column for column in filled if column not in shown]
-
-
-def _width(rows: Sequence[Mapping[str, Any]], column: str, columns: Sequence[str]) -> int:
-    """Return the width below which a column is hidden."""
-    width = min(max(map(len, [column, *_words(rows, column)])), WORD_WIDTH_MAX)
-    return min(width, FOLDED_WIDTH_MIN) if column == columns[-1] or column in FOLDED_COLUMNS else width
-
-
-def _folded(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> int:
-    """Return how much wider the first column would be in one piece."""
-    first = columns[0]
-    return max(len(word) for word in [first, *_words(rows, first)]) - _width(rows, first, columns)
-
-
-def _words(rows: Sequence[Mapping[str, Any]], column: str) -> list[str]:
-    return [word for row in rows for word in _cell(row.get(column)).split()]
+    first, *_, last = cells
+    longest = {column: max(map(len, (column, *texts))) for column, texts in cells.items()}
+    words = {column: max(map(len, " ".join((column, *texts)).split())) for column, texts in cells.items()}
+    least = {column: min(words[column], WORD_WIDTH_MAX) for column in cells}
+    for column in FOLDED_COLUMNS & cells.keys() | {last}:
+        least[column] = min(words[column], FOLDED_WIDTH_MIN)
+    for chosen in (list(cells), [column for column in cells if any(cells[column])]):
+        if sum(least[column] + CELL_PADDING for column in chosen) + words[first] - least[first] < width:
+            least[first] = words[first]
+            break
+    widths: dict[str, int] = {}
+    left = width - TABLE_PADDING
+    for column in chosen:
+        if not widths or least[column] + CELL_PADDING <= left:
+            widths[column] = least[column]
+            left -= least[column] + CELL_PADDING
+    while left > 0 and (narrow := [column for column in widths if widths[column] < longest[column]]):
+        widths[min(narrow, key=widths.__getitem__)] += 1
+        left -= 1
+    return widths
 
 
 def _print_json(value: Any) -> None:
