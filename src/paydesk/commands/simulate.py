@@ -15,7 +15,7 @@ from paydesk.commands.client import Service
 from paydesk.commands.command import command
 from paydesk.commands.credentials import Credentials
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
-from paydesk.commands.options import note, show
+from paydesk.commands.options import harmless, note, show
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
@@ -85,10 +85,19 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     from paydesk.sandbox.terminals.simulation import Plan
 
     playlist = _playlist(script, script_file)
-    _allow_open_files(count)
+    # Raise this process's limit of open files to what the terminals need.
+    needed = count * FILES_PER_TERMINAL + FILES_RESERVED
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            raise WrongUsage(
+                f"{count} terminals need {needed} open files; the hard limit of this process is {hard}.",
+                f"Simulate fewer with --count {max(1, (hard - FILES_RESERVED) // FILES_PER_TERMINAL)}, or raise it as"
+                f" root: `ulimit -n {needed}`.",
+            )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     plan = Plan(count, playlist, seller, kind, seed, poll_seconds, journals, keep)
-    totals = asyncio.run(_run(service.credentials, device_url, plan))
-    show(totals, as_json=as_json)
+    show(asyncio.run(_run(service.credentials, device_url, plan)), as_json=as_json)
 
 
 def _playlist(script: str | None, script_file: Path | None) -> Playlist:
@@ -108,20 +117,6 @@ def _playlist(script: str | None, script_file: Path | None) -> Playlist:
             "Use another script, or create one terminal: `paydesk terminals create --virtual --script manual`.",
         )
     return playlist
-
-
-def _allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files to what the terminals need. Raises `WrongUsage`."""
-    needed = count * FILES_PER_TERMINAL + FILES_RESERVED
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        if hard != resource.RLIM_INFINITY and hard < needed:
-            raise WrongUsage(
-                f"{count} terminals need {needed} open files; the hard limit of this process is {hard}.",
-                f"Simulate fewer with --count {max(1, (hard - FILES_RESERVED) // FILES_PER_TERMINAL)}, or raise it as"
-                f" root: `ulimit -n {needed}`.",
-            )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:
@@ -162,19 +157,18 @@ class Watcher:
     def __init__(self) -> None:
         from rich.console import Console
 
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._status = console.status("connecting") if console.is_terminal else None
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        # Where standard error is no terminal, a status prints nothing.
+        self._status = self._console.status("connecting")
         self._latest, self._progress = "", "pairing"
         self._is_ready = self._was_busy = False
-        if self._status is not None:
-            self._status.start()
+        self._status.start()
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Show how many terminals of the phase are done."""
         self._progress = f"{phase}: {done} of {total} terminals"
-        if self._status is not None:
-            self._status.update(self._progress)
-        elif done == total or done % NOTE_EVERY == 0:
+        self._status.update(self._progress)
+        if not self._console.is_terminal and (done == total or done % NOTE_EVERY == 0):
             note(self._progress)
 
     def state(self, figures: Mapping[str, int]) -> None:
@@ -183,28 +177,22 @@ class Watcher:
             self._is_ready = True
             self.note("The terminals are ready. Ctrl-C ends the simulation.")
         line = ", ".join(f"{figure} {name}" for name, figure in figures.items())
-        if self._status is not None:
-            self._status.update(line)
-        elif line != self._latest:
+        self._status.update(line)
+        if not self._console.is_terminal and line != self._latest:
             note(line)
         self._latest = line
 
     def note(self, message: str) -> None:
         """Print the message."""
-        if self._status is not None:
-            self._status.console.print(message, markup=False)
-        else:
-            note(message)
+        self._console.print(harmless(message), markup=False)
 
     def busy(self, seconds: float) -> None:
         """Show that the service is busy, or accepts no more pairings for now."""
         if not self._was_busy:
             self._was_busy = True
             self.note("The service limits pairings. For a load test, raise its setting pairings_per_minute_address.")
-        if self._status is not None:
-            self._status.update(f"{self._progress}; trying again in {seconds:g} s")
+        self._status.update(f"{self._progress}; trying again in {seconds:g} s")
 
     def close(self) -> None:
         """End the changing line."""
-        if self._status is not None:
-            self._status.stop()
+        self._status.stop()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, suppress
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -57,21 +59,19 @@ def listen(
     Needs no subscription and no public URL: it reads the events with the application's token. An order's events are
     forwarded in order. If the service is away, it waits, and misses no event.
     """
-    _check_actions(action or [])
-    url = checked_url(forward_to, "--forward-to") if forward_to is not None else None
-    signing = signing_secret(secret, credentials) if url is not None else None
-    target = Target(url, signing, retries, secret is None) if url is not None and signing is not None else None
-    asyncio.run(_run(Listening(credentials, live, from_beginning, frozenset(action or ()), as_json, target)))
-
-
-def _check_actions(actions: list[str]) -> None:
     from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC
 
-    for action in actions:
-        if action in ACTIONS_OF[CONNECT_TOPIC]:
-            raise WrongUsage(f"{action} is not among the events of orders. Subscribe to {CONNECT_TOPIC} for consents.")
-        if action not in ACTIONS:
-            raise WrongUsage(f"{action!r} is no action. The actions are {', '.join(ACTIONS)}.")
+    for one in action or ():
+        if one in ACTIONS_OF[CONNECT_TOPIC]:
+            raise WrongUsage(f"{one} is not among the events of orders. Subscribe to {CONNECT_TOPIC} for consents.")
+        if one not in ACTIONS:
+            raise WrongUsage(f"{one!r} is no action. The actions are {', '.join(ACTIONS)}.")
+    target = None
+    if forward_to is not None:
+        url = checked_url(forward_to, "--forward-to")
+        target = Target(url, signing_secret(secret, credentials), retries, secret is None)
+    options = {"live": live, "from_beginning": from_beginning, "as_json": as_json}
+    asyncio.run(_until_stopped(_listen(credentials, frozenset(action or ()), target, **options)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,84 +81,63 @@ class Target:
     url: str
     secret: Secret
     retries: int
-    is_secret_shown: bool = True
+    is_secret_shown: bool
     """Not if the person who runs the command has given it: it is known then, and may be one of production."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """What is read, and what is done with it. No `actions` are all."""
-
-    credentials: Path | None
-    live: bool
-    from_beginning: bool
-    actions: frozenset[str]
-    as_json: bool
-    target: Target | None
-
-
-async def _run(listening: Listening) -> None:
-    """Listen until SIGTERM or Ctrl-C."""
+async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    """Work until SIGTERM or Ctrl-C. What is open then is closed by `asyncio.run`, which cancels the work."""
     from paydesk import node
 
     stop = asyncio.Event()
     node.stop_on_signals(stop)
-    work = asyncio.create_task(_listen(listening))
-    try:
-        await node.until(stop, work)
-    finally:
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
+    await node.until(stop, asyncio.create_task(work))
 
 
-async def _listen(listening: Listening) -> None:
+async def _listen(
+    credentials: Path | None,
+    actions: frozenset[str],
+    target: Target | None,
+    *,
+    live: bool,
+    from_beginning: bool,
+    as_json: bool,
+) -> None:
+    """Print the events, or forward them. No `actions` are all."""
     from paydesk.commands.webhook_feed import EventFeed
     from paydesk.sandbox import http_client
     from paydesk.webhooks import forwarding
 
-    target = listening.target
+    forwarded, goal = None, ""
     async with AsyncExitStack() as opened:
         http = await opened.enter_async_context(http_client.session())
-        feed = EventFeed(http, listening.credentials, live=listening.live)
-        if not listening.from_beginning:
+        feed = EventFeed(http, credentials, live=live)
+        if not from_beginning:
             await feed.skip_to_end()
-        printing = Printing(as_json=listening.as_json)
         if target is not None:
             sender = await opened.enter_async_context(forwarding.sender())
             if target.is_secret_shown:
                 note(f"Signed with the secret {target.secret.reveal()}")
-            printing = Forwarding(as_json=listening.as_json, sender=sender, target=target)
-        mode, goal = "live" if listening.live else "test", f", forwarded to {target.url}" if target is not None else ""
-        note(f"Listening for {mode} events at {feed.access.base_url}{goal}. Ctrl-C ends it.")
-        opened.push_async_callback(printing.close)
+            forwarded, goal = Forwarding(sender, target, as_json), f", forwarded to {target.url}"
+            opened.push_async_callback(forwarded.close)
+        note(f"Listening for {'live' if live else 'test'} events at {feed.access.base_url}{goal}. Ctrl-C ends it.")
         async for event in feed.events():
-            if not listening.actions or event.action in listening.actions:
-                await printing.take(event)
+            if actions and event.action not in actions:
+                continue
+            if forwarded is not None:
+                await forwarded.take(event)
+            else:
+                now_ms = time.time_ns() // 1_000_000
+                write_lines([harmless_json(event.body) if as_json else head(event, now_ms)])
 
 
 @dataclass
-class Printing:
-    """Prints events."""
-
-    as_json: bool
-
-    async def take(self, event: Notice) -> None:
-        """Print the event."""
-        import time
-
-        write_lines([harmless_json(event.body) if self.as_json else head(event, time.time_ns() // 1_000_000)])
-
-    async def close(self) -> None:
-        """End what is running."""
-
-
-@dataclass
-class Forwarding(Printing):
+class Forwarding:
     """Forwards events and prints each attempt. An order's events go one after another, orders side by side."""
 
     sender: Sender
     target: Target
+    as_json: bool
     _latest: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """The latest event of each order that is being forwarded."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -173,7 +152,16 @@ class Forwarding(Printing):
         task = asyncio.create_task(self._forward(event, self._latest.get(event.source_id)))
         self._latest[event.source_id] = task
         self._running.add(task)
-        task.add_done_callback(lambda done: self._ended(event, done))
+
+        def ended(_task: asyncio.Task[None]) -> None:
+            self._free.release()
+            self._running.discard(task)
+            if self._latest.get(event.source_id) is task:
+                del self._latest[event.source_id]
+            if not task.cancelled() and task.exception() is not None:
+                self._error = task.exception()
+
+        task.add_done_callback(ended)
 
     async def close(self) -> None:
         """Cancel what is running."""
@@ -192,11 +180,3 @@ class Forwarding(Printing):
                 return
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
-
-    def _ended(self, event: Notice, task: asyncio.Task[None]) -> None:
-        self._free.release()
-        self._running.discard(task)
-        if self._latest.get(event.source_id) is task:
-            del self._latest[event.source_id]
-        if not task.cancelled() and task.exception() is not None:
-            self._error = task.exception()
