@@ -89,6 +89,12 @@ def credentials_path(file: Path | None) -> Path:
     return file or (Path(configured) if configured else DEFAULT_FILE)
 
 
+def known_document(file: Path | None) -> Mapping[str, Any]:
+    """Return the contents of the credentials file, empty if none is named and there is none."""
+    path = credentials_path(file)
+    return read_document(path) if file is not None or exists(path) else {}
+
+
 def _complete(file: Path | None, environment: Mapping[str, str]) -> Credentials:
     document = read_document(file) if file is not None else {}
     documented = str(document.get("base_url", ""))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -42,9 +41,14 @@ def show_delivery(service: Service, delivery_id: DeliveryId, *, as_json: bool) -
     show({name: value for name, value in delivery.items() if name not in ("notification", "history")}, as_json=False)
     notification = json.dumps(delivery["notification"], indent=2, ensure_ascii=False)
     sys.stdout.write(f"\n{harmless_json(notification)}\n")
-    if delivery["history"]:
+    attempts = []
+    for one in delivery["history"]:
+        answer = one.get("answer", {})
+        outcome = one.get("error") or answer.get("body", "").partition("\n")[0]
+        attempts.append({**one, "status": answer.get("status"), "outcome": outcome})
+    if attempts:
         sys.stdout.write("\n")
-        show_list({"data": list(map(_flat, delivery["history"]))}, ATTEMPT_COLUMNS, as_json=False)
+        show_list({"data": attempts}, ATTEMPT_COLUMNS, as_json=False)
 
 
 @command(
@@ -81,8 +85,11 @@ def verify(
     if as_json:
         show(checked_delivery, as_json=True)
     else:
-        lines = [line for one in checked_delivery["signatures"] for line in _verdict_lines(one)]
-        write_lines([*lines, *map(_difference_line, checked_delivery["differences"])])
+        lines = [line for one in checked_delivery["signatures"] for line in webhook_verify.verdict_lines(one)]
+        for one in checked_delivery["differences"]:
+            sent, received = (one.get(name, "(missing)") for name in ("sent", "received"))
+            lines.append(harmless_line(f"{one['part']}: sent {sent}, received {received}"))
+        write_lines(lines)
     if not checked_delivery["valid"]:
         raise Failure("The notification is not signed correctly: a receiver must refuse it.")
 
@@ -137,22 +144,3 @@ def _conclude(sent: Answer, *, as_json: bool) -> None:
         )
     if not 200 <= status < 300:
         raise Failure(f"The receiver answered {status}: only a 2xx accepts a notification.")
-
-
-def _verdict_lines(verdict: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{verdict['header']}: {'valid' if verdict['valid'] else 'NOT VALID'}",
-        *(f"  {harmless_line(text)}" for text in (*verdict["reasons"], *verdict["remarks"])),
-    ]
-
-
-def _difference_line(difference: Mapping[str, Any]) -> str:
-    sent, received = (difference.get(name, "(missing)") for name in ("sent", "received"))
-    return harmless_line(f"{difference['part']}: sent {sent}, received {received}")
-
-
-def _flat(attempt: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attempt for a table: the answer's status, and its body or the error as outcome."""
-    answer = attempt.get("answer", {})
-    outcome = attempt.get("error") or answer.get("body", "").partition("\n")[0]
-    return {**attempt, "status": answer.get("status"), "outcome": outcome}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from paydesk.commands.client import given
 from paydesk.commands.failure import WrongUsage
 from paydesk.commands.options import harmless_json, harmless_line
 from paydesk.core.clock import rfc3339
@@ -34,20 +35,21 @@ class Attempt:
 
     def document(self) -> Mapping[str, Any]:
         """Return the attempt as JSON has it, with the notification."""
-        found = {
-            "date": rfc3339(self.started_ms),
-            "action": self.notice.action,
-            "id": self.notice.source_id,
-            "event_id": self.notice.event_id,
-            "attempt": self.number,
-            "delivered": self.outcome.delivered,
-            "status": self.outcome.status,
-            "error": self.outcome.error,
-            "milliseconds": self.milliseconds,
-            "answer": self.outcome.body or None,
-            "event": json.loads(self.notice.body),
-        }
-        return {name: value for name, value in found.items() if value is not None}
+        return given(
+            {
+                "date": rfc3339(self.started_ms),
+                "action": self.notice.action,
+                "id": self.notice.source_id,
+                "event_id": self.notice.event_id,
+                "attempt": self.number,
+                "delivered": self.outcome.delivered,
+                "status": self.outcome.status,
+                "error": self.outcome.error,
+                "milliseconds": self.milliseconds,
+                "answer": self.outcome.body or None,
+                "event": json.loads(self.notice.body),
+            }
+        )
 
     def lines(self) -> list[str]:
         """Return the attempt as people read it: one line, and of a failure the beginning of the answer."""

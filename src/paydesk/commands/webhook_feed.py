@@ -43,6 +43,10 @@ class _Event(msgspec.Struct, frozen=True):
     user_id: str
     data: _About
 
+    def notice(self, raw: msgspec.Raw) -> Notice:
+        """Return the event as the notification that it is: the same bytes. Raises `ValueError`."""
+        return Notice(self.id, self.action, int(self.user_id), self.data.id, bytes(raw).decode())
+
 
 class _Page(msgspec.Struct, frozen=True):
     data: list[msgspec.Raw]
@@ -90,7 +94,9 @@ class EventFeed:
         while True:
             for event in page:
                 if event.event_id not in self._seen:
-                    self._remember(event)
+                    self._seen[event.event_id] = None
+                    if len(self._seen) > REMEMBERED:
+                        del self._seen[next(iter(self._seen))]
                     yield event
             page = await self._next_page()
 
@@ -125,8 +131,8 @@ class EventFeed:
             raise self._refusal(reply.refused())
         try:
             page = msgspec.json.decode(reply.raw, type=_Page)
-            events = [_notice(bytes(event)) for event in page.data]
-        except (msgspec.DecodeError, ValueError):
+            events = [msgspec.json.decode(event, type=_Event).notice(event) for event in page.data]
+        except ValueError:  # msgspec.DecodeError too.
             raise Failure(
                 f"The answer of {self.access.base_url} is not from Paydesk. Check the address of the service."
             ) from None
@@ -170,17 +176,3 @@ class EventFeed:
             return False
         changed, self.access = access != self.access, access
         return changed
-
-    def _remember(self, event: Notice) -> None:
-        self._seen[event.event_id] = None
-        if len(self._seen) > REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-
-
-def _notice(raw: bytes) -> Notice:
-    """Return an event of the feed as the notification that it is: the same bytes.
-
-    Raises `msgspec.DecodeError`, `ValueError`.
-    """
-    event = msgspec.json.decode(raw, type=_Event)
-    return Notice(event.id, event.action, int(event.user_id), event.data.id, raw.decode())

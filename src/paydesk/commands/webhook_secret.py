@@ -47,7 +47,23 @@ def signing_secret(given: str | None, credentials: Path | None) -> Secret:
             f"There is no secret to sign with: the credentials file {path} does not exist.",
             "Give one with --secret whsec_…, name the file with --credentials, or start `paydesk dev`.",
         )
-    return _found_or_made(path)
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
+    try:
+        # Two commands at once make only one secret.
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        document: dict[str, Any] = dict(read_document(path))
+        if FIELD in document:
+            return checked(str(document[FIELD]), f"{FIELD} in {path}")
+        made = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+        atomic_file.replace(path, f"{json.dumps({**document, FIELD: made}, indent=2)}\n".encode())
+        return Secret(made)
+    except OSError as error:
+        raise WrongUsage(f"{path} cannot be written: {error.strerror}. Give a secret with --secret whsec_…") from None
+    finally:
+        os.close(folder)
 
 
 def checked(text: str, name: str) -> Secret:
@@ -62,23 +78,3 @@ def checked(text: str, name: str) -> Secret:
             f"It must be {PREFIX} and base64, as `paydesk subscriptions create` prints it.",
         )
     return Secret(text)
-
-
-def _found_or_made(path: Path) -> Secret:
-    """Return the file's secret, or a new one that is written to it. Two commands at once make only one."""
-    try:
-        folder = os.open(path.parent, os.O_RDONLY)
-    except OSError as error:
-        raise WrongUsage(f"The credentials file {path} cannot be read: {error.strerror}.") from None
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        document: dict[str, Any] = dict(read_document(path))
-        if FIELD in document:
-            return checked(str(document[FIELD]), f"{FIELD} in {path}")
-        made = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-        atomic_file.replace(path, f"{json.dumps({**document, FIELD: made}, indent=2)}\n".encode())
-        return Secret(made)
-    except OSError as error:
-        raise WrongUsage(f"{path} cannot be written: {error.strerror}. Give a secret with --secret whsec_…") from None
-    finally:
-        os.close(folder)

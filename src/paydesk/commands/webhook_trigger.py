@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from paydesk.commands import checked, webhooks
-from paydesk.commands.credentials import credentials_path
-from paydesk.commands.credentials_file import exists, read_document
+from paydesk.commands.credentials import known_document
 from paydesk.commands.failure import Failure, Unreachable, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
 from paydesk.commands.webhook_attempts import Attempt, checked_url, send, show_attempt
@@ -77,6 +75,9 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
     if action is None or to is None:
         raise WrongUsage("Say which notification to send, and where: an action, and --to URL.")
     now_ms = time.time_ns() // 1_000_000
+    document = known_document(credentials)
+    named = {"application_id": document.get("client_id"), "seller_id": document.get("seller", {}).get("user_id")}
+    accounts = {name: int(value) for name, value in named.items() if str(value).isdecimal()}
     try:
         made = samples.sample(
             action,
@@ -88,26 +89,25 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
             order_id=order or f"ORD{ids.ulid(now_ms)}",
             event_id=ids.uuid() if action in ACTIONS else str(ids.event_number()),
             live=live,
-            **_accounts(credentials),
+            **accounts,
         )
     except samples.InvalidSample as error:
         raise WrongUsage(str(error)) from None
     notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body, made.topic)
-    url = checked_url(to, "--to")
-    signing = signing_secret(secret, credentials)
+    url, signing = checked_url(to, "--to"), signing_secret(secret, credentials)
     if secret is None and not as_json:
         note(f"Signed with the secret {signing.reveal()}")
-    attempt = asyncio.run(_send(notice, url, signing, attempts, as_json=as_json))
-    _conclude(attempt, to)
-
-
-def _accounts(credentials: Path | None) -> dict[str, int]:
-    """Return the application and the seller of the credentials file, if there is one."""
-    path = credentials_path(credentials)
-    document = read_document(path) if credentials is not None or exists(path) else {}
-    user_id = document.get("seller", {}).get("user_id")
-    named = {"application_id": str(document.get("client_id")), "seller_id": str(user_id)}
-    return {name: int(value) for name, value in named.items() if value.isascii() and value.isdecimal()}
+    outcome = asyncio.run(_send(notice, url, signing, attempts, as_json=as_json)).outcome
+    if outcome.error is not None:
+        raise Unreachable(f"No answer from {to}: {outcome.error}.")
+    if not outcome.delivered:
+        hint = (
+            "It usually verifies with another secret: give it the one that signed this, or name its own with --secret."
+        )
+        raise Failure(
+            f"The receiver answered {outcome.status}. The service would count this as a failure and try again.",
+            *([hint] if outcome.status == UNAUTHORIZED else []),
+        )
 
 
 async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_json: bool) -> Attempt:
@@ -119,17 +119,3 @@ async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_j
             attempt = await send(sender, notice, url, secret, number)
             show_attempt(attempt, as_json=as_json)
     return attempt
-
-
-def _conclude(attempt: Attempt, url: str) -> None:
-    """Raise `Unreachable` if there was no answer, `Failure` if it was no 2xx."""
-    if attempt.outcome.error is not None:
-        raise Unreachable(f"No answer from {url}: {attempt.outcome.error}.")
-    if not attempt.outcome.delivered:
-        hint = (
-            "It usually verifies with another secret: give it the one that signed this, or name its own with --secret."
-        )
-        raise Failure(
-            f"The receiver answered {attempt.outcome.status}. The service would count this as a failure and try again.",
-            *([hint] if attempt.outcome.status == UNAUTHORIZED else []),
-        )

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from paydesk.commands import recorded_requests, webhooks
-from paydesk.commands.credentials import credentials_path
-from paydesk.commands.credentials_file import exists, read_document
+from paydesk.commands.credentials import known_document
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
 from paydesk.commands.webhook_attempts import write_lines
 from paydesk.commands.webhook_secret import FIELD
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.diagnosis import Verdict
-    from paydesk.webhooks.mistakes import NamedSecret, Recorded
+    from paydesk.webhooks.mistakes import NamedSecret
 
 EPILOG = examples(
     "paydesk webhooks verify request.txt --secret whsec_…",
@@ -69,27 +68,31 @@ def verify(
     """
     from paydesk.webhooks import diagnosis
 
-    recorded = _recorded(request, headers, body, query)
-    verdicts = diagnosis.verify(recorded, _secrets(secret, credentials), None if any_age else time.time())
-    if as_json:
-        show(
-            {"valid": all(one.is_valid for one in verdicts), "signatures": [_document(one) for one in verdicts]},
-            as_json=True,
-        )
-    else:
-        write_lines([line for verdict in verdicts for line in _lines(verdict)])
-    if not all(verdict.is_valid for verdict in verdicts):
-        raise Failure("The notification is not signed correctly, or is too old: a receiver must refuse it.")
-
-
-def _recorded(request: Path | None, headers: Path | None, body: Path | None, query: str | None) -> Recorded:
-    """Return the request that the options name. Raises `WrongUsage`."""
     if headers is None and body is None:
-        return recorded_requests.parse(read(request), query)
-    if headers is None or body is None or request is not None:
+        recorded = recorded_requests.parse(read(request), query)
+    elif headers is None or body is None or request is not None:
         raise WrongUsage("Give --headers and --body together, or one file with the whole request.")
-    found = recorded_requests.parse_headers(read(headers).decode("utf-8", "surrogateescape"))
-    return recorded_requests.recorded(found, read(body), query)
+    else:
+        found = recorded_requests.parse_headers(read(headers).decode("utf-8", "surrogateescape"))
+        recorded = recorded_requests.recorded(found, read(body), query)
+    verdicts = diagnosis.verify(recorded, _secrets(secret, credentials), None if any_age else time.time())
+    signatures = [
+        {
+            "header": one.header,
+            "valid": one.is_valid,
+            "reasons": one.reasons,
+            "remarks": one.remarks,
+            **({"signed": one.signed} if one.signed else {}),
+        }
+        for one in verdicts
+    ]
+    is_valid = all(one.is_valid for one in verdicts)
+    if as_json:
+        show({"valid": is_valid, "signatures": signatures}, as_json=True)
+    else:
+        write_lines([line for one in signatures for line in verdict_lines(one)])
+    if not is_valid:
+        raise Failure("The notification is not signed correctly, or is too old: a receiver must refuse it.")
 
 
 def read(file: Path | None) -> bytes:
@@ -117,8 +120,7 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
     if given:
         names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]
         return [NamedSecret(name, value.strip()) for name, value in zip(names, given, strict=True)]
-    path = credentials_path(credentials)
-    document = read_document(path) if credentials is not None or exists(path) else {}
+    document = known_document(credentials)
     found = {"webhook.secret": document.get("webhook", {}).get("secret"), FIELD: document.get(FIELD)}
     secrets = [NamedSecret(name, value) for name, value in found.items() if isinstance(value, str) and value]
     if not secrets:
@@ -126,19 +128,12 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
     return secrets
 
 
-def _lines(verdict: Verdict) -> list[str]:
-    lines = [f"{verdict.header}: {'valid' if verdict.is_valid else 'NOT VALID'}"]
-    lines += [f"  {harmless_line(text)}" for text in (*verdict.reasons, *verdict.remarks)]
-    if verdict.signed and not verdict.is_valid:
-        lines.append(f"  The signed text, with the values received: {harmless_line(verdict.signed)}")
-    return lines
-
-
-def _document(verdict: Verdict) -> dict[str, object]:
-    return {
-        "header": verdict.header,
-        "valid": verdict.is_valid,
-        "reasons": list(verdict.reasons),
-        "remarks": list(verdict.remarks),
-        **({"signed": verdict.signed} if verdict.signed else {}),
-    }
+def verdict_lines(signature: Mapping[str, Any]) -> list[str]:
+    """Return the verdict about one signature as people read it."""
+    texts = [*signature["reasons"], *signature["remarks"]]
+    if signature.get("signed") and not signature["valid"]:
+        texts.append(f"The signed text, with the values received: {signature['signed']}")
+    return [
+        f"{signature['header']}: {'valid' if signature['valid'] else 'NOT VALID'}",
+        *(f"  {harmless_line(text)}" for text in texts),
+    ]
