@@ -57,8 +57,12 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
     Raises `Unreachable` if the file does not exist, `WrongUsage` if it is not a credentials file.
     """
+
+    def without_null(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: value for name, value in members if value is not None}
+
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=without_null)
     except FileNotFoundError:
         raise Unreachable(f"The credentials file {path} does not exist.", HOW_TO_START) from None
     except OSError as error:
@@ -67,11 +71,9 @@ def read_document(path: Path) -> Mapping[str, Any]:
         raise WrongUsage(f"{path} is not a credentials file: it is not JSON.", HOW_TO_RENEW) from None
     if not isinstance(document, dict):
         raise WrongUsage(f"{path} is not a credentials file: it has no members.", HOW_TO_RENEW)
-    found: Mapping[str, Any] = _without_null(document, MEMBERS)
-    fault = next(_faults(found, MEMBERS, ""), None)
-    if fault is not None:
+    for fault in _faults(document, MEMBERS, ""):
         raise WrongUsage(f"{path} is not a credentials file: {fault}.", HOW_TO_RENEW)
-    return found
+    return document
 
 
 def access_token(document: Mapping[str, Any], *, live: bool) -> str:
@@ -100,15 +102,6 @@ def unattended_terminal(document: Mapping[str, Any]) -> str | None:
     terminals = document.get("terminals") or [{}]
     chosen: Mapping[str, str] = next((one for one in terminals if one.get("script") != "manual"), terminals[0])
     return chosen.get("id")
-
-
-def _without_null(value: Any, shape: Any) -> Any:
-    if isinstance(shape, list) and isinstance(value, list):
-        return [_without_null(one, shape[0]) for one in value]
-    if not isinstance(shape, dict) or not isinstance(value, dict):
-        return value
-    kept = {name: one for name, one in value.items() if one is not None or name not in shape}
-    return {name: _without_null(one, shape.get(name)) for name, one in kept.items()}
 
 
 def _faults(value: Any, shape: Any, place: str) -> Iterator[str]:

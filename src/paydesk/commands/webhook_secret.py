@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -54,11 +54,10 @@ def signing_secret(given: str | None, credentials: Path | None) -> Secret:
     try:
         # Two commands at once make only one secret.
         fcntl.flock(folder, fcntl.LOCK_EX)
-        document: dict[str, Any] = dict(read_document(path))
-        if FIELD in document:
+        if FIELD in (document := read_document(path)):
             return checked(str(document[FIELD]), f"{FIELD} in {path}")
         made = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-        atomic_file.replace(path, f"{json.dumps({**document, FIELD: made}, indent=2)}\n".encode())
+        atomic_file.replace(path, f"{json.dumps({**json.loads(path.read_bytes()), FIELD: made}, indent=2)}\n".encode())
         return Secret(made)
     except OSError as error:
         raise WrongUsage(f"{path} cannot be written: {error.strerror}. Give a secret with --secret whsec_…") from None
