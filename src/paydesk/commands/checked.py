@@ -57,21 +57,15 @@ def script(text: str | None) -> str | None:
 
 
 Amount = Annotated[str, typer.Argument(help="The amount, such as 24.90.", callback=amount)]
-OrderId = Annotated[str, typer.Argument(help="The order's id.", callback=order_id, show_default=False)]
+OrderId = Annotated[str, typer.Argument(help="The order's id.", callback=order_id)]
 Key = Annotated[
     str | None,
     typer.Option(
         metavar="KEY",
         help="The idempotency key: a request that is repeated with it has no second effect. [default: a new UUID]",
         callback=idempotency_key,
-        show_default=False,
     ),
 ]
-Method = Annotated[
-    str | None,
-    typer.Option(metavar="TYPE", help="The payment method: credit_card, debit_card or qr.", show_default=False),
-]
-Installments = Annotated[
-    int | None, typer.Option(help="The number of installments, with credit_card.", show_default=False)
-]
+Method = Annotated[str | None, typer.Option(metavar="TYPE", help="The payment method: credit_card, debit_card or qr.")]
+Installments = Annotated[int | None, typer.Option(help="The number of installments, with credit_card.")]
 Live = Annotated[bool, typer.Option("--live", help="Act with the live token. [default: with the test token]")]

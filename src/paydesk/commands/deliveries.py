@@ -67,7 +67,7 @@ def verify(
         typer.Option(metavar="FILE", help="What the receiver got, a file as for `paydesk webhooks verify`."),
     ] = None,
     attempt: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The attempt. [default: the last one]", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="The attempt. [default: the last one]")
     ] = None,
     as_json: bool,
 ) -> None:
@@ -104,9 +104,7 @@ def resend(
     service: Service,
     delivery_id: DeliveryId,
     *,
-    to: Annotated[
-        str | None, typer.Option(metavar="URL", help="Send it once to this URL instead.", show_default=False)
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="URL", help="Send it once to this URL instead.")] = None,
     as_json: bool,
 ) -> None:
     """Send a notification again at once, outside the retry schedule.

@@ -90,9 +90,7 @@ def freeze(service: Service) -> Answer:
 @command(clock, "advance", "paydesk clock advance 61s", "paydesk clock advance 15m", "paydesk clock advance --to-next")
 def advance(
     service: Service,
-    by: Annotated[
-        str | None, typer.Argument(help="The duration: PT61S, 61s, 15m, 3h or 181d.", show_default=False)
-    ] = None,
+    by: Annotated[str | None, typer.Argument(help="The duration: PT61S, 61s, 15m, 3h or 181d.")] = None,
     *,
     to_next: Annotated[
         bool,

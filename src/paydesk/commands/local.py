@@ -28,15 +28,11 @@ SettingsFile = Annotated[
         "--settings",
         metavar="FILE",
         help="Settings in TOML; PAYDESK_* environment variables override them. [default: PAYDESK_SETTINGS]",
-        show_default=False,
     ),
 ]
 
 DataFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data", metavar="FOLDER", help="The folder of `paydesk dev`. [default: .paydesk]", show_default=False
-    ),
+    Path | None, typer.Option("--data", metavar="FOLDER", help="The folder of `paydesk dev`. [default: .paydesk]")
 ]
 DATABASE = "paydesk.db"
 """The file of the database, in the folder of `paydesk dev` or, by default, of `paydesk serve`."""

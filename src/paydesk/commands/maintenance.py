@@ -40,9 +40,7 @@ NEXT_AFTER_ACTIVATING = (
     "Nodes read the file at startup: restart or reload this one. The other nodes need the same file."
 )
 
-KeyFile = Annotated[
-    Path | None, typer.Option("--file", help="The key file. [default: the setting keys_file]", show_default=False)
-]
+KeyFile = Annotated[Path | None, typer.Option("--file", help="The key file. [default: the setting keys_file]")]
 
 
 @top.command("migrate", epilog=MIGRATE_EPILOG)

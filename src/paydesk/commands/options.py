@@ -29,7 +29,6 @@ CredentialsFile = Annotated[
         "--credentials",
         metavar="FILE",
         help="The file that `paydesk dev` writes. [default: PAYDESK_CREDENTIALS, else .paydesk/credentials.json]",
-        show_default=False,
     ),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="The maximum number of rows.")]

@@ -37,10 +37,7 @@ SIMULATE_EPILOG = examples(
 AsOperator = Annotated[
     str | None,
     typer.Option(
-        "--reason",
-        metavar="TEXT",
-        help="Act as operator, for any seller; the reason is recorded in the audit trail.",
-        show_default=False,
+        "--reason", metavar="TEXT", help="Act as operator, for any seller; the reason is recorded in the audit trail."
     ),
 ]
 AT_TERMINAL_HEADER = "X-Allow-Cancelable-Status"
@@ -90,10 +87,7 @@ def cancel(
 def refund(
     order_id: OrderId,
     amount: Annotated[
-        str | None,
-        typer.Argument(
-            help="The amount to refund. [default: all that remains]", callback=checked.amount, show_default=False
-        ),
+        str | None, typer.Argument(help="The amount to refund. [default: all that remains]", callback=checked.amount)
     ] = None,
     *,
     reason: AsOperator = None,
@@ -128,7 +122,7 @@ def simulate(
     status: Annotated[str, typer.Argument(help="processed, failed, canceled, refunded, expired or action_required.")],
     *,
     detail: Annotated[
-        str | None, typer.Option(help="The payment's status_detail, such as insufficient_amount.", show_default=False)
+        str | None, typer.Option(help="The payment's status_detail, such as insufficient_amount.")
     ] = None,
     method: Method = None,
     installments: Installments = None,

@@ -36,28 +36,21 @@ def create(  # noqa: PLR0913 - one parameter for each option
     *,
     terminal: Annotated[
         str | None,
-        typer.Option(
-            metavar="ID",
-            help="The terminal. [default: the first in the credentials that needs no person]",
-            show_default=False,
-        ),
+        typer.Option(metavar="ID", help="The terminal. [default: the first in the credentials that needs no person]"),
     ] = None,
-    reference: Annotated[str | None, typer.Option(help="The order's external_reference.", show_default=False)] = None,
-    description: Annotated[str | None, typer.Option(help="What is paid for.", show_default=False)] = None,
+    reference: Annotated[str | None, typer.Option(help="The order's external_reference.")] = None,
+    description: Annotated[str | None, typer.Option(help="What is paid for.")] = None,
     expires: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
             help="When it expires if it is not paid: 10m, 90s or PT10M from now. [default: the service's, 15m]",
             callback=checked.expiration,
-            show_default=False,
         ),
     ] = None,
     method: Method = None,
     installments: Installments = None,
-    ticket_number: Annotated[
-        str | None, typer.Option(help="The number of the ticket, which is printed.", show_default=False)
-    ] = None,
+    ticket_number: Annotated[str | None, typer.Option(help="The number of the ticket, which is printed.")] = None,
     as_operator: Annotated[
         bool,
         typer.Option(

@@ -28,9 +28,7 @@ def send(
     *,
     path: Annotated[str | None, typer.Option(metavar="PATH", help="Another path, with its query.")] = None,
     body: Annotated[str | None, typer.Option(metavar="JSON", help="Another body.")] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="The X-Idempotency-Key. [default: a new one]", show_default=False)
-    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="The X-Idempotency-Key. [default: a new one]")] = None,
 ) -> tuple[Answer, str]:
     """Send a recorded request of an application again, changed or not, with a token of the credentials file.
 

@@ -36,12 +36,10 @@ PAUSE_SECONDS_MAX = 30.0
 def listen(
     *,
     forward_to: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Send each event to this URL. [default: only print them]", show_default=False),
+        str | None, typer.Option(metavar="URL", help="Send each event to this URL. [default: only print them]")
     ] = None,
     action: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ACTION", help="Only this action; may be repeated. [default: all]", show_default=False),
+        list[str] | None, typer.Option(metavar="ACTION", help="Only this action; may be repeated. [default: all]")
     ] = None,
     live: Annotated[bool, typer.Option("--live", help="Events of live orders. [default: of test orders]")] = False,
     from_beginning: Annotated[

@@ -29,7 +29,6 @@ SigningSecret = Annotated[
         "--secret",
         metavar="WHSEC",
         help="The secret to sign with. [default: one that is made once and kept in the credentials file]",
-        show_default=False,
     ),
 ]
 

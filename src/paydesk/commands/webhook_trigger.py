@@ -32,24 +32,19 @@ UNAUTHORIZED = 401
 
 @webhooks.app.command("trigger", epilog=EPILOG)
 def trigger(  # noqa: PLR0913 - one parameter for each option
-    action: Annotated[str | None, typer.Argument(help="The action, such as order.failed.", show_default=False)] = None,
+    action: Annotated[str | None, typer.Argument(help="The action, such as order.failed.")] = None,
     *,
-    to: Annotated[str | None, typer.Option(metavar="URL", help="Where to send it.", show_default=False)] = None,
+    to: Annotated[str | None, typer.Option(metavar="URL", help="Where to send it.")] = None,
     amount: Annotated[
-        str | None,
-        typer.Option(help="The order's amount. [default: 24.90]", callback=checked.amount, show_default=False),
+        str | None, typer.Option(help="The order's amount. [default: 24.90]", callback=checked.amount)
     ] = None,
     currency: Annotated[str, typer.Option(help="The order's currency.")] = "BRL",
     reference: Annotated[str, typer.Option(help="The order's external_reference.")] = "ext_ref_1234",
     status_detail: Annotated[
-        str | None,
-        typer.Option(help="The payment's status_detail; --list shows those of each action.", show_default=False),
+        str | None, typer.Option(help="The payment's status_detail; --list shows those of each action.")
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="The order's id. [default: a new one]", callback=checked.order_id, show_default=False
-        ),
+        str | None, typer.Option(metavar="ID", help="The order's id. [default: a new one]", callback=checked.order_id)
     ] = None,
     attempts: Annotated[
         int, typer.Option(min=1, max=20, help="Send it this often: the same notification, as after a failure.")

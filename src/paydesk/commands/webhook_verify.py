@@ -36,7 +36,6 @@ def verify(
             metavar="FILE",
             help="The request: a line `POST /hook?data.id=… HTTP/1.1`, headers, an empty line, the body; or JSON with"
             " `headers` and `body`. [default: standard input]",
-            show_default=False,
         ),
     ] = None,
     *,
@@ -53,7 +52,6 @@ def verify(
         typer.Option(
             metavar="WHSEC",
             help="A secret; may be repeated. [default: webhook.secret and listen_secret of the credentials file]",
-            show_default=False,
         ),
     ] = None,
     any_age: Annotated[
