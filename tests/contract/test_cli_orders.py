@@ -381,8 +381,8 @@ def test_with_a_reason_cancel_and_refund_act_as_operator(folder: Path) -> None:
     assert "\torders.cancel\t\tpaydesk dev: The customer has left.\n" in change
     refused = run(folder, "cancel", paid_id, "--reason", "Too late.", code=1)
     assert "(cannot_cancel_order)" in refused.stderr
-    for wrong in (("--reason", " "), ("--reason", "Why", "--live")):
-        assert run(folder, "refund", paid_id, *wrong, code=2).stdout == ""
+    assert "must not be blank" in run(folder, "refund", paid_id, "--reason", " ", code=1).stderr
+    assert run(folder, "refund", paid_id, "--reason", "Why", "--live", code=2).stdout == ""
 
 
 def test_lost_response_is_repeated_with_the_printed_key(folder: Path, tmp_path: Path) -> None:

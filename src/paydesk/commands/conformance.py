@@ -92,13 +92,18 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         raise WrongUsage("--virtual, --run and --restart-command exclude each other.")
     if virtual and pair:
         raise WrongUsage("The virtual terminal gets its token; leave --pair out.")
-    address, device = _address(listen), Device(program, restart_command, is_virtual=virtual, pairs=pair, kind=kind)
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise WrongUsage(f"{listen} is no address with a port. Give one such as 127.0.0.1:8390.")
+    device = Device(program, restart_command, is_virtual=virtual, pairs=pair, kind=kind)
     try:
         logs.configure("text", Path(log or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
     except OSError as error:
         raise Failure(f"{log} cannot be written to: {error.strerror}. Choose another file with --log.") from None
-    outcomes = run(_play(address, only or (), timeout, device))
-    show_list({"data": [_row(outcome) for outcome in outcomes]}, COLUMNS, as_json=as_json)
+    outcomes = run(_play((host.strip("[]"), int(port)), only or (), timeout, device))
+    shown = ("name", "section", "must", "status", "reason")
+    played = [{name: getattr(one, name) for name in shown} | {"seconds": round(one.seconds, 1)} for one in outcomes]
+    show_list({"data": played}, COLUMNS, as_json=as_json)
     missed = [outcome.name for outcome in outcomes if not outcome.passed]
     if missed:
         raise Failure(f"{len(missed)} of {len(outcomes)} did not hold: {', '.join(missed)}.")
@@ -157,15 +162,3 @@ class Device:
             note(f"Device token  {token.reveal()}")
         note("Waiting for the terminal's hello …")
         return None if self.restart_command is None else devices.by_command(self.restart_command)
-
-
-def _row(outcome: Outcome) -> dict[str, Any]:
-    kept = {name: getattr(outcome, name) for name in ("name", "section", "must", "status")}
-    return {**kept, "seconds": round(outcome.seconds, 1), "reason": outcome.reason}
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65_535:
-        raise WrongUsage(f"{text} is no address with a port. Give one such as 127.0.0.1:8390.")
-    return host.strip("[]"), int(port)

@@ -104,21 +104,16 @@ def _complete(file: Path | None, environment: Mapping[str, str]) -> Credentials:
             f"No service is configured: neither PAYDESK_BASE_URL nor {file or DEFAULT_FILE} names one.",
             HOW_TO_START,
         )
-    origin = _origin(base_url)
-    is_https = origin[0] == "https" and _is_https_address(origin, document)
+    origin, is_https = _origin(base_url), False
+    if origin[0] == "https" and "tls_base_url" in document:
+        # It is the https address of the file's service under any of this machine's names.
+        own = _origin(document["tls_base_url"])
+        is_https = origin == own or (origin[2] == own[2] and origin[1] in LOOPBACK_NAMES and own[1] in LOOPBACK_NAMES)
     is_another = bool(documented) and not is_https and origin != _origin(documented)
     used: Mapping[str, Any] = {} if is_another else document
     token = environment.get("PAYDESK_OPERATOR_TOKEN") or used.get("operator", {}).get("token", "")
     ca_file = str(document.get("ca_file", "")) if is_https else ""
     return Credentials(base_url.rstrip("/"), token, used, documented if is_another else "", ca_file, file)
-
-
-def _is_https_address(origin: tuple[str, str, int], document: Mapping[str, Any]) -> bool:
-    """Return whether the origin is the https address of the file's service, under any of this machine's names."""
-    if "tls_base_url" not in document:
-        return False
-    own = _origin(document["tls_base_url"])
-    return origin == own or (origin[2] == own[2] and origin[1] in LOOPBACK_NAMES and own[1] in LOOPBACK_NAMES)
 
 
 def _origin(base_url: str) -> tuple[str, str, int]:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import typer
 
 from paydesk.commands import recorded_requests, webhook_verify, webhooks
-from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
 from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
@@ -75,7 +75,7 @@ def verify(
 
     The service verifies them, so the secrets stay there.
     """
-    body: dict[str, Any] = given({"attempt": attempt})
+    body: dict[str, Any] = {"attempt": attempt}
     if request is not None:
         recorded = recorded_requests.parse(webhook_verify.read(request), None)
         body |= {"headers": dict(recorded.headers), "body_base64": base64.b64encode(recorded.body).decode()}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +11,6 @@ from paydesk.commands.client import Answer, Service
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import group, show, show_list, top
-from paydesk.core.durations import typed_seconds
 
 clock = group("The clock of `paydesk dev`: stop it, advance it, or reset it.")
 
@@ -100,15 +98,18 @@ def advance(
     """Advance the clock, running or stopped. Says so if the tokens of the credentials file expire by it."""
     if (by is None) != to_next:
         raise WrongUsage("Give either a duration, such as 15m, or --to-next.")
-    if by is not None and typed_seconds(by) is None:
-        raise WrongUsage(f"{by or 'An empty text'} is not a duration. Use one such as 61s, 15m, 3h, 181d or PT61S.")
     moved = service.post("/dev/clock", {"advance": by, "to_next": to_next or None})
     if to_next and "next" not in moved:
         raise Failure(
             "Nothing is due: no order or print action expires, and no refund, inquiry, reversal or webhook is to be"
             " attempted. The clock was not moved."
         )
-    return moved, "\n".join(filter(None, (_reached(moved.get("next")), _renewed(moved))))
+    if not to_next:
+        return moved, _renewed(moved)
+    due = moved["next"]
+    one, several = DUE.get(due["kind"], (due["kind"], due["kind"]))
+    count = f"{due['count']} {several} were" if due["count"] != 1 else f"1 {one} was"
+    return moved, f"{count} due at {due['due_date']}.\n{_renewed(moved)}".rstrip()
 
 
 @command(clock, "resume", "paydesk clock resume")
@@ -122,15 +123,6 @@ def reset_clock(service: Service) -> tuple[Answer, str]:
     """Let the clock show this machine's time again. Refused while there are orders or tokens; `paydesk reset` first."""
     moved = service.post("/dev/clock", {"reset": True})
     return moved, _renewed(moved)
-
-
-def _reached(due: Mapping[str, Any] | None) -> str:
-    """Return what the clock was advanced to, empty if it was advanced by a duration."""
-    if due is None:
-        return ""
-    one, several = DUE.get(due["kind"], (due["kind"], due["kind"]))
-    count = f"{due['count']} {several} were" if due["count"] != 1 else f"1 {one} was"
-    return f"{count} due at {due['due_date']}."
 
 
 def _renewed(moved: Answer) -> str:

@@ -41,18 +41,16 @@ def flat_terminal(terminal: Row) -> dict[str, Any]:
     return {**terminal, "order": order and f"{order['id']} {order['status']}"}
 
 
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def flat_entry(entry: Row) -> dict[str, Any]:
     """Return the entry with what has changed: fields that differ, or all of something new or deleted."""
     before, after = entry.get("before") or {}, entry.get("after") or {}
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    changed = "; ".join(
-        f"{name}: {' → '.join(_word(side[name]) for side in (before, after) if name in side)}" for name in names
-    )
-    return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": changed}
+    changes = []
+    for name in {**before, **after}:
+        if before.get(name) != after.get(name):
+            values = [side[name] for side in (before, after) if name in side]
+            words = (one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in values)
+            changes.append(f"{name}: {' → '.join(words)}")
+    return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": "; ".join(changes)}
 
 
 FLAT: Mapping[str, Callable[[Row], Row]] = {

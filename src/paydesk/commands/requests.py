@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.options import group
 from paydesk.commands.rows import add_rows
@@ -35,7 +35,6 @@ def send(
     Path and body are by default the recorded ones. For `paydesk dev` only.
     """
     body = " ".join(line.strip() for line in body.splitlines()) if body is not None else None
-    sent = service.post(
-        f"/operator/v1/requests/{segment(entry_id)}/send", given({"path": path, "body": body, "idempotency_key": key})
-    )
+    fields = {"path": path, "body": body, "idempotency_key": key}
+    sent = service.post(f"/operator/v1/requests/{segment(entry_id)}/send", fields)
     return sent, f"Answered with {sent['status']}. To see it: paydesk requests list --request-id {sent['request_id']}"

@@ -17,8 +17,6 @@ from paydesk.terminals import pairing_codes
 
 app = add_rows(group("Terminals, which take the orders."), "terminals")
 
-PATH, PAIRINGS = "/operator/v1/terminals", "/operator/v1/pairings"
-
 StoreId = Annotated[
     int | None,
     typer.Option("--store", metavar="STORE_ID", help="The store. [default: the seller's first one, or a new one]"),
@@ -48,9 +46,7 @@ def create_terminal(
     _virtual: Annotated[
         bool,
         typer.Option(
-            "--virtual",
-            callback=_check_virtual,
-            help="A virtual terminal, available at once (in `paydesk dev`).",
+            "--virtual", callback=_check_virtual, help="A virtual terminal, available at once (in `paydesk dev`)."
         ),
     ] = False,
     script: Annotated[
@@ -68,7 +64,7 @@ def create_terminal(
 ) -> Answer:
     """Add a virtual terminal, which takes orders at once, and print the address of its page."""
     body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
-    return service.post(PATH, body)
+    return service.post("/operator/v1/terminals", body)
 
 
 @command(
@@ -109,7 +105,7 @@ def pair(  # noqa: PLR0913  # one parameter per option
     user_code = pairing_codes.canonical(code)
     if user_code is None:
         raise WrongUsage(f"'{code}' is not a pairing code. The terminal shows eight letters, such as BCDF-GHJK.")
-    path = f"{PAIRINGS}/{user_code}"
+    path = f"/operator/v1/pairings/{user_code}"
     if deny:
         service.request("DELETE", path)
         return {"denied": True}
@@ -117,7 +113,14 @@ def pair(  # noqa: PLR0913  # one parameter per option
         raise WrongUsage("The option --seller is missing; see `paydesk sellers list`.")
     refuse_unattended(yes=yes)
     seen = service.get(path)
-    _check_pairing(seen, replace=replace)
+    paired = "yes" if seen["paired"] else "no"
+    note(f"model {seen['model']}, serial {seen['serial']}, address {seen['address']}, paired already: {paired}")
+    if seen["paired"] and not replace:
+        raise Failure(
+            f"{seen['terminal_id']} is paired already.",
+            "Add --replace to pair it again; its earlier device token is then revoked.",
+            "If it belongs to another seller, delete it there first: paydesk terminals delete.",
+        )
     confirm(question(seller, store, pos, live=live, is_paired=seen["paired"]), yes=yes)
     body = {
         "seller_id": seller,
@@ -127,8 +130,8 @@ def pair(  # noqa: PLR0913  # one parameter per option
         "live_mode": live,
         "replace": replace or None,
     }
-    paired = service.post(path, body)
-    return paired, f"It takes orders once its mode is set: `paydesk terminals change {paired['id']} --mode PDV`."
+    answer = service.post(path, body)
+    return answer, f"It takes orders once its mode is set: `paydesk terminals change {answer['id']} --mode PDV`."
 
 
 def question(seller: int, store: int | None, pos: int | None, *, live: bool | None, is_paired: bool) -> str:
@@ -137,15 +140,3 @@ def question(seller: int, store: int | None, pos: int | None, *, live: bool | No
     kept = "" if is_paired else " for live orders"
     orders = kept if live is None else f" for {'live' if live else 'test'} orders"
     return f"Pair it{' again' if is_paired else ''} with seller {seller}{places}{orders}?"
-
-
-def _check_pairing(seen: Answer, *, replace: bool) -> None:
-    """Show what asks to be paired. Raises `Failure` for a terminal that is paired already, unless it is replaced."""
-    paired = "yes" if seen["paired"] else "no"
-    note(f"model {seen['model']}, serial {seen['serial']}, address {seen['address']}, paired already: {paired}")
-    if seen["paired"] and not replace:
-        raise Failure(
-            f"{seen['terminal_id']} is paired already.",
-            "Add --replace to pair it again; its earlier device token is then revoked.",
-            "If it belongs to another seller, delete it there first: paydesk terminals delete.",
-        )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from paydesk.commands import terminals
-from paydesk.commands.client import Answer, Service, given, segment
+from paydesk.commands.client import Answer, Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.pay import VIRTUAL_TERMINALS
 
@@ -54,15 +54,13 @@ def act(  # noqa: PLR0913 - one parameter for each option
     script: Annotated[str | None, typer.Option(help="The script, for set_script; from the next order on.")] = None,
 ) -> Answer:
     """Do what a person would do at a virtual terminal, and show its screen afterwards."""
-    fields = given(
-        {
-            "action": action,
-            "card": card,
-            "digits": digits,
-            "value": value,
-            "key": press,
-            "seconds": seconds,
-            "script": script,
-        }
-    )
+    fields = {
+        "action": action,
+        "card": card,
+        "digits": digits,
+        "value": value,
+        "key": press,
+        "seconds": seconds,
+        "script": script,
+    }
     return service.post(f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}/actions", fields)
