@@ -63,34 +63,29 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
         redirect_uri = application.get("redirect_uri")
     if not redirect_uri:
         raise WrongUsage("The redirect URI is missing. Add --redirect-uri with a registered URI of the application.")
-    verifier = secrets.token_urlsafe(32) if pkce else None
+    verifier = challenge = None
+    if pkce:
+        # RFC 7636 §4.2.
+        verifier = secrets.token_urlsafe(32)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     parameters = {
         "response_type": "code",
         "client_id": client_id,
         "redirect_uri": redirect_uri,
         "scope": scope,
         "state": secrets.token_urlsafe(12) if state is None else state,
-        "code_challenge": verifier and challenge_of(verifier),
-        "code_challenge_method": verifier and "S256",
+        "code_challenge": challenge,
+        "code_challenge_method": challenge and "S256",
     }
     url = address(base_url or found.base_url, parameters)
-    if as_json:
-        shown = {"url": url, "state": parameters["state"], "code_verifier": verifier}
-        show(given({**shown, "code_challenge": parameters["code_challenge"]}), as_json=True)
-        return
-    typer.echo(url)
-    if verifier:
+    shown = {"url": url, "state": parameters["state"], "code_verifier": verifier, "code_challenge": challenge}
+    show(given(shown), url, as_json=as_json)
+    if pkce and not as_json:
         note(f"code_verifier   {verifier}   (send it when the code is exchanged)")
-        note(f"code_challenge  {parameters['code_challenge']}   (in the URL)")
+        note(f"code_challenge  {challenge}   (in the URL)")
 
 
 def address(base_url: str, parameters: Mapping[str, Any]) -> str:
     """Return the authorization URL with the parameters that are not None."""
     query = urllib.parse.urlencode(given(parameters), quote_via=urllib.parse.quote, safe="")
     return f"{base_url.rstrip('/')}/authorization?{query}"
-
-
-def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a verifier (RFC 7636 §4.2)."""
-    digest = hashlib.sha256(verifier.encode()).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

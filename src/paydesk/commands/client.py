@@ -21,8 +21,6 @@ from paydesk.core import ids
 if TYPE_CHECKING:
     from http.client import HTTPMessage
 
-    from multidict import CIMultiDictProxy
-
 Answer = Mapping[str, Any]
 
 TIMEOUT_SECONDS = 30
@@ -50,7 +48,7 @@ class Received(NamedTuple):
     """A response."""
 
     status: int
-    headers: HTTPMessage | CIMultiDictProxy[str]
+    headers: HTTPMessage
     raw: bytes
 
     def document(self) -> Answer | None:

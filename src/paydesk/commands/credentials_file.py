@@ -45,10 +45,8 @@ def exists(path: Path) -> bool:
     """Return whether there is such a file, also if it cannot be read."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError | NotADirectoryError)
     return True
 
 

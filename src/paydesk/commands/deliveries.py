@@ -12,12 +12,12 @@ from urllib.parse import quote
 import typer
 
 from paydesk.commands import recorded_requests, webhook_verify, webhooks
-from paydesk.commands.client import Answer, Service, segment
+from paydesk.commands.client import Service, segment
 from paydesk.commands.command import command
 from paydesk.commands.failure import Failure
 from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
 from paydesk.commands.rows import add_rows
-from paydesk.commands.webhook_attempts import checked_url, write_lines
+from paydesk.commands.webhook_attempts import checked_url
 
 app = add_rows(group("Deliveries of notifications."), "deliveries")
 
@@ -81,16 +81,13 @@ def verify(
         body |= {"headers": dict(recorded.headers), "body_base64": base64.b64encode(recorded.body).decode()}
         if recorded.data_id is not None:
             body["url"] = f"?data.id={quote(recorded.data_id, safe='')}"
-    checked_delivery = service.post(f"/operator/v1/deliveries/{segment(delivery_id)}/verify", body)
-    if as_json:
-        show(checked_delivery, as_json=True)
-    else:
-        lines = [line for one in checked_delivery["signatures"] for line in webhook_verify.verdict_lines(one)]
-        for one in checked_delivery["differences"]:
-            sent, received = (one.get(name, "(missing)") for name in ("sent", "received"))
-            lines.append(harmless_line(f"{one['part']}: sent {sent}, received {received}"))
-        write_lines(lines)
-    if not checked_delivery["valid"]:
+    verdict = service.post(f"/operator/v1/deliveries/{segment(delivery_id)}/verify", body)
+    lines = [webhook_verify.verdict_text(one) for one in verdict["signatures"]]
+    for one in verdict["differences"]:
+        sent, received = (one.get(name, "(missing)") for name in ("sent", "received"))
+        lines.append(harmless_line(f"{one['part']}: sent {sent}, received {received}"))
+    show(verdict, "\n".join(lines), as_json=as_json)
+    if not verdict["valid"]:
         raise Failure("The notification is not signed correctly: a receiver must refuse it.")
 
 
@@ -113,28 +110,20 @@ def resend(
     Nothing of the delivery changes. The answer is printed, and the exit code is 0 only if that is a 2xx.
     """
     path = f"/operator/v1/deliveries/{segment(delivery_id)}"
-    if to is not None:
-        body = {"url": checked_url(to, "--to")}
-        _conclude(service.post(f"{path}/send-to", body, timeout_seconds=ANSWER_SECONDS_MAX), as_json=as_json)
+    if to is None:
+        delivery = service.post(f"{path}/resend")
+        show(delivery, as_json=as_json)
+        note(f"Requested. To see the attempt: paydesk deliveries show {delivery['id']}")
         return
-    delivery = service.post(f"{path}/resend")
-    show(delivery, as_json=as_json)
-    note(f"Requested. To see the attempt: paydesk deliveries show {delivery['id']}")
-
-
-add_rows(webhooks.app, "webhooks")
-
-
-def _conclude(sent: Answer, *, as_json: bool) -> None:
-    """Print the result of sending a notification to another URL. Raises `Failure` if the answer was no 2xx."""
-    if as_json:
-        show(sent, as_json=True)
+    body = {"url": checked_url(to, "--to")}
+    sent = service.post(f"{path}/send-to", body, timeout_seconds=ANSWER_SECONDS_MAX)
+    answer = sent.get("answer", {"status": 0, "body": ""})
+    status, took = answer["status"], f"{sent['duration_ms']} ms"
+    if as_json or "error" not in sent:
+        lines = (harmless_line(line) for line in answer["body"].strip().splitlines())
+        show(sent, "\n".join((f"{status} in {took}", *lines)), as_json=as_json)
     if "error" in sent:
-        raise Failure(f"No answer from {sent['url']} after {sent['duration_ms']} ms: {sent['error']}.")
-    status, body = sent["answer"]["status"], sent["answer"]["body"].strip()
-    if not as_json:
-        lines = (harmless_line(line) for line in body.splitlines())
-        write_lines([f"{status} in {sent['duration_ms']} ms", *lines])
+        raise Failure(f"No answer from {sent['url']} after {took}: {sent['error']}.")
     if status == UNAUTHORIZED:
         raise Failure(
             "The receiver answered 401.",
@@ -142,3 +131,6 @@ def _conclude(sent: Answer, *, as_json: bool) -> None:
         )
     if not 200 <= status < 300:
         raise Failure(f"The receiver answered {status}: only a 2xx accepts a notification.")
+
+
+add_rows(webhooks.app, "webhooks")

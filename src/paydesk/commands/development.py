@@ -73,10 +73,7 @@ def code(  # noqa: PLR0913 - one parameter for each option
     if not body["client_id"] or not body["user_id"]:
         raise WrongUsage("The credentials name no application and seller. Add --client-id and --seller.")
     answer = service.post("/operator/v1/codes", body)
-    if as_json:
-        show(answer, as_json=True)
-    else:
-        typer.echo(answer["code"])
+    show(answer, answer["code"], as_json=as_json)
 
 
 @command(clock, "freeze", "paydesk clock freeze")

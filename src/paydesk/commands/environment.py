@@ -6,15 +6,14 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from paydesk.commands.credentials import credentials_path
 from paydesk.commands.credentials_file import HOW_TO_RENEW, access_token, read_document, unattended_terminal
 from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless, note, show, top
+from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
 
 CONSOLE_EPILOG = examples("paydesk console", "paydesk console --credentials demo/credentials.json")
 EPILOG = examples(
@@ -51,19 +50,8 @@ def env(
     The operator's token is not among them: `paydesk` reads it from the file, which PAYDESK_CREDENTIALS names.
     """
     path = credentials_path(credentials)
-    found = variables(read_document(path), path, live=live)
-    if as_json:
-        show(found, as_json=True)
-        return
-    if sys.stdout.isatty():
-        note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
-    sys.stdout.writelines(f"{harmless(SHELLS[shell](name, value))}\n" for name, value in found.items())
-
-
-def variables(document: Mapping[str, Any], path: Path, *, live: bool) -> dict[str, str]:
-    """Return the variables that the file has values for. Raises `WrongUsage` without an address or an access token."""
-    mode = "live" if live else "test"
-    found = {
+    document, mode = read_document(path), "live" if live else "test"
+    values = {
         "PAYDESK_CREDENTIALS": str(path.absolute()),
         "PAYDESK_BASE_URL": document.get("base_url"),
         "PAYDESK_TLS_BASE_URL": document.get("tls_base_url"),
@@ -77,9 +65,12 @@ def variables(document: Mapping[str, Any], path: Path, *, live: bool) -> dict[st
         "PAYDESK_WEBHOOK_SECRET": document.get("webhook", {}).get("secret"),
     }
     for name, member in (("PAYDESK_BASE_URL", "base_url"), ("PAYDESK_ACCESS_TOKEN", f"{mode}.access_token")):
-        if not found[name]:
+        if not values[name]:
             raise WrongUsage(f"{path} has no `{member}`.", HOW_TO_RENEW)
-    return {name: str(value) for name, value in found.items() if value}
+    found = {name: str(value) for name, value in values.items() if value}
+    if sys.stdout.isatty() and not as_json:
+        note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
+    show(found, "\n".join(SHELLS[shell](name, value) for name, value in found.items()), as_json=as_json)
 
 
 @top.command("console", epilog=CONSOLE_EPILOG)
@@ -95,7 +86,4 @@ def console(*, as_json: AsJson = False, credentials: CredentialsFile = None) -> 
             f"The credentials file {path} has no address of a console: it is not from a running `paydesk dev`.",
             "Start `paydesk dev`, or name the file that it writes with --credentials.",
         )
-    if as_json:
-        show({"console_url": url}, as_json=True)
-    else:
-        typer.echo(url)
+    show({"console_url": url}, url, as_json=as_json)

@@ -60,10 +60,8 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
         return applied
 
     applied = run_with_database(load_settings(settings), work)
-    if as_json:
-        show({"applied": applied}, as_json=True)
-    else:
-        typer.echo("\n".join(f"applied {name}" for name in applied) or "The database is up to date.")
+    lines = [f"applied {name}" for name in applied]
+    show({"applied": applied}, "\n".join(lines) or "The database is up to date.", as_json=as_json)
 
 
 @top.command("doctor", epilog=DOCTOR_EPILOG)
@@ -90,10 +88,7 @@ def doctor(
         return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
 
     findings = run_with_database(existing_database(settings, data), work, exclusive=False)
-    if as_json:
-        show({"findings": findings}, as_json=True)
-    else:
-        typer.echo("\n".join(findings) or "No problems found.")
+    show({"findings": findings}, "\n".join(findings) or "No problems found.", as_json=as_json)
     if findings:
         raise Failure(f"Problems found: {len(findings)}.")
 

@@ -50,10 +50,13 @@ def examples(*lines: str) -> str:
     return "Examples:\n\n" + "\n\n".join(f"`{line}`" for line in lines)
 
 
-def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print one object."""
+def show(answer: Mapping[str, Any], text: str | None = None, *, as_json: bool) -> None:
+    """Print one object: as JSON, or the text that says the same, by default its names with their values."""
     if as_json:
         _print_json(answer)
+        return
+    if text is not None:
+        sys.stdout.write(harmless(text) + "\n")
         return
     width = max(map(len, answer), default=0)
     for name, value in answer.items():

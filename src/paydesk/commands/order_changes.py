@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +40,7 @@ AsOperator = Annotated[
     ),
 ]
 AT_TERMINAL_HEADER = "X-Allow-Cancelable-Status"
+REQUESTED = ": its terminal is requested to release it."
 CANNOT_SIMULATE = "Only test orders can be simulated."
 
 
@@ -72,14 +72,10 @@ def cancel(
         if at_terminal or AT_TERMINAL_HEADER not in str(failure):
             raise
         raise Failure(str(failure), "The command sends it with --at-terminal.") from None
-    if as_json:
-        show(order, as_json=True)
-    elif order["status"] == "canceled":
-        sys.stdout.write(f"{order_id} is canceled.\n")
-    else:
-        sys.stdout.write(
-            f"{order_id} is {harmless_line(str(order['status']))}: its terminal is requested to release it.\n"
-        )
+    status = harmless_line(str(order["status"]))
+    is_canceled = status == "canceled"
+    show(order, f"{order_id} is {status}{'.' if is_canceled else REQUESTED}", as_json=as_json)
+    if not is_canceled and not as_json:
         note(f"To follow it: paydesk orders watch {order_id}{' --live' if live else ''}")
 
 

@@ -80,10 +80,19 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     show_order(order, as_json=as_json)
     if as_json:
         return
+    changes = []
+    for one in order["changes"]:
+        operator, reason = one.get("operator", one["operator_id"]), one.get("reason")
+        changes.append({**one, "by": f"{operator}: {reason}" if reason else operator})
+    by = {one.get("refund_id"): one["by"] for one in changes}
+    refunded = [
+        {**one, "amount": spelled(one["amount"], order["currency"]), "by": by.get(one["id"], "application")}
+        for one in order["order_refunds"]
+    ]
     for rows, columns in (
         (order["events"], MOVE_COLUMNS),
-        (_refunds(order), REFUND_COLUMNS),
-        ([{**one, "by": _by(one)} for one in order["changes"] if "refund_id" not in one], CHANGE_COLUMNS),
+        (refunded, REFUND_COLUMNS),
+        ([one for one in changes if "refund_id" not in one], CHANGE_COLUMNS),
         (order["deliveries"], row_of("deliveries list")["columns"]),
     ):
         if rows:
@@ -116,22 +125,3 @@ command(
     "paydesk orders export --since 2026-01-01 --until 2026-01-31 --status processed > january.csv",
     "paydesk orders export --format jsonl > orders.jsonl",
 )(with_options(export, LIST, FORMAT, AS_JSON))
-
-
-def _refunds(order: Answer) -> list[Answer]:
-    """Return the refunds as people read them, each with who requested it and why."""
-    by = {one["refund_id"]: _by(one) for one in order["changes"] if "refund_id" in one}
-    return [
-        {
-            **refund,
-            "amount": spelled(refund["amount"], order["currency"]),
-            "by": by.get(refund["id"], "application"),
-        }
-        for refund in order["order_refunds"]
-    ]
-
-
-def _by(change: Answer) -> str:
-    """Return the operator who made a change, and the reason."""
-    operator, reason = change.get("operator", change["operator_id"]), change.get("reason")
-    return f"{operator}: {reason}" if reason else operator

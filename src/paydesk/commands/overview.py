@@ -1,4 +1,4 @@
-"""`paydesk search`, `figures` and `attention`, and `paydesk orders export`: what operators look for first."""
+"""`paydesk search`, `figures` and `attention`: what operators look for first."""
 
 from __future__ import annotations
 

@@ -48,7 +48,12 @@ class Progress:
 
     def print_new(self, order: Order) -> None:
         """Print the status changes and webhooks that were not printed yet, by time."""
-        for when, key, line in sorted((*_moves(order), *self._webhooks(order))):
+        lines = []
+        for event in order["events"]:
+            meaning = MEANINGS.get((event["status"], event["status_detail"]), event["payment_status_detail"])
+            change = f"[{STYLES.get(event['status'], 'bold')}]{event['status']:<12}[/] {meaning}"
+            lines.append((event["created_date"], f"event {event['version']}", change))
+        for when, key, line in sorted((*lines, *self._webhooks(order))):
             if key not in self._printed:
                 self._printed.add(key)
                 self._console.print(harmless(f"[dim]{when[11:23]}[/]  {line}"))
@@ -115,11 +120,3 @@ def refuse_unpaid(order: Order) -> None:
         detail = order["transactions"]["payments"][0]["status_detail"]
         reason = "" if detail == order["status"] else f": {detail}"
         raise Failure(f"The order ended as {order['status']}{reason}.")
-
-
-def _moves(order: Order) -> Iterator[tuple[str, str, str]]:
-    """Yield the time, a unique key and the line of each status change."""
-    for event in order["events"]:
-        meaning = MEANINGS.get((event["status"], event["status_detail"]), event["payment_status_detail"])
-        style = STYLES.get(event["status"], "bold")
-        yield event["created_date"], f"event {event['version']}", f"[{style}]{event['status']:<12}[/] {meaning}"

@@ -24,8 +24,19 @@ def parse(raw: bytes, query: str | None) -> Recorded:
     `query`, a query string or a URL, has precedence. Raises `WrongUsage`.
     """
     if raw.lstrip().startswith(b"{"):
-        return _of_json(raw, query)
-    head, body = _split(raw)
+        document = _json(raw)
+        if not isinstance(document.get("headers"), dict) or not isinstance(document.get("body"), str):
+            raise WrongUsage(
+                "This JSON is not a recorded request: it must have `headers`, and `body` as text.",
+                "Give a body and its headers with --body FILE --headers FILE.",
+            )
+        url = document.get("url")
+        named = query or (url if isinstance(url, str) else None)
+        return recorded(_header_object(document["headers"]), document["body"].encode(), named)
+    raw = raw.lstrip(b"\r\n")
+    # The body follows the first empty line; a line that begins with `{` begins it too.
+    gap = re.search(rb"\r?\n(?:>[ \t]*)?\r?\n|\r?\n(?=\{)", raw)
+    head, body = (raw[: gap.start()], raw[gap.end() :]) if gap is not None else (raw, b"")
     lines = [line for line in head.decode("utf-8", "surrogateescape").splitlines() if line.strip()]
     if lines and all(line.startswith(_CURL_PREFIX) or line == ">" for line in lines):
         lines = [line.removeprefix(_CURL_PREFIX) for line in lines if line != ">"]
@@ -67,13 +78,6 @@ def recorded(headers: Mapping[str, str], body: bytes, url: str | None) -> Record
     return Recorded(headers, body, values[-1] if values else None)
 
 
-def _split(raw: bytes) -> tuple[bytes, bytes]:
-    """Return what is before and after the first empty line; a line that begins with `{` begins the body too."""
-    raw = raw.lstrip(b"\r\n")
-    found = re.search(rb"\r?\n(?:>[ \t]*)?\r?\n|\r?\n(?=\{)", raw)
-    return (raw[: found.start()], raw[found.end() :]) if found is not None else (raw, b"")
-
-
 def _target(line: str) -> str | None:
     """Return the URL or the path of a request line, or None if the line is a header."""
     found = _REQUEST_LINE.fullmatch(line.strip())
@@ -89,19 +93,6 @@ def _without_pasted_newline(body: bytes, headers: Mapping[str, str]) -> bytes:
         rest = body[int(length) :]
         return body[: int(length)] if not rest.strip() else body
     return body.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _of_json(raw: bytes, query: str | None) -> Recorded:
-    """Return the request of an object with `headers`, `body` and perhaps `url`."""
-    document = _json(raw)
-    headers, body = document.get("headers"), document.get("body")
-    if not isinstance(headers, dict) or not isinstance(body, str):
-        raise WrongUsage(
-            "This JSON is not a recorded request: it must have `headers`, and `body` as text.",
-            "Give a body and its headers with --body FILE --headers FILE.",
-        )
-    url = document.get("url")
-    return recorded(_header_object(headers), body.encode(), query or (url if isinstance(url, str) else None))
 
 
 def _json(raw: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +32,10 @@ SERVE_EPILOG = examples(
 )
 
 PORT_MAX = 65535
+
+
+def _second_port(help_text: str, default: str) -> Any:
+    return typer.Option(min=0, max=PORT_MAX, help=help_text, show_default=default)
 
 
 @top.command("dev", epilog=DEV_EPILOG)
@@ -63,13 +67,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = False,
     tls_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=PORT_MAX,
-            help="The port for https; 0 for a free one. Needs --tls.",
-            show_default="--port + 1",
-        ),
+        int | None, _second_port("The port for https; 0 for a free one. Needs --tls.", "--port + 1")
     ] = None,
     proxy: Annotated[
         bool,
@@ -80,13 +78,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = False,
     proxy_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=PORT_MAX,
-            help="The port of the proxy; 0 for a free one. Needs --proxy.",
-            show_default="--port + 2",
-        ),
+        int | None, _second_port("The port of the proxy; 0 for a free one. Needs --proxy.", "--port + 2")
     ] = None,
 ) -> None:
     """Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -33,10 +32,7 @@ ADVICE = {
 def queue(service: Service, terminal_id: TerminalId, *, as_json: bool) -> None:
     """Show what holds a terminal, an order or a print action, what it waits for, until when, and how to free it."""
     answer = service.get(f"/operator/v1/terminals/{segment(terminal_id)}/queue")
-    if as_json:
-        show(answer, as_json=True)
-        return
-    sys.stdout.write("\n".join(_lines(terminal_id, answer)) + "\n")
+    show(answer, _text(terminal_id, answer), as_json=as_json)
 
 
 @command(terminals.app, "release", RELEASE_EXAMPLE)
@@ -49,23 +45,18 @@ def release(
 ) -> None:
     """Cancel what holds a terminal. Refused once the terminal may charge the card: exit code 1."""
     answer = service.post(f"/operator/v1/terminals/{segment(terminal_id)}/release", {"reason": reason})
-    if as_json:
-        show(answer, as_json=True)
-        return
-    released = answer.get("released")
-    lines = [] if released is None else [f"{released['id']} is {released['status']}."]
-    sys.stdout.write("\n".join([*lines, *_lines(terminal_id, answer)]) + "\n")
+    released, text = answer.get("released"), _text(terminal_id, answer)
+    show(answer, f"{released['id']} is {released['status']}.\n{text}" if released else text, as_json=as_json)
 
 
-def _lines(terminal_id: str, answer: Answer) -> list[str]:
+def _text(terminal_id: str, answer: Answer) -> str:
     """Return what holds the terminal, and the command that frees it."""
     slot = answer.get("current")
     if slot is None:
-        return [f"{terminal_id} is free: no order and no print action holds it."]
+        return f"{terminal_id} is free: no order and no print action holds it."
     seen = f", last seen {slot['last_seen_date']}" if "last_seen_date" in slot else ", never seen"
-    return [
-        f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.",
-        slot["message"],
-        f"The terminal is {slot['terminal_presence']}{seen}.",
-        ADVICE.get(slot["waits_for"], f"{WAIT}\n{RESOLVE}").format(terminal_id=terminal_id, **slot),
-    ]
+    advice = ADVICE.get(slot["waits_for"], f"{WAIT}\n{RESOLVE}").format(terminal_id=terminal_id, **slot)
+    return (
+        f"{slot['id']} holds {terminal_id}: {slot['status']} since {slot['since_date']}.\n{slot['message']}\n"
+        f"The terminal is {slot['terminal_presence']}{seen}.\n{advice}"
+    )

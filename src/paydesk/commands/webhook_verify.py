@@ -14,7 +14,6 @@ from paydesk.commands import recorded_requests, webhooks
 from paydesk.commands.credentials import known_document
 from paydesk.commands.failure import Failure, WrongUsage
 from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
-from paydesk.commands.webhook_attempts import write_lines
 from paydesk.commands.webhook_secret import FIELD
 
 if TYPE_CHECKING:
@@ -85,10 +84,8 @@ def verify(
         for one in verdicts
     ]
     is_valid = all(one.is_valid for one in verdicts)
-    if as_json:
-        show({"valid": is_valid, "signatures": signatures}, as_json=True)
-    else:
-        write_lines([line for one in signatures for line in verdict_lines(one)])
+    text = "\n".join(map(verdict_text, signatures))
+    show({"valid": is_valid, "signatures": signatures}, text, as_json=as_json)
     if not is_valid:
         raise Failure("The notification is not signed correctly, or is too old: a receiver must refuse it.")
 
@@ -126,12 +123,10 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
     return secrets
 
 
-def verdict_lines(signature: Mapping[str, Any]) -> list[str]:
+def verdict_text(signature: Mapping[str, Any]) -> str:
     """Return the verdict about one signature as people read it."""
     texts = [*signature["reasons"], *signature["remarks"]]
     if signature.get("signed") and not signature["valid"]:
         texts.append(f"The signed text, with the values received: {signature['signed']}")
-    return [
-        f"{signature['header']}: {'valid' if signature['valid'] else 'NOT VALID'}",
-        *(f"  {harmless_line(text)}" for text in texts),
-    ]
+    head = f"{signature['header']}: {'valid' if signature['valid'] else 'NOT VALID'}"
+    return "\n".join((head, *(f"  {harmless_line(text)}" for text in texts)))

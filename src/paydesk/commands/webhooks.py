@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,27 +32,21 @@ Subscription = Annotated[
     str | None, typer.Option(metavar="ID", help=f"The subscription, see `paydesk subscriptions list`. {WHICH}")
 ]
 
-DELAYING = {
+FAULTS = {
     "late": "Send notifications later. Newer ones of the same order wait too.",
     "out_of_order": "Hold a notification back until a newer one of its order was delivered, at most for the time.",
-}
-OTHERS = {
     "twice": "Send notifications two times: the second time right after the first was answered 2xx.",
     "before_answer": "Send `order.created` before the response that creates the order, which waits 5 s at most.",
     "bad_signature": "Make both signatures of the first attempt invalid. A retry is valid.",
     "old_timestamp": "Sign the first attempt with a time that is 10 minutes old. A retry has the current time.",
     "drop": "Do not send notifications: they become `exhausted`, and can be resent.",
 }
+DELAYING = ("late", "out_of_order")
 
 
-def _set(service: Service, kind: str, subscription: str | None, **fields: Any) -> tuple[Answer, str]:
-    subscription_id = _demo(service) if subscription is None else subscription
-    fault = service.request("PUT", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault", given({"kind": kind, **fields}))
-    clear = "paydesk webhooks fault clear" + (f" --subscription {subscription}" if subscription else "")
-    return {"subscription_id": subscription_id, **fault}, f"The fault stays until you clear it: `{clear}`."
+def _fault(kind: str) -> Callable[..., tuple[Answer, str]]:
+    """Return the function of the command that sets a fault of this kind."""
 
-
-def _delaying(kind: str) -> Callable[..., tuple[Answer, str]]:
     def run(
         service: Service,
         delay: Delay = "10s",
@@ -62,30 +57,22 @@ def _delaying(kind: str) -> Callable[..., tuple[Answer, str]]:
         seconds = typed_seconds(delay)
         if seconds is None:
             raise WrongUsage(f"--delay {delay} is not a duration. Use one such as 30s or 2m.")
-        return _set(service, kind, subscription, every=every, seed=seed, delay_seconds=seconds)
+        subscription_id = _demo(service) if subscription is None else subscription
+        fields = {"kind": kind, "every": every, "seed": seed, "delay_seconds": seconds if kind in DELAYING else None}
+        fault = service.request("PUT", f"{SUBSCRIPTIONS}/{segment(subscription_id)}/fault", given(fields))
+        clear = "paydesk webhooks fault clear" + (f" --subscription {subscription}" if subscription else "")
+        return {"subscription_id": subscription_id, **fault}, f"The fault stays until you clear it: `{clear}`."
 
+    run.__doc__ = FAULTS[kind]
+    signature = inspect.signature(run, eval_str=True)
+    options = [one for one in signature.parameters.values() if one.name != "delay" or kind in DELAYING]
+    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
     return run
 
 
-def _other(kind: str) -> Callable[..., tuple[Answer, str]]:
-    def run(
-        service: Service, every: Every = 1, seed: Seed = None, subscription: Subscription = None
-    ) -> tuple[Answer, str]:
-        return _set(service, kind, subscription, every=every, seed=seed)
-
-    return run
-
-
-for _kind, _help in {**DELAYING, **OTHERS}.items():
-    _run = (_delaying if _kind in DELAYING else _other)(_kind)
-    _run.__doc__ = _help
-    _options = " --delay 30s" if _kind in DELAYING else ""
-    command(
-        faults,
-        _kind,
-        f"paydesk webhooks fault {_kind}{_options}",
-        f"paydesk webhooks fault {_kind}{_options} --every 3 --seed 7",
-    )(_run)
+for _kind in FAULTS:
+    _example = f"paydesk webhooks fault {_kind}{' --delay 30s' if _kind in DELAYING else ''}"
+    command(faults, _kind, _example, f"{_example} --every 3 --seed 7")(_fault(_kind))
 
 
 @command(faults, "list", "paydesk webhooks fault list", "paydesk webhooks fault list --json")
