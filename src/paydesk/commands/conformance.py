@@ -111,22 +111,18 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     note(f"All {len(outcomes) - left_out} held{f', {left_out} not applicable' if left_out else ''}.")
 
 
-async def _play(
-    address: tuple[str, int],
-    only: Collection[str],
-    timeout: float,  # noqa: ASYNC109  # how long each case waits
-    device: Device,
-) -> list[Outcome]:
+async def _play(address: tuple[str, int], only: Collection[str], patience: float, device: Device) -> list[Outcome]:
+    """Play the cases, each of which waits `patience` seconds at most."""
     from paydesk import node
     from paydesk.conformance import bench, runner
     from paydesk.conformance.kit import Patience
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(node.listen(*address))
-        opened = await stack.enter_async_context(bench.opened(listener, Patience(timeout), note, device.kind))
+        opened = await stack.enter_async_context(bench.opened(listener, Patience(patience), note, device.kind))
         opened.kit.restart_command = await device.start(opened, stack)
         is_started = device.is_virtual or device.program is not None
-        if not await runner.first_hello(opened.kit, timeout if is_started else FIRST_HELLO_SECONDS):
+        if not await runner.first_hello(opened.kit, patience if is_started else FIRST_HELLO_SECONDS):
             raise Failure("The terminal sent no hello. Check its address and its device token.")
         outcomes = []
         async for outcome in runner.play(opened.kit, only, lambda case: note(f"\n{case.name}: {case.must}")):

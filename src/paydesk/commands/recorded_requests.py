@@ -41,8 +41,10 @@ def parse(raw: bytes, query: str | None) -> Recorded:
     if lines and all(line.startswith(_CURL_PREFIX) or line == ">" for line in lines):
         lines = [line.removeprefix(_CURL_PREFIX) for line in lines if line != ">"]
     url = query
-    if lines and (target := _target(lines[0])) is not None:
-        url = query if query is not None else target
+    first = lines[0].strip() if lines else ""
+    request_line = _REQUEST_LINE.fullmatch(first)
+    if request_line is not None or first.startswith(("http://", "https://", "/")):
+        url = query if query is not None else request_line[1] if request_line is not None else first
         del lines[0]
     headers = parse_headers("\n".join(lines))
     return recorded(headers, _without_pasted_newline(body, headers), url)
@@ -76,14 +78,6 @@ def recorded(headers: Mapping[str, str], body: bytes, url: str | None) -> Record
         raise WrongUsage(f"{url!r} is no URL and no query.") from None
     values = parse_qs(query, keep_blank_values=True).get("data.id")
     return Recorded(headers, body, values[-1] if values else None)
-
-
-def _target(line: str) -> str | None:
-    """Return the URL or the path of a request line, or None if the line is a header."""
-    found = _REQUEST_LINE.fullmatch(line.strip())
-    if found is not None:
-        return found[1]
-    return line.strip() if line.startswith(("http://", "https://", "/")) else None
 
 
 def _without_pasted_newline(body: bytes, headers: Mapping[str, str]) -> bytes:

@@ -19,7 +19,6 @@ from paydesk.commands.options import harmless, note, show
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from paydesk.sandbox.terminals.playlists import Playlist
     from paydesk.sandbox.terminals.simulation import Plan
 
 EXAMPLES = (
@@ -82,9 +81,20 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     """
     import asyncio
 
+    from paydesk.sandbox.terminals import playlists, scripts
+    from paydesk.sandbox.terminals import script_file as files
     from paydesk.sandbox.terminals.simulation import Plan
 
-    playlist = _playlist(script, script_file)
+    try:
+        by_name = files.read(script_file) if script_file is not None else {}
+        playlist = playlists.parse(script or next(iter(by_name), "approve"), by_name)
+    except ValueError as error:
+        raise WrongUsage(f"{error}") from None
+    if any(part.script.name == scripts.MANUAL for part in playlist.parts):
+        raise WrongUsage(
+            "The script manual waits for a person, and simulated terminals have no page to act on.",
+            "Use another script, or create one terminal: `paydesk terminals create --virtual --script manual`.",
+        )
     # Raise this process's limit of open files to what the terminals need.
     needed = count * FILES_PER_TERMINAL + FILES_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -98,25 +108,6 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     plan = Plan(count, playlist, seller, kind, seed, poll_seconds, journals, keep)
     show(asyncio.run(_run(service.credentials, device_url, plan)), as_json=as_json)
-
-
-def _playlist(script: str | None, script_file: Path | None) -> Playlist:
-    """Return the playlist of that text, or of that name in the file. Raises `WrongUsage`."""
-    from paydesk.sandbox.terminals import playlists
-    from paydesk.sandbox.terminals import script_file as files
-    from paydesk.sandbox.terminals.scripts import MANUAL
-
-    try:
-        by_name = files.read(script_file) if script_file is not None else {}
-        playlist = playlists.parse(script or next(iter(by_name), "approve"), by_name)
-    except ValueError as error:
-        raise WrongUsage(f"{error}") from None
-    if any(part.script.name == MANUAL for part in playlist.parts):
-        raise WrongUsage(
-            "The script manual waits for a person, and simulated terminals have no page to act on.",
-            "Use another script, or create one terminal: `paydesk terminals create --virtual --script manual`.",
-        )
-    return playlist
 
 
 async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> Mapping[str, int]:

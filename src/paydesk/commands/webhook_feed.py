@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from paydesk.commands.client import NOT_PAYDESK, given
 from paydesk.commands.credentials import credentials_path, find_credentials
 from paydesk.commands.credentials_file import HOW_TO_START, tokens_refused
 from paydesk.commands.failure import Failure, Unreachable
@@ -133,18 +134,14 @@ class EventFeed:
             page = msgspec.json.decode(reply.raw, type=_Page)
             events = [msgspec.json.decode(event, type=_Event).notice(event) for event in page.data]
         except ValueError:  # msgspec.DecodeError too.
-            raise Failure(
-                f"The answer of {self.access.base_url} is not from Paydesk. Check the address of the service."
-            ) from None
+            raise Failure(NOT_PAYDESK) from None
         self._cursor = page.next
         return events
 
     async def _get(self, wait: int) -> Reply:
-        query = {"wait": str(wait), **({} if self._cursor is None else {"after": self._cursor})}
+        query = urllib.parse.urlencode(given({"wait": wait, "after": self._cursor}))
         try:
-            return await self.access.send(
-                "GET", f"/v1/events?{urllib.parse.urlencode(query)}", seconds_max=ANSWER_SECONDS_MAX
-            )
+            return await self.access.send("GET", f"/v1/events?{query}", seconds_max=ANSWER_SECONDS_MAX)
         except OSError as error:
             raise _Away(str(error)) from None
 
