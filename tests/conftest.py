@@ -112,6 +112,9 @@ def conflict_keys_are_named() -> Iterator[None]:
 
 
 def _set_hash(parameters: tuple[int, ...]) -> None:
+    # A thread that is still at work would keep the dummy hash of other parameters.
+    passwords._hashing()._threads.shutdown()
+    passwords._hashing.cache_clear()
     argon2.PasswordHasher.__init__.__defaults__ = (*parameters, *ARGON2_DEFAULTS[len(parameters) :])
     passwords._hasher.cache_clear()
     passwords._dummy_hash.cache_clear()
