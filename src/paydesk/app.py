@@ -142,20 +142,25 @@ class BelowConsole:
 
 
 class PathEndpoint:
-    """The operations of one path, by method."""
+    """The operations of one path, by method; the endpoint of each is built for its first request."""
 
     def __init__(self, operations: Iterable[Operation], shared: Shared) -> None:
-        self._endpoints = {operation.method: _endpoint(operation, shared) for operation in operations}
-        policies = (endpoint.policy for endpoint in self._endpoints.values())
-        self._not_allowed = Refusing(
-            shared,
-            lambda method, _: method_not_allowed(method, self._endpoints),
-            next((policy for policy in policies if policy.error_page is not None), None),
-        )
+        self._operations = {operation.method: operation for operation in operations}
+        self._shared = shared
+        self._endpoints: dict[str, Endpoint] = {}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request to the endpoint of its method."""
-        return self._endpoints.get(scope["method"], self._not_allowed)(scope, receive, send)
+        endpoint = self._endpoints.get(scope["method"]) or self._first(scope["method"])
+        return endpoint(scope, receive, send)
+
+    def _first(self, method: str) -> Endpoint | Refusing:
+        """Return the endpoint of a method that had no request before, or one that refuses the method."""
+        if method in self._operations:
+            return self._endpoints.setdefault(method, _endpoint(self._operations[method], self._shared))
+        policies = (POLICIES[operation.surface] for operation in self._operations.values())
+        page = next((policy for policy in policies if policy.error_page is not None), None)
+        return Refusing(self._shared, lambda method, _: method_not_allowed(method, self._operations), page)
 
 
 def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
