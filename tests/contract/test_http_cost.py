@@ -36,8 +36,8 @@ from paydesk.storage.connect import open_database
 from service import running
 
 TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, console, public)]
-ALIKE = {"console": 4}
-"""By table: how many operations share the requests that one has elsewhere. All forms of the console are read alike."""
+ALIKE = {"console": 4, "operator": 4}
+"""By table: how many operations share the requests that one has elsewhere. All bodies of a table are read alike."""
 MILLISECONDS_MAX = 50.0
 SETTINGS = Settings(trusted_proxies=("127.0.0.1",), results_per_lease_max=100_000)
 NOT_REACHED = {401, 405, 408, 413, 415, 421, 429, 431}
