@@ -16,7 +16,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,6 +26,7 @@ import moved_time
 # isort: split
 import argon2
 import hypothesis
+import jinja2
 import pytest
 
 import conflict_guard
@@ -190,6 +191,18 @@ def _clocks_unread_in_units_of_work(monkeypatch: pytest.MonkeyPatch) -> None:
 def clock() -> MovableClock:
     """A clock that a test can move and freeze."""
     return MovableClock()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _templates_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let the processes of a run share the pages' compiled templates: each would spend half a second on its own."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "templates"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        cache = jinja2.FileSystemBytecodeCache(str(folder))
+        patch.setattr(jinja2, "Environment", partial(jinja2.Environment, bytecode_cache=cache))
+        yield
 
 
 @pytest.fixture(scope="session")
