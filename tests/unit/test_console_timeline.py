@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from console_scene import template
@@ -313,7 +313,6 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-@settings(max_examples=200, deadline=None)
 @given(story=stories(), later_ms=TIMES)
 def test_any_order_is_drawn_without_overlaps(story: Story, later_ms: int) -> None:
     """The shares add up, and nothing hides a text."""
