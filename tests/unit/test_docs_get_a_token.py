@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,21 +12,18 @@ from typing import Any
 import pytest
 
 import node_clients
+from docs_programs import DOCS, blocks, section
 from paydesk.oauth.errors import OAUTH_ERRORS
 from paydesk_process import credentials
 from seller import Seller
 
-PAGE = (Path(__file__).parents[2] / "docs" / "get-a-token.md").read_text()
+PAGE = (DOCS / "get-a-token.md").read_text()
 PROGRAM_SECONDS_MAX = 60
 
 
 def programs(heading: str, language: str) -> list[str]:
     """Return the programs of a section and its subsections, in order."""
-    _, _, section = PAGE.partition(f"\n{heading}\n")
-    section = re.split(rf"^#{{2,{heading.count('#')}}} ", section, maxsplit=1, flags=re.MULTILINE)[0]
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert found, heading
-    return found
+    return blocks(section(PAGE, heading), language)
 
 
 @pytest.fixture

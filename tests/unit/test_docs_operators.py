@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import get_args
 
 import dev_thread
 from command_line import paydesk_on_path
+from docs_programs import DOCS, blocks, run
 from paydesk.operator_events import Kind
-from paydesk_process import credentials, environment, request
+from paydesk_process import credentials, request
 from tables import each
 
-PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
-OPERATIONS = PAGE.with_name("operations.md")
+PAGE, OPERATIONS = ((DOCS / name).read_text() for name in ("operators.md", "operations.md"))
 PRINT_VARIABLES = '\nprintf "%s\\n" "$CLIENT_ID" "$OLD_SECRET" "$NEW_SECRET" "$SELLER"\n'
 
 
 def test_every_command_works(tmp_path: Path) -> None:
     """Run in one shell, in order; afterwards the accounts are in the expected state."""
-    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL))
+    script = "".join(blocks(PAGE, "sh"))
     with dev_thread.dev(tmp_path), paydesk_on_path(tmp_path) as path:
-        done = subprocess.run(
-            ["sh", "-eu"],
-            cwd=tmp_path,
-            env=environment(PATH=path),
-            input=script + PRINT_VARIABLES,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        output = run(tmp_path, script + PRINT_VARIABLES, "sh", "-eu", PATH=path)
         assert {path.name for path in tmp_path.iterdir()} == {".paydesk", ".venv"}
-        client_id, old_secret, new_secret, seller = done.stdout.splitlines()[-4:]
+        client_id, old_secret, new_secret, seller = output.splitlines()[-4:]
         assert _error_code(tmp_path, client_id, new_secret) == "invalid_grant", "authenticated, but the code is invalid"
         assert _error_code(tmp_path, client_id, old_secret) == "invalid_client"
         service = credentials(tmp_path)
@@ -52,7 +41,7 @@ def test_every_command_works(tmp_path: Path) -> None:
 @each("kind", get_args(Kind))
 def test_every_kind_of_event_is_explained(kind: str) -> None:
     """In the first column of a table on one of the two pages."""
-    tables = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", PAGE.read_text() + OPERATIONS.read_text(), re.MULTILINE)
+    tables = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", PAGE + OPERATIONS, re.MULTILINE)
     assert any(f"`{kind}`" in cell for cell in tables)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 import urllib.request
@@ -12,37 +11,24 @@ from pathlib import Path
 
 import pytest
 
+import docs_programs
 from paydesk.api import OPERATIONS
 from paydesk.http.retired import DESCRIBED
 from paydesk.orders import status
-from paydesk_process import credentials, environment
+from paydesk_process import credentials
 
-DOCS = Path(__file__).parents[2] / "docs"
-PROGRAM_SECONDS_MAX = 90
 DELIVERY_SECONDS_MAX = 30
 _NUMBER = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
 def page(name: str) -> str:
     """Return the text of a page."""
-    return (DOCS / name).read_text()
+    return (docs_programs.DOCS / name).read_text()
 
 
 def run(folder: Path, name: str, language: str, *command: str) -> str:
     """Run all programs of the page in this language, in order; return their output."""
-    program = "".join(re.findall(rf"^```{language}\n(.*?)^```$", page(name), re.MULTILINE | re.DOTALL))
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(NO_PROXY="127.0.0.1"),
-        input=program,
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return docs_programs.run(folder, "".join(docs_programs.blocks(page(name), language)), *command)
 
 
 @pytest.mark.long("the page waits for a refund whose answer is lost")

@@ -18,6 +18,7 @@ import pytest
 
 import dev_thread
 from command_line import paydesk_on_path
+from docs_programs import blocks, run, section
 from free_port import free_port
 from paydesk.docs import webhook_events, webhook_pictures
 from paydesk.http.openapi_webhooks import WEBHOOKS
@@ -32,19 +33,6 @@ EVENTS = (ROOT / "docs" / "webhook-events.md").read_text()
 SECONDS_MAX = 60
 
 
-def section(heading: str) -> str:
-    """Return a section of the page."""
-    found = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    assert found, heading
-    return found
-
-
-def blocks(text: str, language: str) -> list[str]:
-    """Return the blocks of a language, without the indentation of a list."""
-    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
-    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
-
-
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "receivers").iterdir()), ids=lambda file: file.name)
 def test_every_program_is_in_the_page(file: Path) -> None:
     """Unchanged."""
@@ -54,8 +42,8 @@ def test_every_program_is_in_the_page(file: Path) -> None:
 
 def test_the_request_is_the_generated_one() -> None:
     """The headers and the body are those that the code makes."""
-    assert blocks(section("What arrives"), "http") == [webhook_events.request_text() + "\n"]
-    (body,) = blocks(section("What arrives"), "json")
+    assert blocks(section(PAGE, "## What arrives"), "http") == [webhook_events.request_text() + "\n"]
+    (body,) = blocks(section(PAGE, "## What arrives"), "json")
     assert json.loads(body) == next(one.example for one in WEBHOOKS if one.action == "order.processed")
 
 
@@ -81,7 +69,7 @@ def test_durations_have_at_most_two_units(seconds: int, words: str) -> None:
 
 def test_every_status_is_explained() -> None:
     """In the table of "Send again"."""
-    listed = re.findall(r"^\| `(\w+)` \|", section("Send again"), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", section(PAGE, "## Send again"), re.MULTILINE)
     assert listed == list(get_args(DeliveryStatus))
 
 
@@ -127,18 +115,7 @@ class Shell:
 
     def run(self, script: str) -> str:
         """Run a script, its commands of Paydesk in this process; return its output."""
-        done = subprocess.run(
-            ["sh", "-eu"],
-            cwd=self.folder,
-            env={**self.environment, "PATH": self.path},
-            input=self._of_this_port(script),
-            capture_output=True,
-            text=True,
-            timeout=3 * SECONDS_MAX,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return run(self.folder, self._of_this_port(script), "sh", "-eu", PATH=self.path, PYTHONDONTWRITEBYTECODE="1")
 
     def end(self) -> None:
         """End what was started, with its children."""
@@ -163,7 +140,7 @@ def shell(folder: Path) -> Iterator[Shell]:
 
 def test_quick_start(tmp_path: Path) -> None:
     """The receiver prints the payment's three changes, and a sample that is sent two times once."""
-    listen, receive, pay, trigger = blocks(section("Quick start"), "sh")
+    listen, receive, pay, trigger = blocks(section(PAGE, "## Quick start"), "sh")
     with shell(tmp_path) as window:
         window.start(listen, "listen.log", until="Listening for test events")
         window.start(receive, "receiver.log", until="Running on")

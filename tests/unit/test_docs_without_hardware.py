@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from docs_programs import DOCS, blocks, run, section
 from paydesk.sandbox.terminals.actions import ActionName
-from paydesk_process import environment
 
-PAGE = (Path(__file__).parents[2] / "docs" / "test-without-hardware.md").read_text()
-SECONDS_MAX = 90
-
-
-def _section(heading: str) -> str:
-    """Return a section of the page."""
-    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+PAGE = (DOCS / "test-without-hardware.md").read_text()
 
 
 def _programs(heading: str, language: str = "sh") -> str:
     """Return the programs of a section in that language, joined."""
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", _section(heading), re.MULTILINE | re.DOTALL)
-    assert found, heading
-    return "".join(found)
+    return "".join(blocks(section(PAGE, heading), language))
 
 
 @pytest.mark.long("starts the service and runs each program of the page")
@@ -54,31 +45,20 @@ def _output(folder: Path) -> str:
         starter = folder / ".venv/bin" / name
         starter.write_text(f'#!/bin/sh\nexec {Path(sys.executable).with_name(name)} "$@"\n')
         starter.chmod(0o700)
-    (folder / "test_point_of_sale.py").write_text(_programs("Drive it from a test", "python"))
+    (folder / "test_point_of_sale.py").write_text(_programs("## Drive it from a test", "python"))
     program = (
-        _programs("In CI")
+        _programs("## In CI")
         + "trap 'kill $!' EXIT\n"
-        + _programs("Take a payment by hand")
-        + _programs("Drive it from a test")
-        + _programs("Print on it")
+        + _programs("## Take a payment by hand")
+        + _programs("## Drive it from a test")
+        + _programs("## Print on it")
         + ".venv/bin/python -m pytest -q -p no:cacheprovider test_point_of_sale.py\n"
     )
-    done = subprocess.run(
-        ["sh", "-eu"],
-        cwd=folder,
-        env=environment(NO_PROXY="127.0.0.1"),
-        input=program,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run(folder, program, "sh", "-eu")
 
 
 def test_every_action_is_listed() -> None:
     """In the table, and no other."""
-    table = _section("Drive it from a test").partition("| Action |")[2]
+    table = section(PAGE, "## Drive it from a test").partition("| Action |")[2]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(get_args(ActionName))
