@@ -14,7 +14,7 @@ from typing import Any
 
 from paydesk.core import conflict_keys
 from paydesk.core.conflict_keys import ConflictKey
-from paydesk.core.idempotency import Key
+from paydesk.core.idempotency_key import Key
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.orders.store import COLUMNS as ORDER_COLUMNS

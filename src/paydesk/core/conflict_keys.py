@@ -10,10 +10,9 @@ names both, unless the order has ended.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NewType
+from typing import NewType
 
-if TYPE_CHECKING:
-    from paydesk.core.idempotency import Key
+from paydesk.core.idempotency_key import Key
 
 ConflictKey = NewType("ConflictKey", tuple[object, ...])
 

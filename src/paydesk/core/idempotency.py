@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from paydesk.core.errors import (
     RESOURCE_LOCKED,
     Refusal,
 )
+from paydesk.core.idempotency_key import Key
 
 if TYPE_CHECKING:
     from paydesk.operation import Call
@@ -66,22 +67,6 @@ STORE_RESPONSE = f"UPDATE idempotency_keys SET status = $7, answer = $8 {_BY_KEY
 COMPLETE = f"{STORE_RESPONSE} AND answer IS NULL"
 
 RELEASE = f"DELETE FROM idempotency_keys {_BY_KEY}"
-
-
-class Key(NamedTuple):
-    """The primary key of an idempotency key's row: the same value for another operation or object is another key."""
-
-    seller_id: int
-    application_id: int
-    live: int
-    operation: str
-    object_id: str
-    value: str
-
-    @property
-    def topic(self) -> str:
-        """The signal that is sent when the key's response is stored."""
-        return f"answer:{hashlib.sha256(repr(tuple(self)).encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from paydesk.core import conflict_keys, errors, idempotency, ids, roles, runtime
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
-from paydesk.core.idempotency import Key
+from paydesk.core.idempotency_key import Key
 from paydesk.core.keys import KeyMissing
 from paydesk.core.redaction import redacted_name
 from paydesk.core.roles import Required
@@ -36,6 +36,7 @@ from paydesk.operation import Call, Caller, Operation, ThreePhase
 from paydesk.operator_events import Reporter
 from paydesk.shared import Shared
 from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
+from paydesk.storage.silence import SILENT
 from paydesk.storage.work import write_until_kept
 
 log = structlog.get_logger("request")
@@ -170,8 +171,8 @@ class Endpoint:
         if has_body and document is None:
             request.check_body_headers(policy.media_types)
         now_ms = shared.clock.now_ms() if self._needs_time else 0
-        if self._silence is not None and self._silence.lasts:
-            await self._silence.refuse()
+        if self._silence is not None and self._silence.lasts and not await self._silence.ends_soon():
+            raise Unavailable(SILENT)
         if operation.development:
             request.check_development(loopback_only=self._loopback_only, of_page=self._is_page)
         caller = await self._caller(self._authenticate, request, now_ms, address) if self._authenticate else ANONYMOUS

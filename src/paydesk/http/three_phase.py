@@ -13,7 +13,8 @@ from paydesk.core import idempotency
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import RESOURCE_LOCKED, Refusal
-from paydesk.core.idempotency import Key, complete
+from paydesk.core.idempotency import complete
+from paydesk.core.idempotency_key import Key
 from paydesk.http.reply import Reply, replayed
 from paydesk.operation import Call, ThreePhase
 from paydesk.storage.database import Database, Transaction

@@ -13,7 +13,8 @@ import msgspec
 
 from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
-from paydesk.core.idempotency import Key, complete
+from paydesk.core.idempotency import complete
+from paydesk.core.idempotency_key import Key
 from paydesk.jobs import Removed
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at

@@ -7,13 +7,11 @@ driver may run it again, and in one transaction with others. Raising rolls it ba
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.signals import Signals
-
-if TYPE_CHECKING:
-    from paydesk.storage.silence import Silence
+from paydesk.storage.silence import Silence
 
 T = TypeVar("T")
 

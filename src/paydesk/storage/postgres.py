@@ -37,6 +37,7 @@ from paydesk.storage.postgres_batch import (
 from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
 from paydesk.storage.postgres_sets import BATCH_LOCK_TIMEOUT, form_at_once
 from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
+from paydesk.storage.silence import SILENT
 from paydesk.storage.work import SWALLOWED_AN_ERROR
 
 T = TypeVar("T")
@@ -265,11 +266,8 @@ class PostgresDatabase:
 
     async def _run_alone_if_answered(self, attempt: Any, units: list[BatchUnit]) -> None:
         """Run each unit alone, unless the server is silent: their time is over."""
-        try:
-            if self.silence.lasts:
-                await self.silence.refuse()
-        except Unavailable as error:
-            settle_all(units, error)
+        if self.silence.lasts and not await self.silence.ends_soon():
+            settle_all(units, Unavailable(SILENT))
         else:
             self._run_alone(attempt, units)
 

@@ -11,12 +11,12 @@ from contextlib import suppress
 
 import structlog
 
-from paydesk.storage.database import Unavailable
-
 PATIENCE_SECONDS = 1.0
 """New requests wait this long for the first answer: one slow statement is no reason to refuse any."""
 ASK_SECONDS_MIN = 1.0
 PAUSE_SECONDS = 0.1
+SILENT = "The database is silent: an answer was overdue, and none has come since."
+"""The reason of a refusal."""
 
 log = structlog.get_logger("database")
 
@@ -44,14 +44,14 @@ class Silence:
         self._patient_until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         self._asking = asyncio.create_task(self._ask_until_answered())
 
-    async def refuse(self) -> None:
-        """Return if the server answers within a second from the beginning. Raises `Unavailable`."""
+    async def ends_soon(self) -> bool:
+        """Return whether the server answers within a second from the beginning."""
         await asyncio.sleep(0)  # A request that has not waited yet has no task, which a timeout needs.
         try:
             async with asyncio.timeout_at(self._patient_until):
-                await self._answered.wait()
+                return await self._answered.wait()
         except TimeoutError:
-            raise Unavailable("The database is silent: an answer was overdue, and none has come since.") from None
+            return False
 
     async def _ask_until_answered(self) -> None:
         seconds, is_logged = ASK_SECONDS_MIN, False
