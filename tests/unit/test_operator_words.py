@@ -19,10 +19,11 @@ from paydesk.console.operations import OPERATIONS as OF_CONSOLE
 from paydesk.console.request import PATH
 from paydesk.core.sentences import First, Lines, When, holding, text_of
 from paydesk.operation import Operation
+from paydesk.operators.documents import Document
 from paydesk.operators.noun import BASE, Noun
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import properties
-from paydesk.operators.words import Document, Words
+from paydesk.operators.words import Words
 
 ROWS = [row for row in OPERATIONS if row.action is not None]
 NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}

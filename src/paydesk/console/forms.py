@@ -18,9 +18,10 @@ from paydesk.console.screen import form, screen
 from paydesk.core.clock import rfc3339
 from paydesk.core.sentences import holding, text_of, value_at
 from paydesk.operation import Answer, Operation
-from paydesk.operators.noun import Noun
+from paydesk.operators.documents import Choices, Document
+from paydesk.operators.noun_data import NounData
 from paydesk.operators.properties import Property, properties, typed_body
-from paydesk.operators.words import Choices, Document, Words
+from paydesk.operators.words import Words
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _LINE = re.compile(r"'\$\.(\w+)\[([0-9]+)\]' - (.+)", re.DOTALL)
@@ -163,7 +164,7 @@ class _Form:
         )
 
 
-async def _document(request: ConsoleRequest, about: Noun | str, names: Document) -> Document:
+async def _document(request: ConsoleRequest, about: NounData | str, names: Document) -> Document:
     """Return the document of a noun, or that at a path; nothing without a path. Raises `ApiRefused`."""
     if isinstance(about, str) or about.find is None:
         path = about if isinstance(about, str) else about.read or about.path

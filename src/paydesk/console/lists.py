@@ -11,7 +11,8 @@ from paydesk.console.forms import address_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operation import Answer, Operation, Query
-from paydesk.operators.words import Column, Document
+from paydesk.operators.documents import Document
+from paydesk.operators.words import Column
 
 ROWS = 50
 """Of a page."""

@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from paydesk.core.sentences import value_at
-from paydesk.operators.words import Choices, Document, Reader, Shown, Widget
+from paydesk.operators.documents import Choices, Document, Reader
+from paydesk.operators.words import Shown, Widget
 
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200

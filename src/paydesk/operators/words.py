@@ -7,35 +7,22 @@ and `caller_id`, the operator's id.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Literal
+
+from pydantic import BaseModel
 
 from paydesk.core.roles import Required
 from paydesk.core.sentences import Lines
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from paydesk.operators.noun import Noun
-
-Document = dict[str, Any]
-Choices = Sequence[tuple[str, str]]
-"""Values, each with its words."""
-
+from paydesk.operators.documents import Choices, Document, Reader
+from paydesk.operators.noun_data import NounData
 
 Widget = Literal[
     "text", "lines", "number", "numbers", "decimal", "checkbox", "select", "choices", "words", "email", "password",
     "hidden", "date",
 ]  # fmt: skip
 """`lines` is a text of several lines, `numbers` a list as a text; `choices` and `words` have one checkbox a value."""
-
-
-class Reader(Protocol):
-    """What reads `/operator/v1` as the operator of a request; paths have `{}` for each id."""
-
-    async def get(self, path: str, *ids: object, **query: object) -> Any:
-        """Return the document at a path. Parameters that are None or empty are not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +104,7 @@ class Words:
     """The fields of the form, where people type something else than what is sent."""
     headers: Mapping[str, Lines] = field(default_factory=dict)
     """Of the request: by the name the value, not sent if empty."""
-    reads: Noun | str = ""
+    reads: NounData | str = ""
     """The noun whose document the form is about, or its path, if it is not its own: `terminals/{terminal_id}/queue`."""
     back: str = ""
     """The page that the form belongs to, if it is not the noun's."""
@@ -178,7 +165,7 @@ class Shown:
 class Action:
     """What a row is about: a noun and a verb, with their words."""
 
-    noun: Noun
+    noun: NounData
     verb: str
     words: Words
 

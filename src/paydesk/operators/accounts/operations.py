@@ -9,8 +9,9 @@ from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import When
 from paydesk.operators import errors, operator_passwords, schemas
 from paydesk.operators.accounts import fields, handlers
+from paydesk.operators.documents import Document
 from paydesk.operators.noun import ROWS, Noun
-from paydesk.operators.words import Column, Document, Once, Words
+from paydesk.operators.words import Column, Once, Words
 
 _EXAMPLE = "01J67CQQH5904WDBVZEM4JMEP3"
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")

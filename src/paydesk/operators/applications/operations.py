@@ -7,8 +7,9 @@ from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.applications import fields, handlers
+from paydesk.operators.documents import Document
 from paydesk.operators.noun import Noun
-from paydesk.operators.words import Column, Document, Once, Words
+from paydesk.operators.words import Column, Once, Words
 
 _EXAMPLE = "3676047501096810"
 _PAGE = "/applications/{client_id}"

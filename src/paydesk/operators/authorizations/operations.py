@@ -8,8 +8,9 @@ from dataclasses import replace
 from paydesk.core.sentences import When
 from paydesk.operators import errors
 from paydesk.operators.authorizations import handlers
+from paydesk.operators.documents import Document, Reader
 from paydesk.operators.noun import Noun
-from paydesk.operators.words import Column, Document, Reader, Words
+from paydesk.operators.words import Column, Words
 
 
 async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from paydesk.core.model import Model
 from paydesk.core.money import spelled
+from paydesk.operators.documents import Document
 from paydesk.operators.schemas import Reason
-from paydesk.operators.words import Document, Shown
+from paydesk.operators.words import Shown
 from paydesk.payments.schemas import RefundRequest
 
 

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from paydesk.core.model import Model, rule
 from paydesk.core.money import CURRENCIES
+from paydesk.operators.documents import Document, Reader
 from paydesk.operators.schemas import Change, Email, Name, Password
-from paydesk.operators.words import Document, Reader, Shown
+from paydesk.operators.words import Shown
 
 _CURRENCY_OF = {one.country: one.code for one in CURRENCIES.values()}
 _CURRENCY = rule(f"must be one of {', '.join(CURRENCIES)}", CURRENCIES.__contains__)

@@ -9,11 +9,12 @@ from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.sentences import First, When
 from paydesk.operators import errors
+from paydesk.operators.documents import Document, Reader
 from paydesk.operators.noun import Noun
 from paydesk.operators.properties import every
 from paydesk.operators.sessions import handlers
 from paydesk.operators.user_agents import browser_of
-from paydesk.operators.words import Column, Document, Reader, Words
+from paydesk.operators.words import Column, Words
 
 
 async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:

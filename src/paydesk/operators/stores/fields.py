@@ -8,10 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from paydesk.core.model import NO_CARD_NUMBER, Model
+from paydesk.operators.documents import Document, Reader
 from paydesk.operators.properties import every
 from paydesk.operators.schemas import Change, Id, Name
 from paydesk.operators.terminals.fields import serial_of
-from paydesk.operators.words import Document, Reader, Shown
+from paydesk.operators.words import Shown
 
 SellerId = Annotated[Id, Shown("Seller", option="--seller", metavar="USER_ID", help="The seller.")]
 StoreName = Annotated[Name, Shown("Name", help="The store's name.")]

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
+from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import every
 from paydesk.operators.schemas import Change, Id, Reason
-from paydesk.operators.words import Choices, Document, Reader, Shown
+from paydesk.operators.words import Shown
 from paydesk.sandbox.virtual.schemas import Script
 from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 

@@ -1,0 +1,17 @@
+"""What forms and commands read of `/operator/v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Document = dict[str, Any]
+Choices = Sequence[tuple[str, str]]
+"""Values, each with its words."""
+
+
+class Reader(Protocol):
+    """What reads `/operator/v1` as the operator of a request; paths have `{}` for each id."""
+
+    async def get(self, path: str, *ids: object, **query: object) -> Any:
+        """Return the document at a path. Parameters that are None or empty are not sent."""
