@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.console.actions import Field
 from paydesk.console.api import ApiRefused
+from paydesk.console.field import Field
 from paydesk.console.form_faults import broken, faults_of
 
 FIELDS = (

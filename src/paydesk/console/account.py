@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paydesk.console import session_rows
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
+from paydesk.console.field import Field
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core.version import version

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paydesk.console.api import ApiRefused
+from paydesk.console.field import Field
 from paydesk.console.form_faults import broken, faults_of
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import problem, render
@@ -26,31 +27,6 @@ ORIGINAL = "was:"
 """Before the name of a field: the hidden field with the value that the form showed at first."""
 ORIGINAL_CHARACTERS_MAX = 8000
 """Of a value that a form carries as original: a body has room for the longest list of redirect URIs and this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a form. `kind`: text, textarea, select, checkbox, hidden, number, email, password."""
-
-    name: str
-    label: str
-    kind: str = "text"
-    value: str = ""
-    options: Sequence[tuple[str, str]] = ()
-    """Of a select: the values with their labels."""
-    hint: str = ""
-    required: bool = True
-    maxlength: int = 200
-    """Longer texts are refused with their length, never cut."""
-    inputmode: str = ""
-    noun: str = ""
-    """What a sentence calls it, by default the label: "The {noun} must be at most 21.40"."""
-    sets: Sequence[str] = ()
-    """The properties of the request that it sets, if they have other names."""
-    group: str = ""
-    """The heading above it and the fields after it with the same one."""
-    rows: int = 6
-    """Of a textarea: its height in lines."""
 
 
 REASON_CHARACTERS_MAX = 500

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from paydesk.console import development_terminals
-from paydesk.console.actions import Done, Field, act, decimal
+from paydesk.console.actions import Done, act, decimal
 from paydesk.console.development_terminals import READ_MAX, DevelopmentForm
+from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
+from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen

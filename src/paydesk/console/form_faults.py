@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from paydesk.console.api import ApiRefused
-
-if TYPE_CHECKING:
-    from paydesk.console.actions import Field
+from paydesk.console.field import Field
 
 REQUIRED = "is required"
 

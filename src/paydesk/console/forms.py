@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from paydesk.console.actions import KEY, ActionForm, Done, Field, act, differing, forbidden
+from paydesk.console.actions import KEY, ActionForm, Done, act, differing, forbidden
 from paydesk.console.api import BASE, ApiRefused
+from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.core.clock import rfc3339

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import ApiRefused
+from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.terminal_looks import KINDS

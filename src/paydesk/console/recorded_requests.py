@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import msgspec
 
 from paydesk.console import curl
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import listed
+from paydesk.console.field import Field
 from paydesk.console.lists import address, columns_of, filters_in, queries
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen

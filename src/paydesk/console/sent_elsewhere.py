@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import Document, present
 from paydesk.console.deliveries import SECTION, page_of
+from paydesk.console.field import Field
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.console.view import duration

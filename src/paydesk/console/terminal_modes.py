@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paydesk.console.actions import ActionForm, Done, Field, act
+from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import ApiRefused, Document
+from paydesk.console.field import Field
 from paydesk.console.lists import address, filters_in
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
