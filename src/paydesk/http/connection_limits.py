@@ -9,14 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from paydesk.core.rates import network
 from paydesk.core.throttle_log import ThrottleLog
+from paydesk.http.connection_state import Evictable, State
 from paydesk.settings import Settings
-
-if TYPE_CHECKING:
-    from paydesk.http.evictable import EvictableProtocol
 
 RECENT_SECONDS = 0.25
 """After this time the first request of a new connection has arrived, and an active client has sent its next one."""
@@ -27,10 +24,6 @@ UNFINISHED_SHARE = 4
 ACCEPTS_PER_TURN_MAX = 128
 ACCEPTS_SHARE = 8
 """The first request of a connection is read a few loop iterations after its accept; this bounds how many follow."""
-
-
-State = dict["EvictableProtocol", float]
-"""The connections in one state, each with the loop's time at which it entered, the longest-waiting first."""
 
 
 class ConnectionLimits:
@@ -64,7 +57,7 @@ class ConnectionLimits:
         """Return how many connections may be accepted in one iteration of the event loop."""
         return max(1, min(ACCEPTS_PER_TURN_MAX, self._connections_max // ACCEPTS_SHARE))
 
-    def admit(self, connection: EvictableProtocol, count: int) -> bool:
+    def admit(self, connection: Evictable, count: int) -> bool:
         """Add a new connection, the `count`th. Returns False if it must be refused: no other can be evicted."""
         address = self._limited_address(connection)
         peers = self._addresses.get(address, {})
@@ -79,7 +72,7 @@ class ConnectionLimits:
         connection.enter(self.unfinished, now)
         return True
 
-    def forget(self, connection: EvictableProtocol) -> None:
+    def forget(self, connection: Evictable) -> None:
         """Remove a connection."""
         connection.enter(None)
         address = self._limited_address(connection)
@@ -89,7 +82,7 @@ class ConnectionLimits:
             if not peers:
                 del self._addresses[address]
 
-    def note(self, what: str, connection: EvictableProtocol) -> bool:
+    def note(self, what: str, connection: Evictable) -> bool:
         """Log that a limit was reached, several events in one line. Always returns False."""
         self._log.note(what, address=connection.client[0] if connection.client else "")
         return False
@@ -99,7 +92,7 @@ class ConnectionLimits:
         for connection in (*self.unfinished, *self.idle):
             connection.close()
 
-    def _limited_address(self, connection: EvictableProtocol) -> str:
+    def _limited_address(self, connection: Evictable) -> str:
         """Return the address that the connection counts for, or an empty string for unlimited ones."""
         if not self._per_address_max or connection.client is None:
             return ""
@@ -122,7 +115,7 @@ class ConnectionLimits:
 
     def _evictable(
         self, connections_max: int, unfinished: State, stalled: State, pipelining: State, idle: State
-    ) -> Iterator[EvictableProtocol]:
+    ) -> Iterator[Evictable]:
         """Yield the connections that can be evicted, the least harmful first.
 
         Connections without a whole request evict each other, unless they are few and recent: then they may be clients
