@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from paydesk.conformance.kit import Kit
+from paydesk.conformance.kit import Kit
 
-Play = Callable[["Kit"], Awaitable[None]]
+Play = Callable[[Kit], Awaitable[None]]
 Status = Literal["held", "failed", "not shown", "not applicable"]
-
-
-class Failed(Exception):
-    """The terminal did what the protocol forbids, or not what it demands; the message says what."""
-
-
-class NotShown(Exception):
-    """The situation did not come about, so nothing was judged; the message says what was missing."""
-
-
-class NotApplicable(Exception):
-    """The case does not concern this terminal; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

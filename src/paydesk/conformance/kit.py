@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from paydesk.conformance.actions import Gate
-from paydesk.conformance.case import Failed, NotApplicable, NotShown
 from paydesk.conformance.exchanges import PERMITS, Exchange, Kind, Log
 from paydesk.conformance.shop import LIVE, Order, Shop
+from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
 from paydesk.conformance.wire import Wire
 from paydesk.core import runtime
 

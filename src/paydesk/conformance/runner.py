@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
 
-from paydesk.conformance.case import Case, Failed, NotApplicable, NotShown, Outcome, Status
+from paydesk.conformance.case import Case, Outcome, Status
 from paydesk.conformance.cases import permits, restarts, results, sessions
 from paydesk.conformance.kit import Kit, is_welcome
 from paydesk.conformance.rules import judge
+from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
 from paydesk.core import runtime
 
 IDLE_SECONDS = 10.0

@@ -7,9 +7,10 @@ from functools import partial
 from itertools import pairwise
 
 from paydesk.conformance.actions import lose, refuse, rewrite
-from paydesk.conformance.case import Failed, NotApplicable, case
+from paydesk.conformance.case import case
 from paydesk.conformance.exchanges import PERMITS
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
+from paydesk.conformance.verdicts import Failed, NotApplicable
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 DELIVERY_SECONDS = 0.5

@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 from paydesk.conformance.actions import refuse, rewrite
-from paydesk.conformance.case import Failed, NotApplicable, case
+from paydesk.conformance.case import case
 from paydesk.conformance.exchanges import PERMITS, Exchange
 from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit, entry_of, verdict_on
 from paydesk.conformance.shop import Order
+from paydesk.conformance.verdicts import Failed, NotApplicable
 
 OFFERED = ("", "none", "offered")
 

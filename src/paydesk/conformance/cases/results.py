@@ -6,10 +6,11 @@ import asyncio
 from itertools import pairwise
 
 from paydesk.conformance.actions import lose, refuse, rewrite
-from paydesk.conformance.case import Failed, case
+from paydesk.conformance.case import case
 from paydesk.conformance.exchanges import Exchange
 from paydesk.conformance.kit import Kit
 from paydesk.conformance.shop import Order
+from paydesk.conformance.verdicts import Failed
 
 PAUSE_SECONDS_MIN = 0.5
 REFUSED = (503, 401, 404)

@@ -7,10 +7,11 @@ import re
 from itertools import pairwise
 
 from paydesk.conformance.actions import drop, lose, refuse, rewrite
-from paydesk.conformance.case import Failed, NotApplicable, NotShown, case
+from paydesk.conformance.case import case
 from paydesk.conformance.exchanges import IN_SESSION, PERMITS, Exchange
 from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
 from paydesk.conformance.rules import IN_FLIGHT_SECONDS
+from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
 from paydesk.core.ids import UUID_PATTERN
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
