@@ -31,7 +31,7 @@ from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
 from paydesk.storage.migrate import migrate
-from paydesk.webhooks import delivery
+from paydesk.webhooks import worker
 from paydesk.webhooks.schedule import PENDING
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok"
@@ -147,7 +147,7 @@ async def _deliver(url: str, receivers: list[str], events: int) -> Run:
         context = WorkerContext(database, Settings(), clock, notifications.KEYS, loopback_allowed=True)
         stop = asyncio.Event()
         began, cpu_began = time.perf_counter(), _cpu_seconds()
-        running = asyncio.create_task(delivery.run(context, stop))
+        running = asyncio.create_task(worker.run(context, stop))
         async with asyncio.timeout(WAIT_SECONDS_MAX):
             while await _any_pending(database):  # noqa: ASYNC110 - the worker does not signal completion
                 await asyncio.sleep(LOOK_SECONDS)

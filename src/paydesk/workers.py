@@ -18,7 +18,7 @@ from paydesk.payments import inquiries, refund_worker, reversals
 from paydesk.printing import expiry as print_expiry
 from paydesk.storage import statistics
 from paydesk.storage.database import Locked, Unavailable
-from paydesk.webhooks import delivery
+from paydesk.webhooks import worker as webhooks
 
 STOP_SECONDS_MAX = 4.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 15.0
@@ -37,7 +37,7 @@ WORKERS = (
     Worker("device.missed_wakeups", missed_wakeups.run),
     Worker("device.presence", presence_writing.run),
     Worker("storage.statistics", statistics.run),
-    Worker("webhooks.delivery", delivery.run),
+    Worker("webhooks.delivery", webhooks.run),
     Worker("events.relay", relay.run),
     Worker("http.request_recording", request_recording.run),
     Worker("retention", retention.run),

@@ -23,7 +23,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.settings import Settings
 from paydesk.storage.connect import open_database
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import delivery
+from paydesk.webhooks import worker
 
 ANNOUNCED = "SELECT COUNT(*) FROM order_events"
 BATCH_SECONDS = 0.1
@@ -50,7 +50,7 @@ async def _run(url: str, events: int, per_second: float, began: float) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     context = WorkerContext(database, SETTINGS, SystemClock(), notifications.KEYS, loopback_allowed=True)
     announcing = asyncio.create_task(_announce(database, events, per_second, began))
-    delivering = asyncio.create_task(delivery.run(context, stop))
+    delivering = asyncio.create_task(worker.run(context, stop))
     await stop.wait()
     announcing.cancel()
     database.signals.notify(["stop"])

@@ -24,7 +24,7 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from paydesk.webhooks import outcome_store, store
 from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import run
+from paydesk.webhooks.worker import run
 
 HOUR_MS = 3_600_000
 

@@ -13,7 +13,7 @@ from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim
 from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import delivery, outcome_store, parking, pausing, store, subscriptions
+from paydesk.webhooks import outcome_store, parking, pausing, store, subscriptions, worker
 
 OTHER_SELLER = scene.SELLER + 1
 WAITING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND next_ms > $1"
@@ -206,7 +206,7 @@ async def test_claims_of_a_killed_process_are_released_at_the_start_on_sqlite(
         times = Claim(clock.now_ms(), wall_ms, wall_ms + 30_000, limit=1)
         assert len(await database.write(lambda tx: scene.claim(tx, subscription_id, times))) == 1
         context = WorkerContext(database, Settings(), clock, scene.KEYS, loopback_allowed=True)
-        running = asyncio.create_task(delivery.run(context, stop))
+        running = asyncio.create_task(worker.run(context, stop))
         expected = ["1", "0"] if database.name == "sqlite" else ["0"]
         await scene.announce(database, clock.now_ms(), scene.order_id())
         await scene.until(lambda: len(receiver.got) >= len(expected))

@@ -23,10 +23,11 @@ from paydesk.settings import Settings
 from paydesk.storage.database import Database, Transaction, Unavailable
 from paydesk.webhooks import outbox, pausing, replaying, resend_store, store
 from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryJob, run
+from paydesk.webhooks.delivery import DeliveryJob
 from paydesk.webhooks.resend_store import Resend
 from paydesk.webhooks.resending import ResendJob
 from paydesk.webhooks.sending import Sender
+from paydesk.webhooks.worker import run
 from skipped_waits import skipped_waits
 
 ResendWorker = JobWorker[tuple[str, int], Resend]

@@ -1,43 +1,29 @@
-"""The worker that delivers notifications at least once: claim, send outside any transaction, record.
+"""The job that delivers notifications at least once: claim, send outside any transaction, record.
 
 After a crash between sending and recording the claim expires, and the notification is sent again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from paydesk.core import conflict_keys, runtime
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.jobs import Claim, Job, JobWorker, run_together
+from paydesk.core.worker import WorkerContext
+from paydesk.jobs import Claim, Job
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
 from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Recorder
-from paydesk.webhooks.resending import ResendJob
 from paydesk.webhooks.send import Sent, send
 from paydesk.webhooks.sending import Sender
 from paydesk.webhooks.slots import AHEAD_SECONDS_MAX, Slot, Slots
 from paydesk.webhooks.store import Claimed, Target
 
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
-
 log = structlog.get_logger("webhooks")
-
-
-async def run(context: WorkerContext, stop: asyncio.Event) -> None:
-    """Deliver until `stop` is set; then deliveries in progress have 3 s to end."""
-    if context.database.name == "sqlite":
-        # No other process has the file, so these are claims of one that was killed.
-        await context.database.write(outcome_store.release_all)
-    async with Sender.of(context.settings, loopback_allowed=context.loopback_allowed) as sender:
-        job = DeliveryJob(context, sender)
-        await run_together(stop, JobWorker(context, job), JobWorker(context, ResendJob(context, job)))
 
 
 class DeliveryJob(Job[tuple[str, int], Claimed]):

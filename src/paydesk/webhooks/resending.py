@@ -7,24 +7,21 @@ is sent again. A claim excludes an attempt of the schedule, and the other way ro
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from paydesk import operator_events
+from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim, Job
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, outcome_store, resend_store, store
+from paydesk.webhooks.delivery import DeliveryJob
 from paydesk.webhooks.recording import hint, log_attempt, record_with_retry
 from paydesk.webhooks.resend_store import IS_RESEND, Resend
 from paydesk.webhooks.send import Sent
 from paydesk.webhooks.slots import Slot
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
-    from paydesk.webhooks.delivery import DeliveryJob
-    from paydesk.webhooks.slots import Slot
 
 log = structlog.get_logger("webhooks")
 
