@@ -11,13 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from paydesk.core.clock import Clock, SystemClock
+from paydesk.core.worker import WorkerContext
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 POLL_INTERVAL_SECONDS = 1.0
 STOP_SECONDS_MAX = 3.0

@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
+from pydantic import BaseModel
 
+from paydesk.core.clock import Clock
+from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
+from paydesk.core.keys import Keys
 from paydesk.core.roles import Required
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from paydesk.core.clock import Clock
-    from paydesk.core.conflict_keys import ConflictKey
-    from paydesk.core.keys import Keys
-    from paydesk.operator_events import OperatorEvent
-    from paydesk.settings import Settings
-    from paydesk.shared import Shared
-    from paydesk.storage.database import Database, Transaction
+from paydesk.operator_events import OperatorEvent
+from paydesk.settings import Settings
+from paydesk.shared import Shared
+from paydesk.storage.database import Database, Transaction
 
 NUMBER_DIGITS_MAX = 15
 

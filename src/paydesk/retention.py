@@ -11,11 +11,12 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import structlog
 
 from paydesk.core import ids
+from paydesk.core.worker import WorkerContext
 from paydesk.events import store as events
 from paydesk.oauth import retention as tokens
 from paydesk.operators import links as operator_links
@@ -24,9 +25,6 @@ from paydesk.sandbox.simulator.rules import OPERATIONS
 from paydesk.settings import Settings
 from paydesk.storage.database import Transaction, Work
 from paydesk.webhooks import parking
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 DAY_MS = 86_400_000
 PAUSED_KEEP_DAYS = 30

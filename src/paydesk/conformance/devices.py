@@ -8,14 +8,11 @@ import shlex
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
+from paydesk.conformance.bench import Bench
+from paydesk.conformance.kit import Restart
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals.fleet import Fleet
-
-if TYPE_CHECKING:
-    from paydesk.conformance.bench import Bench
-    from paydesk.conformance.kit import Restart
 
 SCRIPT = "approve:0.2s"
 

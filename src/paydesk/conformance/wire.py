@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +20,6 @@ from paydesk.core.secrets import Secret
 from paydesk.sandbox.http_client import Client, Reply
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import AsyncIterator
-
     from aiohttp import web
 
 BODY_BYTES_MAX = 64 * 1024

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paydesk.core import runtime
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import store as orders
 from paydesk.terminals import action_store as print_actions
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 SCAN_SECONDS = 1.0
 SCAN_CONNECTED_SECONDS = 10.0

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from paydesk.core import runtime
+from paydesk.core.signals import Signals
+from paydesk.storage.database import Database
 from paydesk.terminals import presence
 from paydesk.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
-
-if TYPE_CHECKING:
-    from paydesk.core.signals import Signals
-    from paydesk.storage.database import Database
 
 WRITE_SECONDS = 15.0
 """Between two writes of one terminal, and between the writes of all."""

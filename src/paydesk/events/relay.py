@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
 
+from paydesk.core.worker import WorkerContext
 from paydesk.events import store
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 STEP_EVENTS_MAX = 200
 QUERY_EVENTS_MAX = 500

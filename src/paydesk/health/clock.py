@@ -8,16 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import structlog
 
 from paydesk.core import runtime
+from paydesk.core.worker import WorkerContext
 from paydesk.health import store
 from paydesk.storage.database import Database, Unavailable
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 JUMP_SECONDS_MAX = 300
 DIFFERENCE_SECONDS_MAX = 30

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from uvicorn.server import ServerState
 
-if TYPE_CHECKING:
-    from paydesk.http.connection import BoundedProtocol
+from paydesk.http.connection import BoundedProtocol
 
 
 class Gauges:

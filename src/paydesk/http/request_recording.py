@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
 
+from paydesk.core.worker import WorkerContext
 from paydesk.http import recorded_store
 from paydesk.http.recorded_store import PRUNED_MAX, Recorded
 from paydesk.http.request_recorder import RequestRecorder
 from paydesk.storage.database import Locked, Transaction, Unavailable
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 WRITE_SECONDS, DEVELOPMENT_WRITE_SECONDS = 0.25, 0.05
 PRUNE_SECONDS = 60.0

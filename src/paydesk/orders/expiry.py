@@ -9,13 +9,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from paydesk.core import conflict_keys
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import status, store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
     from paydesk.settings import Settings
 
 BATCH = 500

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from paydesk.orders.status import CHECK_ON_TERMINAL, EXPIRED, STATUSES
+from paydesk.orders.order import Order
+from paydesk.orders.status import CHECK_ON_TERMINAL, EXPIRED, STATUSES, Move
 
 if TYPE_CHECKING:
-    from paydesk.orders.order import Order
-    from paydesk.orders.status import Move
     from paydesk.settings import Settings
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
+from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Removed
+from paydesk.operator_events import Kind
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
 from paydesk.orders.order import Order
@@ -22,10 +24,6 @@ from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_atte
 from paydesk.payments.outcomes import alert
 from paydesk.payments.terms import Terms
 from paydesk.storage.database import Transaction
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
-    from paydesk.operator_events import Kind
 
 J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")

@@ -8,8 +8,9 @@ order that ended during the inquiry is left as it is; an approval of it is a lat
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
@@ -30,9 +31,6 @@ from paydesk.payments.jobs import AcquirerJob
 from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES
 from paydesk.payments.outcomes import alert
 from paydesk.payments.terms import Terms
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 Decision = Literal["approve", "decline", "reverse", "retry"]
 

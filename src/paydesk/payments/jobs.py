@@ -5,24 +5,21 @@ Every attempt of a job has the same idempotency key at the acquirer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
+from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Claim, Job, JobWorker
 from paydesk.orders.change import Change
 from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
 from paydesk.payments.refund import Refund
 from paydesk.storage.database import Database, Transaction
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from paydesk.core.worker import WorkerContext
 
 DUE_ROWS_MAX = 200
 LEASE_SECONDS = 2 * RESPONSE_SECONDS_MAX + 10

@@ -15,6 +15,7 @@ from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
 from paydesk.core.idempotency import complete
 from paydesk.core.idempotency_key import Key
+from paydesk.core.worker import WorkerContext
 from paydesk.jobs import Removed
 from paydesk.orders import store
 from paydesk.orders.change import Change, change_at
@@ -29,7 +30,6 @@ from paydesk.payments.refunds import request_refund
 from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
     from paydesk.settings import Settings
 
 OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"

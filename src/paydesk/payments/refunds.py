@@ -6,7 +6,6 @@ One conditional UPDATE reserves the amount, so concurrent refunds never exceed t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
@@ -17,7 +16,17 @@ from paydesk.orders.change import Change, change_of
 from paydesk.orders.handlers import requested_order
 from paydesk.orders.order import Order
 from paydesk.payments import refund_store
-from paydesk.payments.acquirer import Acquirers, Approved, Declined, NotSent, Outcome, Payment, payment_of, response
+from paydesk.payments.acquirer import (
+    Acquirer,
+    Acquirers,
+    Approved,
+    Declined,
+    NotSent,
+    Outcome,
+    Payment,
+    payment_of,
+    response,
+)
 from paydesk.payments.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
@@ -30,9 +39,6 @@ from paydesk.payments.errors import (
 from paydesk.payments.refund import Refund, refund_response
 from paydesk.payments.refund_store import PERIOD_MS
 from paydesk.payments.schemas import RefundPartRequest, RefundRequest
-
-if TYPE_CHECKING:
-    from paydesk.payments.acquirer import Acquirer
 
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""

@@ -7,10 +7,11 @@ crash does not take a reversed approval for one that never existed. The order's 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
+from paydesk.core.worker import WorkerContext
 from paydesk.orders import status
 from paydesk.orders.change import Change
 from paydesk.orders.order import Order
@@ -31,9 +32,6 @@ from paydesk.payments.lifecycles import REVERSALS
 from paydesk.payments.outcomes import alert
 from paydesk.payments.reversal_store import Reversal
 from paydesk.payments.terms import Terms
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 Decision = Literal["reverse", "unfounded", "retry"]
 

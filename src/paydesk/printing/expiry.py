@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from paydesk.core import conflict_keys
+from paydesk.core.worker import WorkerContext
 from paydesk.storage.database import Transaction
 from paydesk.terminals import action_store
 from paydesk.terminals import store as terminals
 from paydesk.terminals.print_action import EXPIRE, PrintAction
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 BATCH = 100
 POLL_INTERVAL_SECONDS = 1.0

@@ -7,12 +7,9 @@ cached plan can read thousands of rows.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
+from paydesk.core.worker import WorkerContext
 from paydesk.storage.database import Transaction
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 POLL_INTERVAL_SECONDS = 2.0
 BYTES_MIN = 4 * 8192

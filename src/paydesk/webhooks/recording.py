@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -14,6 +13,7 @@ from paydesk import operator_events
 from paydesk.core import conflict_keys, runtime
 from paydesk.core.clock import Clock, rfc3339
 from paydesk.core.conflict_keys import ConflictKey
+from paydesk.core.worker import WorkerContext
 from paydesk.operator_events import OperatorEvent
 from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.webhooks import failing, fault_store, outcome_store, schedule
@@ -22,9 +22,6 @@ from paydesk.webhooks.send import Sent
 from paydesk.webhooks.sending import Outcome
 from paydesk.webhooks.slots import RECEIVERS_MAX
 from paydesk.webhooks.store import Claimed
-
-if TYPE_CHECKING:
-    from paydesk.core.worker import WorkerContext
 
 CLAIM_MARGIN_SECONDS = 8
 """A claim outlasts the attempt by this time, in which its outcome is recorded."""

@@ -11,10 +11,9 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from paydesk.sandbox.http_client import Reply
+from paydesk.sandbox.http_client import Reply
 
 REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
 ANSWER_FAULTS = ("lost", "late", "reordered")

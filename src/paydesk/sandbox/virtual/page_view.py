@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk.core import runtime
+from paydesk.core.errors import Refusal
 from paydesk.sandbox.terminals.screen import Display, Exchanged, Paper, Screen
 from paydesk.sandbox.virtual.looks import CARD_COLOURS, Look, look_of
+from paydesk.sandbox.virtual.page_access import Access
 from paydesk.sandbox.virtual.paper import Sheet, sheet_of
 from paydesk.web.html import environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-    from paydesk.core.errors import Refusal
-    from paydesk.sandbox.virtual.page_access import Access
 
 PACKAGE = "paydesk.sandbox.virtual"
 PARTS = (
