@@ -10,18 +10,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
 from authorize_scene import SET_KIND
 from paydesk.sandbox.terminals.actions import Action, ActionName
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.pace import Pace
-from paydesk.sandbox.terminals.screen import Display, Screen
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import ROWS
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS
 
+OUTCOME_SECONDS = 3_600.0
+"""How long an outcome is shown after `outcomes_stay`."""
 QUICK = Pace(backoff_seconds=(0.02, 0.05, 0.1), authorizing_seconds=0, reboot_seconds=0)
 LEDGER = "SELECT payment_id, amount_minor, outcome FROM simulator_payments ORDER BY created_ms"
+
+
+def outcomes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let virtual terminals show an outcome until the next order, or until time is moved."""
+    for name, row in ROWS.items():
+        if row.stage in ("outcome", "end") and row.seconds is not None:
+            monkeypatch.setitem(ROWS, name, msgspec.structs.replace(row, seconds=OUTCOME_SECONDS))
 
 
 @dataclass
@@ -33,9 +47,9 @@ class Counter:
     terminal: Terminal
 
     @property
-    def display(self) -> Display:
+    def display(self) -> Panel:
         """What the terminal shows."""
-        return self.fleet.display(self.terminal.id)
+        return self.fleet.panel(self.terminal.id)
 
     @property
     def screen(self) -> Screen:

@@ -15,8 +15,8 @@ from browser.shop import Shop, open_shop
 from browser.visit import Visit, visiting
 from browser.windows import TIMEOUT_MS, Windows, keeping
 from conftest import skip_unless_ci
+from manual_scene import outcomes_stay
 from paydesk.core.clock import MovableClock
-from paydesk.sandbox.terminals import panel
 
 expect.set_options(timeout=TIMEOUT_MS)
 Open = Callable[..., Awaitable[Visit]]
@@ -42,8 +42,7 @@ async def windows(chromium: Browser) -> AsyncIterator[Windows]:
 @pytest.fixture(autouse=True)
 def _outcomes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a virtual terminal show an outcome until the next order, or until time is moved."""
-    monkeypatch.setattr(panel, "OUTCOME_SECONDS", 3_600.0)
-    monkeypatch.setattr(panel, "END_SECONDS", 3_600.0)
+    outcomes_stay(monkeypatch)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -16,6 +16,7 @@ from playwright.async_api import Route, ViewportSize
 from browser.virtual_screens import RECEIPT, SCREENS, show
 from browser.virtual_window import DESKTOP, LASTS_SECONDS, PHONE, QUICK, Open, opening
 from browser.windows import Windows
+from manual_scene import OUTCOME_SECONDS
 from moved_time import advance
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
@@ -85,7 +86,7 @@ async def test_a_tap_on_the_page_pays_the_order(
     await shop.press("Print")
     assert await shop.page.evaluate("window.isPrinted")
     await shop.press("Close")
-    advance(panel.OUTCOME_SECONDS)
+    advance(OUTCOME_SECONDS)
     await shop.shows("idle")
 
 
@@ -212,7 +213,7 @@ async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter
         await shop.shows(screen)
         assert counter.screen.entry == way
         if way != "insert":
-            advance(panel.OUTCOME_SECONDS)
+            advance(OUTCOME_SECONDS)
             await shop.shows("idle")
     assert await shop.page.locator(".ghost").count() == 0
 
@@ -371,7 +372,7 @@ async def test_without_scripts_every_form_works(window: Open, counter: PageCount
     await shop.page.locator("#card-insufficient_amount").click()
     await shop.shows("declined")
     await shop.reads("Not enough money on the card")
-    advance(panel.OUTCOME_SECONDS)
+    advance(OUTCOME_SECONDS)
     await shop.shows("idle")
     await shop.page.locator("#card-visa_approved").click()
     await shop.reads("The terminal waits for an order")

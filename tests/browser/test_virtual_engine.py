@@ -22,7 +22,7 @@ from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import panel
-from paydesk.sandbox.terminals.screen import ScreenName
+from paydesk.sandbox.terminals.screens import ScreenName
 from paydesk.storage.connect import open_database
 from waiting import HANGS_SECONDS
 

@@ -16,7 +16,7 @@ from browser.virtual_window import DESKTOP, PHONE, QUICK, opening
 from browser.windows import Windows
 from conftest import first_and_others
 from page_counter import PageCounter, page_counter
-from paydesk.sandbox.terminals.screen import ScreenName
+from paydesk.sandbox.terminals.screens import ScreenName
 from paydesk.storage.connect import open_database
 from rotating import quarter
 

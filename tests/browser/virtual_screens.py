@@ -6,9 +6,8 @@ import time
 from typing import Any
 
 from page_counter import PageCounter
-from paydesk.sandbox.terminals import screens
-from paydesk.sandbox.terminals.screen import Receipt, Screen
-from paydesk.sandbox.terminals.screens import OrderScreens
+from paydesk.sandbox.terminals import screen as screens
+from paydesk.sandbox.terminals.screen import INSTALLMENTS, OrderScreens, Receipt, Screen
 
 ORDER = {"id": "ORD01J67CQQH5904WDBVZEM4JMEP3", "amount": "24.90", "currency": "BRL"}
 _LINES = [
@@ -49,25 +48,25 @@ def _soon(seconds: float) -> int:
 
 
 SCREENS: dict[str, Screen] = {
-    "pairing": Screen("pairing", ("Type this code in the console", "BCDF-GHJK"), ends_ms=_soon(272)),
-    "idle": screens.between_orders("PDV", "Aurora Bakery", takes_orders=True),
-    "standalone": screens.between_orders("STANDALONE", "Aurora Bakery", takes_orders=False),
-    "amount": _order().amount(),
+    "pairing": screens.of("pairing", code="BCDF-GHJK", ends_ms=_soon(272)),
+    "idle": screens.of("idle", seller="Aurora Bakery"),
+    "standalone": screens.of("standalone", mode="Standalone", seller="Aurora Bakery"),
+    "amount": _order().screen("amount"),
     "tip": _order().tip((5, 10, 15)),
-    "installments": _order().installments(),
+    "installments": _order().screen("installments", choices=INSTALLMENTS),
     "present_card": _order().present_card(_soon(25), "2.49"),
     "pin": _order("insert", "visa_approved").pin(0, 1),
-    "authorizing": _order("tap", "visa_approved").authorizing(),
+    "authorizing": _order("tap", "visa_approved").screen("authorizing"),
     "approved": _order("tap", "visa_approved").outcome(APPROVED, RECEIPT),
     "declined": _order("swipe", "invalid_installments").outcome(DECLINED, RECEIPT),
     "remove_card": _order("insert", "master_approved").outcome(APPROVED, RECEIPT),
     "unknown": _order("tap", "no_answer").unknown(),
-    "printing": _order("tap", "visa_approved").printing(RECEIPT),
-    "canceled": _order().canceled("by the cashier"),
+    "printing": _order("tap", "visa_approved").screen("printing", receipt=RECEIPT),
+    "canceled": _order().canceled(" by the cashier"),
     "expired": _order().expired(),
-    "offline": screens.offline("The service does not answer", _soon(60)),
-    "rebooting": screens.starting(1),
-    "off": screens.off(),
+    "offline": screens.of("offline", reason="The service does not answer", ends_ms=_soon(60)),
+    "rebooting": screens.of("rebooting", journal="The journal has 1 order"),
+    "off": screens.of("off"),
 }
 """One of each kind, with the longest texts."""
 

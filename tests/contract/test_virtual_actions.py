@@ -10,10 +10,10 @@ from typing import Any, get_args
 
 import pytest
 
+from manual_scene import outcomes_stay
 from operator_calls import operator
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import panel
 from paydesk.sandbox.terminals.actions import ActionName
 from paydesk.storage.database import Database
 from service import Service
@@ -27,8 +27,7 @@ PIN = "493817"
 @pytest.fixture
 async def service(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     """A running service with virtual terminals, whose outcomes stay on the screen."""
-    monkeypatch.setattr(panel, "OUTCOME_SECONDS", 3_600.0)
-    monkeypatch.setattr(panel, "END_SECONDS", 3_600.0)
+    outcomes_stay(monkeypatch)
     with skipped_waits(database):
         async with playing(database) as service:
             yield service
@@ -152,7 +151,7 @@ async def test_an_inserted_card_needs_its_pin(service: Service, virtual: Virtual
     assert _payment(order)["card"]["entry_mode"] == "chip"
     assert (await virtual.act("remove_card"))["screen"] == "idle"
     assert service.fleet is not None
-    assert not any(PIN in message.text for message in service.fleet.display(virtual.id).messages)
+    assert not any(PIN in message.text for message in service.fleet.panel(virtual.id).messages)
 
 
 async def test_three_wrong_pins(service: Service, virtual: Virtual) -> None:

@@ -14,7 +14,8 @@ from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import screens, slot
+from paydesk.sandbox.terminals import screen as screens
+from paydesk.sandbox.terminals import slot
 from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
 from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database

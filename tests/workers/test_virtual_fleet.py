@@ -55,7 +55,7 @@ async def test_hidden_fleet_shows_no_orders(fleet: Fleet, service: DeviceService
     await hidden.add("T__1", "PDT-1", "approve:0s")
     await service.until_state(service.offer("L1"), "processed")
     await service.until_received("printing")
-    display = hidden.display("T__1")
+    display = hidden.panel("T__1")
     assert (display.screen.name, display.paper, list(display.messages)) == ("idle", None, [])
     await hidden.stop()
 

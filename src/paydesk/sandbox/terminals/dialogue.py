@@ -15,8 +15,8 @@ from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import presented
 from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionNotPossible
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.screens import CARD_ACTIONS, TRIES_MAX, OrderScreens
+from paydesk.sandbox.terminals.screen import INSTALLMENTS, TRIES_MAX, OrderScreens, Screen
+from paydesk.sandbox.terminals.screens import CARD_ACTIONS
 
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
@@ -42,7 +42,7 @@ class Dialogue:
         is_credit = asks and method.get("default_type") == "credit_card" and "default_installments" not in method
         self._questions: list[Screen] = [
             *([self._screens.tip(tips)] if tips else []),
-            *([self._screens.installments()] if is_credit else []),
+            *([self._screens.screen("installments", choices=INSTALLMENTS)] if is_credit else []),
         ]
         self.steps: asyncio.Queue[str] = asyncio.Queue()
         self.ended = asyncio.Event()

@@ -26,7 +26,7 @@ from paydesk.sandbox.terminals.handheld import Handheld
 from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Display, Screen
+from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.terminals.schemas import Kind
 
@@ -50,7 +50,7 @@ class Fleet:
     """The virtual terminals with a journal in the folder, as clients of the service at `base_url`.
 
     `counts` has the results of all terminals by outcome, and the faults of flaky networks by name; `seed` makes these
-    faults repeatable. The displays of a `hidden` fleet show no orders. `on_screen` is called with the id of a terminal
+    faults repeatable. The panels of a `hidden` fleet show no orders. `on_screen` is called with the id of a terminal
     after each change of its screen.
     """
 
@@ -132,9 +132,9 @@ class Fleet:
                 await stack.enter_async_context(handheld.reset())
             yield
 
-    def display(self, terminal_id: str) -> Display:
+    def panel(self, terminal_id: str) -> Panel:
         """Return what the terminal shows. Raises `KeyError` for a terminal that is not of this process."""
-        return self._handhelds[terminal_id].panel.display
+        return self._handhelds[terminal_id].panel
 
     def script(self, terminal_id: str) -> str:
         """Return the terminal's script. Raises `KeyError` for a terminal that is not of this process."""
@@ -221,7 +221,7 @@ class Fleet:
         """Switch the terminal on, with the panel that it had before, if there is one."""
         panel = panel or Panel(journal.kind, hidden=self._hidden)
         if self._on_screen is not None:
-            panel.display.on_show = partial(self._on_screen, journal.terminal_id)
+            panel.on_show = partial(self._on_screen, journal.terminal_id)
         handheld = Handheld(journal, panel, self._pace, self._start)
         self._handhelds[journal.terminal_id] = handheld
         handheld.start()

@@ -139,13 +139,11 @@ class Handheld:
 
     async def _until_online(self, *, is_online: bool) -> None:
         """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
-        display, deadline = self.panel.display, runtime.monotonic() + NOTICED_SECONDS_MAX
+        panel, deadline = self.panel, runtime.monotonic() + NOTICED_SECONDS_MAX
         while (
-            self.terminal is not None
-            and display.is_online != is_online
-            and (left := deadline - runtime.monotonic()) > 0
+            self.terminal is not None and panel.is_online != is_online and (left := deadline - runtime.monotonic()) > 0
         ):
-            await display.changed(display.revision, left)
+            await panel.changed(panel.revision, left)
 
     async def set_script(self, script: str) -> None:
         """Change the script from the next order on. Raises `ValueError` for an unknown one."""

@@ -1,99 +1,146 @@
-"""The front of a virtual terminal, which stays the same across its restarts: its screen, its paper, its connection.
+"""The front of a virtual terminal, which stays the same across its restarts: its screen, its paper, its messages.
 
-Screens that end by themselves do so by one timer. What the terminal shows between orders follows from its state.
+Screens that end by themselves do so by one timer. What the terminal shows between orders follows from its state. The
+page and the API of virtual terminals read it. It is kept in memory, so a restart of the process loses it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from paydesk.core import runtime
-from paydesk.sandbox.terminals import screens
+from paydesk.core.changes import Changes
+from paydesk.sandbox.terminals import screen as screens
 from paydesk.sandbox.terminals.link import Link
-from paydesk.sandbox.terminals.screen import Display, Receipt, Screen
-from paydesk.sandbox.terminals.screens import OrderScreens
+from paydesk.sandbox.terminals.screen import OrderScreens, Paper, Receipt, Screen
+from paydesk.sandbox.terminals.screens import ROWS
 from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.schemas import Kind
 
-OUTCOME_SECONDS = 5.0
-"""How long `approved` and `declined` are shown."""
-END_SECONDS = 4.0
-"""How long `canceled` and `expired` are shown."""
 UNPRINTED_SECONDS = 1.0
 """How long the outcome is shown before its receipt is printed: the buyer hears first that it was approved."""
 PRINTING_SECONDS = 0.9
-UNKNOWN_SECONDS = 300.0
 REMINDER_SECONDS = 15.0
-BETWEEN_ORDERS = ("off", "rebooting", "idle", "standalone", "offline", "pairing")
-IN_PROGRESS = ("amount", "tip", "installments", "present_card", "pin", "authorizing", "unknown")
-PRINTED_FROM = ("approved", "declined", "remove_card")
+MESSAGES_MAX = 50
 
 
-class Panel:
+class Exchanged(msgspec.Struct, frozen=True):
+    """A message between the terminal and the service, as the page lists it."""
+
+    number: int
+    sent: bool
+    """Whether the terminal sent it; otherwise it received it."""
+    text: str
+    """A short line such as `progress authorizing` or `order`, without card data or PIN."""
+    at_ms: int
+
+
+class Panel(Changes):
     """The front of a terminal: what it shows, and the network connection that a person can cut.
 
     A `hidden` one shows no orders and prints nothing: thousands of terminals without a page do not pay for it.
     """
 
     def __init__(self, kind: Kind = "terminal", *, hidden: bool = False) -> None:
-        self.hidden = hidden
-        self.display, self.link, self._kind = Display(), Link(), kind
+        super().__init__()
+        self.hidden, self.link, self._kind = hidden, Link(), kind
+        self.screen = self._resting = screens.of("off")
         self.order: OrderScreens | None = None
         """The screens of the order in progress, or of the last one."""
+        self.order_id: str | None = None
+        """The last order that was shown."""
+        self.permitted_order_id: str | None = None
+        """The last order for which the terminal had the authorization permit."""
         self.authorizing_since = 0.0
         """When `authorizing` was shown last, by the monotonic clock."""
         self.seller_name, self.operating_mode = "", ""
-        self._state: Literal["off", "starting", "online", "offline"] = "off"
-        self._resting = screens.off()
+        self.is_online = False
+        """Whether the terminal has a session and its network is up."""
+        self.paper: Paper | None = None
+        self.is_paper_taken = False
+        """Whether another order began since the last print, which counts as taken then."""
+        self.messages: deque[Exchanged] = deque(maxlen=MESSAGES_MAX)
+        """The newest last."""
+        self.waiting = 0
+        """Requests that wait for a screen."""
+        self.on_show: Callable[[], None] | None = None
+        """Called after each change of the screen."""
+        self._exchanged = 0
         self._timer: asyncio.TimerHandle | None = None
         self._printer: asyncio.TimerHandle | None = None
         """The timer of a receipt that is printed in a moment."""
         self._unprinted: Receipt | None = None
 
     @property
-    def screen(self) -> Screen:
-        """What is shown."""
-        return self.display.screen
+    def stage(self) -> str:
+        """The stage of the screen (`screens.Row`)."""
+        return ROWS[self.screen.name].stage
+
+    @property
+    def is_permitted(self) -> bool:
+        """Whether the order on the screen has the authorization permit."""
+        return self.screen.order_id is not None and self.screen.order_id == self.permitted_order_id
+
+    def exchanged(self, text: str, *, sent: bool) -> None:
+        """List a message."""
+        self._exchanged += 1
+        self.messages.append(Exchanged(self._exchanged, sent, text, _now_ms()))
+        self.notify()
+
+    # Between orders
 
     def switch_off(self) -> None:
         """Show nothing, at once."""
         self.order = None
         self._cancel_print()
-        self._rest("off", screens.off(), is_forced=True)
+        self._rest(screens.of("off"), is_forced=True)
 
     def start(self, orders: int, seconds: float | None = None) -> None:
         """Show that the terminal starts; its journal has so many orders. `seconds`: when it is switched on."""
         self.order = None
-        screen = screens.starting(orders)
-        ends_ms = None if seconds is None else _now_ms() + int(seconds * 1000)
-        self._rest("starting", msgspec.structs.replace(screen, ends_ms=ends_ms), is_forced=True)
+        journal = "The journal is empty" if not orders else f"The journal has {orders} order{'s' if orders > 1 else ''}"
+        self._rest(screens.of("rebooting", ends_ms=_ends_ms(seconds), journal=journal), is_forced=True)
 
     def reset(self) -> None:
         """Show what is shown between orders, whatever the order on the screen is."""
-        self.order = self.display.order_id = None
+        self.order = self.order_id = None
         self._cancel_print()
         self._show_resting()
 
-    def connected(self, operating_mode: str, seller_name: str) -> None:
-        """Show the state between orders, unless an order is shown."""
-        self.seller_name = seller_name
-        self.set_mode(operating_mode)
-
     def set_mode(self, operating_mode: str) -> None:
-        """Take another operating mode."""
+        """Show the state between orders in this mode of a connected terminal, unless an order is shown."""
         self.operating_mode = operating_mode
-        takes_orders = operating_mode in ORDER_MODES
-        self._rest("online", screens.between_orders(operating_mode, self.seller_name, takes_orders=takes_orders))
+        mode = operating_mode.capitalize() if operating_mode != "UNDEFINED" else "No operating mode"
+        row = "idle" if operating_mode in ORDER_MODES else "standalone"
+        self._rest(screens.of(row, seller=self.seller_name, mode=mode), is_online=True)
 
     def disconnected(self, reason: str, next_try_seconds: float | None) -> None:
         """Show that there is no connection, unless an order is shown; None: there is no next try."""
-        next_try_ms = None if next_try_seconds is None else _now_ms() + int(next_try_seconds * 1000)
-        self._rest("offline", screens.offline(reason, next_try_ms), is_forced=next_try_seconds is None)
+        is_ended = next_try_seconds is None
+        row = "session_ended" if is_ended else "offline"
+        self._rest(screens.of(row, ends_ms=_ends_ms(next_try_seconds), reason=reason), is_forced=is_ended)
+
+    def _rest(self, screen: Screen, *, is_online: bool = False, is_forced: bool = False) -> None:
+        """Change what is shown between orders; show it now if no order is shown, or it `is_forced`."""
+        self._resting = screen
+        if is_online != self.is_online:
+            self.is_online = is_online
+            self.notify()
+        if is_forced or self.stage == "between":
+            self._show_resting()
+
+    def _show_resting(self) -> None:
+        self._cancel_timer()
+        if self.screen != self._resting:
+            self._set(self._resting)
+
+    # Orders
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Take another order; its first screen comes with the acknowledgement."""
@@ -104,31 +151,26 @@ class Panel:
         """Show the screen until the next one, or for so many seconds and `then` what is shown between orders."""
         self._cancel_timer()
         if seconds is not None:
-            screen = msgspec.structs.replace(screen, ends_ms=_now_ms() + int(seconds * 1000))
+            screen = msgspec.structs.replace(screen, ends_ms=_ends_ms(seconds))
             self._timer = asyncio.get_running_loop().call_later(seconds, then or self._show_resting)
-        self.display.show(screen)
+        self._set(screen)
 
     def show_authorizing(self) -> None:
         """Show that the order, which has the permit, is authorized."""
         if self.order is not None:
-            self.authorizing_since, self.display.permitted_order_id = runtime.monotonic(), self.order.order_id
-            self.show(self.order.authorizing())
+            self.authorizing_since, self.permitted_order_id = runtime.monotonic(), self.order.order_id
+            self.show(self.order.screen("authorizing"))
 
     def end(self, screen: Screen) -> None:
-        """Show how an order ended: for some seconds, or until the card is removed."""
+        """Show how an order ended: for the seconds of its row, or until the card is removed."""
+        self.show(screen, ROWS[screen.name].seconds)
         if screen.name == "remove_card":
-            self.show(screen)
             self._timer = asyncio.get_running_loop().call_later(REMINDER_SECONDS, self._remind)
-        elif screen.name == "unknown":
-            self.show(screen, UNKNOWN_SECONDS)
-        else:
-            self.show(screen, OUTCOME_SECONDS if screen.name in ("approved", "declined") else END_SECONDS)
 
     def drop(self, order_id: str | None, *, is_expired: bool = False) -> None:
         """Show that the order was canceled or has expired, if it is in progress."""
-        if self.order is None or self.screen.order_id != order_id or self.screen.name not in IN_PROGRESS:
-            return
-        self.end(self.order.expired() if is_expired else self.order.canceled("by the cashier", "canceled_by_api"))
+        if self.order is not None and self._is_open(order_id):
+            self.end(self.order.expired() if is_expired else self.order.canceled(" by the cashier", "canceled_by_api"))
 
     def is_unknown(self, order_id: str | None) -> bool:
         """Return whether the panel shows that the outcome of this order is not known."""
@@ -136,7 +178,7 @@ class Panel:
 
     def warn(self, order_id: str | None) -> bool:
         """Show that the outcome of the order is not known, if it is shown; return whether it is."""
-        if self.order is None or self.screen.order_id != order_id or self.screen.name not in IN_PROGRESS:
+        if self.order is None or not self._is_open(order_id):
             return False
         if self.screen.name != "unknown":
             self.end(self.order.unknown())
@@ -151,35 +193,7 @@ class Panel:
         elif status == "failed":
             self.end(self.order.outcome({"outcome": "declined", "status_detail": ""}))
         else:
-            self.end(self.order.canceled(""))
-
-    def receipt_of(self, order_id: str | None) -> Receipt | None:
-        """Return the receipt on the screen of the order, if it is shown."""
-        return self.screen.receipt if self.screen.order_id == order_id else None
-
-    def print(self, receipt: Receipt) -> None:
-        """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
-        if self._unprinted is not None:
-            self.display.print(receipt=self._unprinted)
-        self._cancel_print()
-        order = self.order
-        if order is not None and self._shows_outcome():
-            self._unprinted = receipt
-            self._printer = asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print, receipt, order)
-        else:
-            self.display.print(receipt=receipt)
-
-    def show_printing(self, seconds: float) -> None:
-        """Show that a print action is printed, unless an order or its card needs the screen."""
-        if self.screen.name not in (*IN_PROGRESS, "remove_card"):
-            self.show(screens.printing(), seconds)
-
-    def print_content(self, subtype: str, content: str) -> None:
-        """Print the content of a print action."""
-        if subtype == "image":
-            self.display.print(image=base64.b64decode(content))
-        else:
-            self.display.print(text=content)
+            self.end(self.order.canceled())
 
     def remove_card(self) -> None:
         """Take the inserted card out of the terminal."""
@@ -190,52 +204,90 @@ class Panel:
         else:
             self._show_resting()
 
-    def _rest(
-        self, state: Literal["off", "starting", "online", "offline"], screen: Screen, *, is_forced: bool = False
-    ) -> None:
-        """Change what is shown between orders; show it now if no order is shown, or it `is_forced`."""
-        self._state, self._resting = state, screen
-        self.display.set_online(is_online=state == "online")
-        if is_forced or self.screen.name in BETWEEN_ORDERS:
-            self._show_resting()
-
-    def _show_resting(self) -> None:
-        self._cancel_timer()
-        if self.screen != self._resting:
-            self.display.show(self._resting)
-
-    def _show_again(self, order: OrderScreens, screen: Screen) -> None:
-        """Show the outcome again after its receipt was printed."""
-        if screen.name == "remove_card" and order.entry != "insert":
-            self._show_resting()
-        else:
-            self.end(screen)
-
-    def _print(self, receipt: Receipt, order: OrderScreens) -> None:
-        self._printer = self._unprinted = None
-        self.display.print(receipt=receipt)
-        shown = self.screen
-        if order is self.order and self._shows_outcome():
-            self.show(order.printing(receipt), PRINTING_SECONDS, lambda: self._show_again(order, shown))
-
-    def _shows_outcome(self) -> bool:
-        order, shown = self.order, self.screen
-        return order is not None and shown.name in PRINTED_FROM and shown.order_id == order.order_id
-
-    def _cancel_print(self) -> None:
-        if self._printer is not None:
-            self._printer.cancel()
-            self._printer = self._unprinted = None
+    def _is_open(self, order_id: str | None) -> bool:
+        return self.screen.order_id == order_id and self.stage == "open"
 
     def _remind(self) -> None:
         screen = self.screen
         self.show(msgspec.structs.replace(screen, lines=(*screen.lines[:-1], "Please remove the card now")))
+
+    def _set(self, screen: Screen) -> None:
+        if screen.order_id not in (None, self.screen.order_id):
+            self.is_paper_taken = True
+        self.order_id = screen.order_id or self.order_id
+        self.screen = screen
+        self.notify()
+        if self.on_show is not None:
+            self.on_show()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    # Paper
+
+    def print(self, *, receipt: Receipt | None = None, text: str = "", image: bytes = b"") -> None:
+        """Print a receipt or the content of a print action."""
+        number = 1 if self.paper is None else self.paper.number + 1
+        self.paper, self.is_paper_taken = Paper(number, receipt, text, image), False
+        self.notify()
+
+    def print_content(self, subtype: str, content: str) -> None:
+        """Print the content of a print action."""
+        if subtype == "image":
+            self.print(image=base64.b64decode(content))
+        else:
+            self.print(text=content)
+
+    def show_printing(self, seconds: float) -> None:
+        """Show that a print action is printed, unless an order or its card needs the screen."""
+        if self.stage != "open" and self.screen.name != "remove_card":
+            self.show(screens.of("print_action"), seconds)
+
+    def receipt_of(self, order_id: str | None) -> Receipt | None:
+        """Return the receipt on the screen of the order, if it is shown."""
+        return self.screen.receipt if self.screen.order_id == order_id else None
+
+    def print_receipt(self, receipt: Receipt) -> None:
+        """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
+        if self._unprinted is not None:
+            self.print(receipt=self._unprinted)
+        self._cancel_print()
+        if self.order is not None and self._shows_outcome():
+            self._unprinted = receipt
+            loop = asyncio.get_running_loop()
+            self._printer = loop.call_later(UNPRINTED_SECONDS, self._print_shown, receipt, self.order)
+        else:
+            self.print(receipt=receipt)
+
+    def _print_shown(self, receipt: Receipt, order: OrderScreens) -> None:
+        """Print the receipt of the outcome that is shown, and show the outcome again afterwards."""
+        self._printer = self._unprinted = None
+        self.print(receipt=receipt)
+        shown = self.screen
+
+        def show_again() -> None:
+            if shown.name == "remove_card" and order.entry != "insert":
+                self._show_resting()
+            else:
+                self.end(shown)
+
+        if order is self.order and self._shows_outcome():
+            self.show(order.screen("printing", receipt=receipt), PRINTING_SECONDS, show_again)
+
+    def _shows_outcome(self) -> bool:
+        return self.order is not None and self.stage == "outcome" and self.screen.order_id == self.order.order_id
+
+    def _cancel_print(self) -> None:
+        if self._printer is not None:
+            self._printer.cancel()
+            self._printer = self._unprinted = None
+
 
 def _now_ms() -> int:
     return runtime.wall_ns() // 1_000_000
+
+
+def _ends_ms(seconds: float | None) -> int | None:
+    return None if seconds is None else _now_ms() + int(seconds * 1000)

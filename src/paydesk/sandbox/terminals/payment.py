@@ -134,7 +134,7 @@ async def resume_authorization(device: Device, entry: Entry) -> None:
 async def acknowledge(device: Device, entry: Entry) -> bool:
     """Acknowledge the order; return False if it has ended."""
     if device.panel.order is not None:
-        device.panel.show(device.panel.order.amount())
+        device.panel.show(device.panel.order.screen("amount"))
     async with device.lock:
         await device.journal.put(entry)
         reply = await device.pace.retry(partial(device.client.acknowledge, entry.lease_id))

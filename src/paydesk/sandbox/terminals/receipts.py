@@ -10,8 +10,8 @@ from typing import Any
 from paydesk.core.money import spelled
 from paydesk.sandbox.terminals.journal import Entry
 from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS, Receipt
-from paydesk.sandbox.terminals.screens import NOTHING_CHARGED, REASONS, described
+from paydesk.sandbox.terminals.screen import REASONS, RECEIPT_CHARACTERS, Receipt, described
+from paydesk.sandbox.terminals.screens import NOTHING_CHARGED
 
 ENTRIES = {"contactless": "Contactless", "chip": "Chip", "magnetic_stripe": "Magnetic stripe"}
 """How the card was read, as the receipt says it; a wallet has no card."""

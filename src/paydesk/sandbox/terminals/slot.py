@@ -147,7 +147,7 @@ class Slot:
         if prints or outcome == "declined":
             receipt = self._panel.receipt_of(entry.order.get("id")) or receipt_of(self._device, entry)
             if receipt is not None:
-                self._panel.print(receipt)
+                self._panel.print_receipt(receipt)
         if outcome == "unknown":
             self._find_outcome(entry)
 
@@ -207,18 +207,18 @@ class Slot:
 
     async def _until_acknowledged(self) -> None:
         """Wait until the service has the acknowledgement of the order, for some seconds."""
-        display, deadline = self._panel.display, runtime.monotonic() + ACKNOWLEDGED_SECONDS_MAX
-        while display.screen.name == "amount" and (left := deadline - runtime.monotonic()) > 0:
-            await display.changed(display.revision, left)
-        if display.screen.name == "amount":
-            raise ActionNotPossible(display.screen, "the service has not answered the acknowledgement of the order yet")
+        panel, deadline = self._panel, runtime.monotonic() + ACKNOWLEDGED_SECONDS_MAX
+        while panel.screen.name == "amount" and (left := deadline - runtime.monotonic()) > 0:
+            await panel.changed(panel.revision, left)
+        if panel.screen.name == "amount":
+            raise ActionNotPossible(panel.screen, "the service has not answered the acknowledgement of the order yet")
 
     async def _until_permitted(self, screen: Screen) -> Screen:
         """Return the screen after the answer to the request for the permit, or this one if there is none in time."""
-        display, deadline = self._panel.display, runtime.monotonic() + PERMIT_SECONDS_MAX
-        while display.screen is screen and self._panel.link.is_up and (left := deadline - runtime.monotonic()) > 0:
-            await display.changed(display.revision, left)
-        return display.screen
+        panel, deadline = self._panel, runtime.monotonic() + PERMIT_SECONDS_MAX
+        while panel.screen is screen and self._panel.link.is_up and (left := deadline - runtime.monotonic()) > 0:
+            await panel.changed(panel.revision, left)
+        return panel.screen
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""

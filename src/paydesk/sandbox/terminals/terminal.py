@@ -51,7 +51,7 @@ class Terminal:
         self._seed, self._counts = seed, Counter[str]() if counts is None else counts
         self._client, self._journal, self._panel = client, journal, panel or Panel(journal.kind)
         client.link = self._panel.link
-        client.messages = None if self._panel.hidden else self._panel.display
+        client.messages = None if self._panel.hidden else self._panel
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
         self._lock = asyncio.Lock()
@@ -147,7 +147,8 @@ class Terminal:
         # While a payment waits for an answer, the journal is incomplete, so a verdict on it would be outdated.
         async with self._lock:
             welcome = await self._client.hello(self._journal.entries.values())
-        self._panel.connected(welcome.operating_mode, welcome.seller_name)
+        self._panel.seller_name = welcome.seller_name
+        self._panel.set_mode(welcome.operating_mode)
         for verdict in welcome.leases:
             await self._obey(verdict)
         self.is_connected = True

@@ -21,7 +21,9 @@ from paydesk.orders.change import Change
 from paydesk.orders.status_labels import Labels
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
-from paydesk.sandbox.terminals.screen import Display, Screen, ScreenName
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import ScreenName
 from paydesk.sandbox.virtual import page_keys, removal, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (
@@ -109,7 +111,7 @@ async def show_screen(call: Call) -> Answer:
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await find(call)
-    with _counted(_display(call)):
+    with _counted(_panel(call)):
         return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
 
 
@@ -211,42 +213,42 @@ def gone(call: Call) -> Refusal:
     )
 
 
-def _display(call: Call) -> Display:
+def _panel(call: Call) -> Panel:
     """Return what the terminal of the path shows. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
     try:
-        return call.shared.objects[Fleet].display(call.path)
+        return call.shared.objects[Fleet].panel(call.path)
     except KeyError:
         raise gone(call) from None
 
 
 @contextmanager
-def _counted(display: Display) -> Iterator[None]:
+def _counted(panel: Panel) -> Iterator[None]:
     """Count a waiting request of the terminal. Raises `TOO_MANY_REQUESTS` above `WAITING_MAX`."""
-    if display.waiting >= WAITING_MAX:
+    if panel.waiting >= WAITING_MAX:
         raise TOO_MANY_REQUESTS.with_reason(
             "too many requests wait",
             message=f"{WAITING_MAX} requests are already waiting for a screen of this terminal. Send the next one after"
             " one of them is answered.",
             headers=(("retry-after", "5"),),
         )
-    display.waiting += 1
+    panel.waiting += 1
     try:
         yield
     finally:
-        display.waiting -= 1
+        panel.waiting -= 1
 
 
 async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
     loop, signals = asyncio.get_running_loop(), call.database.signals
     deadline = loop.time() + seconds
     while True:
-        display = _display(call)
+        panel = _panel(call)
         left = deadline - loop.time()
         is_over = left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected())
-        is_met = display.is_permitted if until == PERMITTED else until in (None, display.screen.name)
+        is_met = panel.is_permitted if until == PERMITTED else until in (None, panel.screen.name)
         if is_met or is_over:
-            return display.screen
-        await display.changed(display.revision, min(left, LOOK_AGAIN_SECONDS))
+            return panel.screen
+        await panel.changed(panel.revision, min(left, LOOK_AGAIN_SECONDS))
 
 
 async def _set_script(tx: Transaction, call: Call, before: Terminal, script: str) -> None:

@@ -1,62 +1,22 @@
-"""How the page shows each screen: its colours, its drawing, the lights, and the hint for the person in front of it."""
+"""How the page shows each screen, why a screen takes no action, and what the page offers: cards and scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals.actions import ActionName
-from paydesk.sandbox.terminals.screen import Screen, ScreenName
+from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import CARD_ACTIONS, ROWS, Row, ScreenName
 
-Lights = Literal["none", "waits", "tapped", "works", "done", "failed"]
-CONTACTLESS = ("tap", "phone")
-EASY_CARD, STUBBORN_CARD = "Any four to six digits are right, then the green key.", "wrong_pin"
-
-
-class Look(msgspec.Struct, frozen=True):
-    """The look of a screen. `tone` colours the glass, `art` names a drawing in `art.html`."""
-
-    tone: Literal["plain", "ok", "bad", "look", "off", "dark"] = "plain"
-    art: str = ""
-    lights: Lights = "none"
-    hint: str = ""
+CONTACTLESS, STUBBORN_CARD = ("tap", "phone"), "wrong_pin"
 
 
-_PRESENT = "Press a card, or drag it: top taps, bottom inserts, right edge swipes."
-
-LOOKS: Mapping[ScreenName, Look] = {
-    "pairing": Look(hint="An operator types this code, and the terminal belongs to a seller."),
-    "idle": Look(art="ready"),
-    "standalone": Look(hint="In this mode a terminal takes no orders. An application sets it to PDV."),
-    "amount": Look(art="waves", lights="waits", hint=_PRESENT),
-    "tip": Look(hint="The buyer chooses: press a button, or its digits on the keypad."),
-    "installments": Look(hint="The buyer chooses: press a button, or its digits on the keypad."),
-    "present_card": Look(art="waves", lights="waits", hint=_PRESENT),
-    "pin": Look(lights="works", hint=EASY_CARD),
-    "authorizing": Look(
-        art="spinner",
-        lights="works",
-        hint="The terminal has the permit and asks the acquirer. Pull the plug to see how it ends.",
-    ),
-    "approved": Look("ok", "check", "done", "The order is processed. The webhook is on its way."),
-    "declined": Look("bad", "cross", "failed", "The order has failed, with this reason as its detail."),
-    "remove_card": Look("ok", "check", "done", "Press the card in the terminal to remove it."),
-    "unknown": Look("look", "triangle", "failed", "The order is at check_on_terminal until the acquirer answers."),
-    "printing": Look(art="printer", lights="works"),
-    "canceled": Look("off", "dash", hint="The order is canceled, and the terminal is free again."),
-    "expired": Look("off", "clock", hint="The order has expired, and the terminal is free again."),
-    "offline": Look("off", "offline", hint="No message leaves or arrives. Orders wait until the network is back."),
-    "off": Look("dark", hint="Plug it in: it continues from its journal."),
-    "rebooting": Look("off", "logo", hint="It starts again from its journal, as after a power cut."),
-}
-
-
-def look_of(screen: Screen) -> Look:
-    """Return the look of the screen as it is now."""
-    look = LOOKS[screen.name]
+def look_of(screen: Screen) -> Row:
+    """Return the row of the screen as it looks now."""
+    look = ROWS[screen.name]
     if screen.name == "authorizing" and screen.entry in CONTACTLESS:
         return msgspec.structs.replace(look, lights="tapped")
     if screen.name == "remove_card" and screen.status_detail not in (None, "accredited"):
@@ -68,26 +28,12 @@ def look_of(screen: Screen) -> Look:
     return look
 
 
-_PRESENTING = ("tap", "insert", "swipe", "phone", "scan")
-_WHEN = {
-    "idle": "The terminal waits for an order. Create one first.",
-    "standalone": "In this mode the terminal takes no orders.",
-    "authorizing": "The acquirer is being asked. Wait for its answer.",
-    "off": "The terminal is switched off. Plug it in first.",
-    "offline": "The terminal has no network.",
-    "rebooting": "The terminal is starting. Wait a few seconds.",
-    "pin": "The terminal asks for a PIN: type it on the keypad, then press the green key.",
-    "remove_card": "Remove the card from the slot first.",
-    "unknown": "The outcome is not known yet: do not charge again.",
-}
-
-
 def refusal_of(action: ActionName, screen: ScreenName) -> str:
     """Return in words why the screen does not take the action; empty where there are none."""
-    if action in _PRESENTING:
-        return _WHEN.get(screen, "The terminal asks for no card now.")
+    if action in (*CARD_ACTIONS, "scan"):
+        return ROWS[screen].refuses or "The terminal asks for no card now."
     if action in ("press", "press_cancel"):
-        return _WHEN.get(screen, "This key does nothing now.")
+        return ROWS[screen].refuses or "This key does nothing now."
     return ""
 
 

@@ -15,6 +15,7 @@ from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES
 from paydesk.operation import Answer, Call
 from paydesk.sandbox.terminals.actions import ActionNotPossible
+from paydesk.sandbox.terminals.screens import ROWS
 from paydesk.sandbox.virtual import page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
@@ -28,8 +29,6 @@ from paydesk.web.language import texts
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-CHANGING = ("amount", "authorizing", "approved", "declined", "canceled", "expired", "printing", "offline", "rebooting")
-"""Screens that end by themselves: without JavaScript the page reloads."""
 _IMAGE_HEADERS = (
     ("cache-control", "no-store"),
     ("content-security-policy", "default-src 'none'; sandbox"),
@@ -53,7 +52,7 @@ async def events(call: Call) -> Answer:
         return page_view.parts(access) if access.is_current else None
 
     shown = call.headers.get(LAST_EVENT_ID, "")
-    return live.answer(call.shared.objects[EventStreams], access.terminal_id, access.display, render, shown)
+    return live.answer(call.shared.objects[EventStreams], access.terminal_id, access.panel, render, shown)
 
 
 async def act(call: Call) -> Answer:
@@ -73,14 +72,14 @@ async def act(call: Call) -> Answer:
         seller_id, terminal_id = access.place.seller_id, access.terminal_id
         await call.database.write(lambda tx: registry.set_script(tx, seller_id, terminal_id, access.script))
         # The terminal shows no script, the page does.
-        access.display.notify()
+        access.panel.notify()
     return done(call, access)
 
 
 async def show_image(call: Call) -> Answer:
     """Return the image that the terminal printed."""
     access = await check_key(call, call.query.get("key", ""))
-    paper = access.display.paper
+    paper = access.panel.paper
     if paper is None or not paper.image or str(paper.number) != call.path:
         raise not_found("no such print")
     return Answer(200, paper.image, _IMAGE_HEADERS, print_images.media_type(paper.image))
@@ -127,7 +126,7 @@ def page(access: Access, refusal: Refusal | None = None) -> Answer:
         script=script,
         scripts_offered=SCRIPTS if script in dict(SCRIPTS) else ((script, script), *SCRIPTS),
         amount="24.90" if CURRENCIES[place.currency].decimals else "2490",
-        is_changing=access.display.screen.name in CHANGING,
+        is_changing=ROWS[access.panel.screen.name].is_brief,
         address=access.address,
         actions=f"{access.path}/actions",
         orders=f"{access.path}/orders",

@@ -14,7 +14,7 @@ from paydesk.core.secrets import digest
 from paydesk.http.rate_limit import BearerRates
 from paydesk.operation import Call, Caller
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.screen import Display
+from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.virtual import page_keys, page_store
 from paydesk.sandbox.virtual.page_store import Place
 from paydesk.web.forms import BrowserRequest
@@ -25,7 +25,7 @@ class Access:
     """Access to the page of one terminal of this process."""
 
     fleet: Fleet
-    display: Display
+    panel: Panel
     place: Place
     clock: Clock
     terminal_id: str
@@ -89,7 +89,7 @@ async def check_key(call: Call, key: str) -> Access:
     fleet = call.shared.objects.get(Fleet)
     if place is None or fleet is None or terminal_id not in fleet.terminals():
         raise not_found("no terminal of this process")
-    return Access(fleet, fleet.display(terminal_id), place, call.clock, terminal_id, key)
+    return Access(fleet, fleet.panel(terminal_id), place, call.clock, terminal_id, key)
 
 
 def not_found(reason: str) -> Refusal:

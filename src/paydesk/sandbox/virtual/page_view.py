@@ -10,8 +10,10 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.errors import Refusal
-from paydesk.sandbox.terminals.screen import Display, Exchanged, Paper, Screen
-from paydesk.sandbox.virtual.looks import CARD_COLOURS, Look, look_of
+from paydesk.sandbox.terminals.panel import Exchanged, Panel
+from paydesk.sandbox.terminals.screen import Paper, Screen
+from paydesk.sandbox.terminals.screens import Row
+from paydesk.sandbox.virtual.looks import CARD_COLOURS, look_of
 from paydesk.sandbox.virtual.page_access import Access
 from paydesk.sandbox.virtual.paper import Sheet, sheet_of
 from paydesk.web.html import environment
@@ -25,20 +27,6 @@ PARTS = (
 )  # fmt: skip
 """The names of the live parts, in the order of their fingerprints."""
 MESSAGES_SHOWN = 30
-COUNTED_SECONDS = 30
-"""The time left to present a card is counted from here on."""
-WORDS = {
-    "pairing": "{} left",
-    "present_card": "{} left",
-    "amount": "{} left",
-    "offline": "Next try in {}",
-    "rebooting": "{} left",
-}
-"""The screens that count the time to their end, with the words for it."""
-
-
-_WITHOUT_PAPER = ("amount", "tip", "installments", "present_card", "pin", "authorizing", "unknown", "pairing")
-_WITH_RECEIPT = ("approved", "declined", "remove_card")
 _USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
 
@@ -47,7 +35,7 @@ class View(msgspec.Struct, frozen=True):
 
     terminal_id: str
     screen: Screen
-    look: Look
+    look: Row
     paper: Sheet | None
     """The last print, if there is one."""
     is_paper_out: bool
@@ -96,18 +84,6 @@ class View(msgspec.Struct, frozen=True):
         """The colour of the card in the slot, or an empty text."""
         return CARD_COLOURS.get(self.screen.card, "grey") if self.screen.entry == "insert" else ""
 
-    @property
-    def counts_from(self) -> int:
-        """The seconds from which on the time left is counted; 0 for a screen that does not count."""
-        if self.screen.name not in WORDS:
-            return 0
-        return COUNTED_SECONDS if self.screen.name == "present_card" else 3600
-
-    @property
-    def count_words(self) -> str:
-        """The words for the time left."""
-        return WORDS[self.screen.name]
-
     def choice(self, value: int) -> str:
         """Return the words for a tip or a number of installments."""
         if self.screen.name == "tip":
@@ -127,20 +103,20 @@ class Line(msgspec.Struct, frozen=True):
 
 def parts(access: Access) -> dict[str, Markup]:
     """Return the live parts of the page by the ids of their elements."""
-    display = access.display
-    paper = display.paper
+    panel = access.panel
+    paper = panel.paper
     now_ms, is_frozen = access.time
     local = datetime.fromtimestamp(now_ms / 1000).astimezone()
     view = View(
         terminal_id=access.terminal_id,
-        screen=display.screen,
-        look=look_of(display.screen),
+        screen=panel.screen,
+        look=look_of(panel.screen),
         paper=sheet_of(paper, access.image(paper.number)) if paper is not None else None,
-        is_paper_out=paper is not None and _is_out(paper, display),
-        messages=[_line(message) for message in list(display.messages)[: -MESSAGES_SHOWN - 1 : -1]],
-        is_online=display.is_online,
+        is_paper_out=paper is not None and _is_out(paper, panel),
+        messages=[_line(message) for message in list(panel.messages)[: -MESSAGES_SHOWN - 1 : -1]],
+        is_online=panel.is_online,
         script=access.script,
-        order_id=display.order_id,
+        order_id=panel.order_id,
         clock=f"{local:%H:%M}" if is_frozen else "",
         clock_ahead_ms=_ahead_ms(now_ms, local),
     )
@@ -161,12 +137,12 @@ def order_refused(message: str) -> dict[str, Markup]:
     return {"order-refused": macros.order_refused(message), "say": macros.said(message)}
 
 
-def _is_out(paper: Paper, display: Display) -> bool:
+def _is_out(paper: Paper, panel: Panel) -> bool:
     """Return whether the print is still in the terminal: the next order finds it taken."""
-    screen = display.screen
-    if screen.name in _WITH_RECEIPT or screen.receipt is not None:
+    screen = panel.screen
+    if panel.stage == "outcome" or screen.receipt is not None:
         return paper.receipt is not None and paper.receipt == screen.receipt
-    return screen.name not in _WITHOUT_PAPER and not display.is_paper_taken
+    return panel.stage != "open" and screen.name != "pairing" and not panel.is_paper_taken
 
 
 def _macros() -> Any:
