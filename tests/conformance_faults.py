@@ -58,9 +58,9 @@ def forgets_its_journal(patch: pytest.MonkeyPatch) -> None:
 def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
     """It charges an order after the verdict `hold`."""
 
-    async def hold(self: Any, entry: Entry) -> None:
+    async def hold(self: Any, entry: Entry) -> bool:
         await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
-        self._report(entry.lease_id)
+        return True
 
     patch.setattr(slot.Slot, "_hold", hold)
 

@@ -49,7 +49,7 @@ class Counter:
     @property
     def display(self) -> Panel:
         """What the terminal shows."""
-        return self.fleet.panel(self.terminal.id)
+        return self.fleet.find(self.terminal.id).panel
 
     @property
     def screen(self) -> Screen:
@@ -66,7 +66,7 @@ class Counter:
 
     async def act(self, name: ActionName, **fields: Any) -> Screen:
         """Do at the terminal what a person does."""
-        return await self.fleet.act(self.terminal.id, Action(name, **fields))
+        return await self.fleet.find(self.terminal.id).act(Action(name, **fields))
 
     async def shows(self, name: str) -> Screen:
         """Wait for the screen of that name."""

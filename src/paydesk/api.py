@@ -20,7 +20,6 @@ from paydesk.printing.operations import OPERATIONS as PRINTING
 from paydesk.sandbox.operations import OPERATIONS as SANDBOX
 from paydesk.sandbox.operations import SIMULATION
 from paydesk.sandbox.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
-from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL_TERMINAL_PAGE
 from paydesk.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.web import assets
 
@@ -39,7 +38,6 @@ _ROWS: tuple[Operation, ...] = (
     *OPERATORS,
     *SANDBOX,
     *VIRTUAL_TERMINALS,
-    *VIRTUAL_TERMINAL_PAGE,
     *HEALTH,
 )
 

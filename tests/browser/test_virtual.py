@@ -256,7 +256,7 @@ async def test_the_plug_the_network_and_the_script(window: Open, counter: PageCo
     await shop.press("Lose the next acknowledgement")
     await shop.page.get_by_label("Played by you or by a script").select_option("cancel")
     await shop.page.locator("#played", has_text="cancel").wait_for()
-    assert counter.fleet.script(counter.terminal.id) == "cancel"
+    assert counter.fleet.find(counter.terminal.id).journal.script == "cancel"
 
 
 async def test_a_refused_action_says_so_in_the_place_of_the_hint(window: Open, counter: PageCounter) -> None:

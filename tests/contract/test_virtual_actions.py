@@ -151,7 +151,7 @@ async def test_an_inserted_card_needs_its_pin(service: Service, virtual: Virtual
     assert _payment(order)["card"]["entry_mode"] == "chip"
     assert (await virtual.act("remove_card"))["screen"] == "idle"
     assert service.fleet is not None
-    assert not any(PIN in message.text for message in service.fleet.panel(virtual.id).messages)
+    assert not any(PIN in message.text for message in service.fleet.find(virtual.id).panel.messages)
 
 
 async def test_three_wrong_pins(service: Service, virtual: Virtual) -> None:

@@ -51,7 +51,7 @@ async def _until_waiting(service: Service, virtual: Virtual, requests: int) -> N
     """Wait until so many requests wait for a screen of the terminal."""
     fleet = service.fleet
     assert fleet is not None
-    await until(lambda: fleet.panel(virtual.id).waiting == requests)
+    await until(lambda: fleet.find(virtual.id).panel.waiting == requests)
 
 
 async def _listed(service: Service, token: str = "", query: str = "") -> list[str]:

@@ -143,14 +143,6 @@ async def test_no_network_across_a_restart(desk: Counter) -> None:
     assert payment["status_detail"] == "canceled_on_terminal"
 
 
-@pytest.mark.parametrize("seconds", [0, -1, 3601, float("nan")])
-async def test_the_time_without_network_is_bounded(desk: Counter, seconds: float) -> None:
-    """Another one is refused, and the network stays."""
-    with pytest.raises(ValueError, match="seconds"):
-        await desk.act("go_offline", seconds=seconds)
-    assert desk.display.is_online
-
-
 async def test_reboot_shows_that_the_terminal_starts(database: Database, tmp_path: Path) -> None:
     """At once; meanwhile it takes no action but the plug."""
     async with counter(database, tmp_path, pace=replace(QUICK, reboot_seconds=60)) as desk:

@@ -495,9 +495,9 @@ async def test_a_person_takes_over_too_late(database: Database, tmp_path: Path) 
     """They wait until the terminal has said hello again, and its power is cut meanwhile: nothing is charged."""
     async with counter(database, tmp_path, "hold") as desk:
         order_id = await desk.order()
-        handheld = desk.fleet._handhelds[desk.terminal.id]
+        handheld = desk.fleet.find(desk.terminal.id)
         assert handheld.terminal is not None
-        lock = handheld.terminal._lock
+        lock = handheld.terminal.lock
         await lock.acquire()
         tap = asyncio.create_task(desk.act("tap", card="visa_approved"))
         await until(lambda: bool(lock._waiters))
@@ -548,7 +548,7 @@ async def test_a_script_shows_its_outcome(database: Database, tmp_path: Path, sc
 async def test_an_invalid_script_is_refused(desk: Counter) -> None:
     """The terminal keeps its own."""
     with pytest.raises(ValueError, match="manual"):
-        await desk.fleet.act(desk.terminal.id, Action("set_script", script="dance"))
+        await desk.fleet.find(desk.terminal.id).act(Action("set_script", script="dance"))
     await desk.order()
     assert desk.screen.name == "present_card"
 

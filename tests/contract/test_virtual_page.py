@@ -209,6 +209,8 @@ MALFORMED: tuple[dict[str, str], ...] = (
     {"action": "choose", "value": "many"},
     {"action": "go_offline", "seconds": "nan"},
     {"action": "go_offline", "seconds": "-1"},
+    {"action": "go_offline", "seconds": "0"},
+    {"action": "go_offline", "seconds": "3601"},
     {"action": "go_offline", "seconds": "1e9"},
     {"action": "pin", "digits": "1" * 20},
     {"action": "power_off", "more": "1"},

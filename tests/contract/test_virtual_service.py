@@ -95,7 +95,7 @@ async def test_order_at_the_terminal_can_be_canceled(service: Service, fleet: Fl
     assert reply.status == 202
     order = await service.until(order_id, "canceled")
     assert order["transactions"]["payments"][0]["status_detail"] == "canceled_by_api"
-    await fleet.set_script(terminal.id, "approve:0s")
+    await fleet.find(terminal.id).set_script("approve:0s")
     await service.until(await _create(service, terminal), "processed")
 
 
@@ -108,7 +108,7 @@ async def test_order_at_the_terminal_expires(service: Service, fleet: Fleet, clo
     service.database.signals.notify(["clock", "expiry"])
     order = await service.until(order_id, "canceled")
     assert order["status_detail"] == "expired"
-    await fleet.set_script(terminal.id, "approve:0s")
+    await fleet.find(terminal.id).set_script("approve:0s")
     await service.until(await _create(service, terminal), "processed")
 
 

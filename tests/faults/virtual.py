@@ -92,7 +92,7 @@ async def _terminals(this: Run, nodes: Cluster, everybody: Cast, shop: Shop) -> 
     try:
         await asyncio.gather(*(add() for _ in range(AT_ONCE)))
         yield
-        await asyncio.gather(*(fleet.set_script(terminal_id, shop.playlist) for terminal_id in fleet.terminals()))
+        await asyncio.gather(*(fleet.find(terminal_id).set_script(shop.playlist) for terminal_id in fleet.terminals()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STEADY_SECONDS):
                 while fleet.paying:  # noqa: ASYNC110 - all terminals together have no event

@@ -21,7 +21,7 @@ from paydesk.http.error_responses import may_answer
 from paydesk.oauth.clients.authentication import Application
 from paydesk.oauth.consent import authorization
 from paydesk.oauth.pages.operations import OPERATIONS
-from paydesk.sandbox.virtual.page_operations import OPERATIONS as VIRTUAL
+from paydesk.sandbox.virtual.operations import PAGE_OPERATIONS as VIRTUAL
 from paydesk.web.language import LANGUAGES, choose, texts
 from tables import each
 

@@ -57,6 +57,14 @@ async def test_canceled_write_leaves_a_complete_file(tmp_path: Path) -> None:
     assert again.entries == journal.entries
 
 
+async def test_failed_write_changes_nothing_in_memory(tmp_path: Path) -> None:
+    """What is not on the disk is in no entry: the terminal must not go on with it."""
+    journal = _journal(tmp_path / "missing")
+    with pytest.raises(OSError, match="missing"):
+        await journal.put(Entry("A", {}))
+    assert journal.entries == {}
+
+
 def test_invalid_journal_is_renamed_and_ignored(tmp_path: Path) -> None:
     """The file is kept for an investigation."""
     path = journals.path_of(tmp_path, "T__1")

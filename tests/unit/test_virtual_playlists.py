@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.sandbox.terminals import playlists, script_file
+from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.playlists import Part, Playlist
 from paydesk.sandbox.terminals.scripts import Script
 from tables import each
@@ -80,7 +80,7 @@ def test_file_has_playlists_by_name(tmp_path: Path) -> None:
         '[[lunch]]\nscript = "decline:card_disabled"\ndelay_seconds = 2\n'
         '[[broken]]\nscript = "no_answer"\n'
     )
-    found = script_file.read(file)
+    found = playlists.read(file)
     assert {name: str(playlist) for name, playlist in found.items()} == {
         "lunch": "approve:0.2s*3,decline:card_disabled@2s",
         "broken": "no_answer",
@@ -106,11 +106,11 @@ def test_invalid_file_is_refused(tmp_path: Path, text: str, message: str) -> Non
     file = tmp_path / "shop.toml"
     file.write_text(text)
     with pytest.raises(ValueError, match=message) as refused:
-        script_file.read(file)
+        playlists.read(file)
     assert str(file) in str(refused.value)
 
 
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     """With the system's reason."""
     with pytest.raises(ValueError, match="cannot be read: No such file"):
-        script_file.read(tmp_path / "none.toml")
+        playlists.read(tmp_path / "none.toml")

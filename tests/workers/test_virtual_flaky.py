@@ -159,9 +159,9 @@ async def test_script_can_become_flaky_and_steady_again(service: DeviceService) 
     fleet = Fleet(service.base_url, None, QUICK)
     await fleet.start()
     await fleet.add("T__1", "PDT-1", "approve:0s")
-    await fleet.set_script("T__1", "flaky:0.9:approve:0s")
+    await fleet.find("T__1").set_script("flaky:0.9:approve:0s")
     await until(lambda: bool(fleet.counts))
-    await fleet.set_script("T__1", "approve:0s")
+    await fleet.find("T__1").set_script("approve:0s")
     await _paid(service, "L1")
     before = sum(fleet.counts[fault] for fault in REQUEST_FAULTS)
     for number in range(2, 12):
@@ -198,7 +198,10 @@ async def test_terminal_restarted_at_any_step_ends_its_order(
     service.faults[call].append("hang" if place == "before" else "silent")
     lease = service.offer("L1")
     await service.until_received(call)
-    await fleet.reboot("T__1")
+    handheld = fleet.find("T__1")
+    await handheld.stop()
+    handheld.start()
+    await handheld.settle()
     if lease.state == "created":
         service.offer("L1")
     await until(lambda: lease.state not in ("created", "at_terminal"))
@@ -213,4 +216,4 @@ async def test_unknown_terminal_cannot_be_restarted(service: DeviceService) -> N
     """It raises."""
     fleet = Fleet(service.base_url, None, QUICK)
     with pytest.raises(KeyError):
-        await fleet.reboot("T__1")
+        fleet.find("T__1")

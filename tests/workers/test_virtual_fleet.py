@@ -43,7 +43,7 @@ async def test_added_terminal_processes_orders(fleet: Fleet, service: DeviceServ
     assert len(service.received("hello")) == 1
     assert fleet.terminals() == ("T__1",)
     await service.until_state(service.offer("L1"), "processed")
-    await fleet.set_script("T__1", "decline:0s")
+    await fleet.find("T__1").set_script("decline:0s")
     await service.until_state(service.offer("L2"), "failed")
 
 
@@ -55,7 +55,7 @@ async def test_hidden_fleet_shows_no_orders(fleet: Fleet, service: DeviceService
     await hidden.add("T__1", "PDT-1", "approve:0s")
     await service.until_state(service.offer("L1"), "processed")
     await service.until_received("printing")
-    display = hidden.panel("T__1")
+    display = hidden.find("T__1").panel
     assert (display.screen.name, display.paper, list(display.messages)) == ("idle", None, [])
     await hidden.stop()
 
@@ -65,7 +65,7 @@ async def test_restarted_fleet_starts_the_terminals_of_its_folder(
 ) -> None:
     """With their tokens and scripts."""
     await fleet.add("T__1", "PDT-1", "approve:0s")
-    await fleet.set_script("T__1", "decline:high_risk:0s")
+    await fleet.find("T__1").set_script("decline:high_risk:0s")
     await fleet.stop()
     again = Fleet(service.base_url, tmp_path, QUICK)
     await again.start()

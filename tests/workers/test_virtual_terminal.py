@@ -149,7 +149,7 @@ async def test_hold_script_releases_the_order_on_cancel(bench: Bench, service: D
     await service.until_state(lease, "canceled")
     assert lease.cancel_done is True
     assert bench.terminal is not None
-    await bench.terminal.set_script("approve:0s")
+    await bench.terminal.journal.set_script("approve:0s")
     await service.until_state(service.offer("L2"), "processed")
 
 
@@ -334,7 +334,7 @@ async def test_restart_after_the_acquirer_answered_reports_the_same_outcome(
         await asyncio.sleep(0.005)
     assert stored.until == lease.until
     assert bench.terminal is not None
-    await bench.terminal.set_script("decline:0s")
+    await bench.terminal.journal.set_script("decline:0s")
     await bench.stop()
     assert lease.results == {}
     await bench.start()
@@ -462,7 +462,7 @@ async def test_unknown_messages_are_ignored(bench: Bench, service: DeviceService
     lease = service.offer("L1")
     await service.until_state(lease, "processed")
     assert bench.terminal is not None
-    assert bench.terminal.operating_mode == "STANDALONE"
+    assert bench.terminal.panel.operating_mode == "STANDALONE"
 
 
 async def test_later_start_in_another_process_ends_the_session(bench: Bench, service: DeviceService) -> None:

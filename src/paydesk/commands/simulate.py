@@ -82,11 +82,10 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     import asyncio
 
     from paydesk.sandbox.terminals import playlists, scripts
-    from paydesk.sandbox.terminals import script_file as files
     from paydesk.sandbox.terminals.simulation import Plan
 
     try:
-        by_name = files.read(script_file) if script_file is not None else {}
+        by_name = playlists.read(script_file) if script_file is not None else {}
         playlist = playlists.parse(script or next(iter(by_name), "approve"), by_name)
     except ValueError as error:
         raise WrongUsage(f"{error}") from None

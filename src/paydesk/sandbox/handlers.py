@@ -146,7 +146,7 @@ def _show_time(call: Call) -> None:
     """Show the time anew on the pages of virtual terminals, whose screens have it."""
     if (fleet := call.shared.objects.get(Fleet)) is not None:
         for terminal_id in fleet.terminals():
-            fleet.panel(terminal_id).notify()
+            fleet.find(terminal_id).panel.notify()
 
 
 def _advance_to(clock: MovableClock, due_ms: int) -> None:

@@ -37,7 +37,7 @@ async def change(call: Call) -> Answer:
     has_script = fleet is not None and call.path in fleet.terminals()
     document = await call.database.write(lambda tx: _change(tx, call, has_script=has_script))
     if body.script is not None and fleet is not None:
-        await fleet.set_script(call.path, body.script)
+        await fleet.find(call.path).set_script(body.script)
     call.database.signals.hint("terminal", call.path)
     return Answer(200, document)
 

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from paydesk.sandbox.terminals.screen import Screen
 
-ActionName = Literal[
-    "tap",
-    "insert",
-    "swipe",
-    "phone",
-    "scan",
-    "pin",
-    "choose",
-    "press",
-    "press_cancel",
-    "remove_card",
-    "reboot",
-    "power_off",
-    "power_on",
-    "go_offline",
-    "go_online",
-    "lose_acknowledgement",
-    "set_script",
-]
-Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
-
-
 PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
+ACTIONS: Mapping[str, str] = {
+    "tap": "card",
+    "insert": "card",
+    "swipe": "card",
+    "phone": "card",
+    "scan": "",
+    "pin": "digits",
+    "choose": "value",
+    "press": "key",
+    "press_cancel": "",
+    "remove_card": "",
+    "reboot": "",
+    "power_off": "",
+    "power_on": "",
+    "go_offline": "seconds",
+    "go_online": "",
+    "lose_acknowledgement": "",
+    "set_script": "script",
+}
+"""Each action with the field that it takes, if any. Rows of `screens.py` name the actions that a screen takes."""
+
+if TYPE_CHECKING:
+    ActionName = str
+else:
+    ActionName = Literal[tuple(ACTIONS)]
+Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
 
 
 class Action(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
@@ -16,8 +16,8 @@ from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
 from paydesk.sandbox.http_client import Client, Reply
 from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.link import Link
-from paydesk.sandbox.terminals.network import FlakyNetwork, MessageLost
+from paydesk.sandbox.terminals.network import FlakyNetwork, Link, MessageLost
+from paydesk.sandbox.terminals.panel import Panel
 
 if TYPE_CHECKING:
     import aiohttp
@@ -33,13 +33,6 @@ class ServiceUnavailable(Exception):
 
 class SessionEnded(Exception):
     """The session is over: the token was refused, or a later start of the terminal replaced it."""
-
-
-class MessageList(Protocol):
-    """Where the messages of a terminal are listed."""
-
-    def exchanged(self, text: str, *, sent: bool) -> None:
-        """List a message."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -67,7 +60,7 @@ class DeviceClient:
         self._client = Client(http, base_url.rstrip("/"), device_token)
         self.boot_id = str(uuid4())
         self.link = Link()
-        self.messages: MessageList | None = None
+        self.messages: Panel | None = None
         """Where its messages are listed, if anywhere."""
         self.network: FlakyNetwork | None = None
         """What loses, doubles, delays and reorders messages, if anything does."""

@@ -111,7 +111,6 @@ class Dialogue:
         entry = action.name
         if entry in CARD_ACTIONS and action.card not in CARDS:
             raise ValueError(f"unknown card {action.card!r}; valid cards: {', '.join(CARDS)}")
-        assert entry in ("tap", "insert", "swipe", "phone", "scan"), "the screen takes it"
         self._screens.card, self._screens.entry = action.card if entry != "scan" else "", entry
         self.presented = presented.by_person(self._order, action.card, entry, self._installments, self._tip_percent)
         self.steps.put_nowait("card_presented")

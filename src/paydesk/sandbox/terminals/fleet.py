@@ -20,13 +20,11 @@ from paydesk.core.secrets import Secret
 from paydesk.sandbox import http_client
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.actions import Action
 from paydesk.sandbox.terminals.client import DeviceClient
 from paydesk.sandbox.terminals.handheld import Handheld
-from paydesk.sandbox.terminals.journal import Journal, MemoryJournal
+from paydesk.sandbox.terminals.journal import Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.terminals.schemas import Kind
 
@@ -35,11 +33,6 @@ if TYPE_CHECKING:
 
 
 _log = structlog.get_logger("virtual.fleet")
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("removal_failed", exc_info=error)
 
 
 class FleetStopped(Exception):
@@ -102,27 +95,16 @@ class Fleet:
         known = self._handhelds.get(terminal_id)
         if known is not None:
             await known.retire()
-        if path is None:
-            previous = known.journal if known is not None else None
-            journal: Journal = MemoryJournal(terminal_id, token, normalized, kind=kind)
-        else:
+        if path is not None:
             previous = await asyncio.to_thread(journals.read, path)
-            journal = Journal(path, terminal_id, token, normalized, kind=kind)
+        else:
+            previous = known.journal if known is not None else None
+        journal = Journal(path, terminal_id, token, normalized, kind=kind)
+        journal.seed = seed
         if previous is not None:
             journal.entries, journal.orders, journal.latest = previous.entries, previous.orders, previous.latest
-        journal.seed = seed
         await journal.save()
         await self._run(journal, known.panel if known is not None else None).settle()
-
-    async def reboot(self, terminal_id: str) -> None:
-        """Stop the terminal at once, wherever it is, and start it again from its journal.
-
-        Returns after its hello, as `add` does. Raises `KeyError` for an unknown terminal.
-        """
-        handheld = self._handhelds[terminal_id]
-        await handheld.stop()
-        handheld.start()
-        await handheld.settle()
 
     @asynccontextmanager
     async def reset(self) -> AsyncIterator[None]:
@@ -132,28 +114,9 @@ class Fleet:
                 await stack.enter_async_context(handheld.reset())
             yield
 
-    def panel(self, terminal_id: str) -> Panel:
-        """Return what the terminal shows. Raises `KeyError` for a terminal that is not of this process."""
-        return self._handhelds[terminal_id].panel
-
-    def script(self, terminal_id: str) -> str:
-        """Return the terminal's script. Raises `KeyError` for a terminal that is not of this process."""
-        return self._handhelds[terminal_id].journal.script
-
-    async def act(self, terminal_id: str, action: Action) -> Screen:
-        """Do at the terminal what a person would do, and return the screen after it.
-
-        Raises `ActionNotPossible` if the screen does not take the action, `ValueError` for an unknown card or an
-        invalid script, `KeyError` for a terminal that is not of this process, and `FleetStopped`.
-        """
-        return await self._handhelds[terminal_id].act(action)
-
-    async def set_script(self, terminal_id: str, script: str) -> None:
-        """Change the terminal's script from its next order on.
-
-        Raises `ValueError` for an unknown script, `KeyError` for an unknown terminal.
-        """
-        await self._handhelds[terminal_id].set_script(script)
+    def find(self, terminal_id: str) -> Handheld:
+        """Return the terminal. Raises `KeyError` for one that is not of this process."""
+        return self._handhelds[terminal_id]
 
     async def remove(self, terminal_id: str) -> None:
         """Stop the terminal, if it is one of this process, and delete its journal."""
@@ -180,8 +143,12 @@ class Fleet:
             await self.remove(terminal_id)
             self._retired.pop(terminal_id, None)
 
+        def log_failure(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("removal_failed", exc_info=error)
+
         self._retired[terminal_id] = task = asyncio.create_task(removed(), name=f"removal of {terminal_id}")
-        task.add_done_callback(_log_failure)
+        task.add_done_callback(log_failure)
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
@@ -212,7 +179,7 @@ class Fleet:
     @property
     def paying(self) -> int:
         """How many terminals have an order in progress."""
-        return sum(terminal.is_paying for terminal in self._running())
+        return sum(terminal.slot.is_paying for terminal in self._running())
 
     def _running(self) -> list[Terminal]:
         return [handheld.terminal for handheld in self._handhelds.values() if handheld.terminal is not None]

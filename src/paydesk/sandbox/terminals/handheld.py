@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from paydesk.core import runtime
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.journal import Journal
@@ -17,7 +16,6 @@ from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 
-OFFLINE_SECONDS_MAX = 3_600
 WAITING_MAX = 16
 """How many actions may wait for the terminal at a time."""
 HELLO_SECONDS_MAX, NOTICED_SECONDS_MAX = 5.0, 1.0
@@ -77,16 +75,13 @@ class Handheld:
             try:
                 yield
                 if not self._is_retired:
-                    await self._clear(is_on=is_on)
+                    await self.journal.clear()
+                    if is_on:
+                        self.panel.reset()
             finally:
                 if is_on and not self._is_retired:
                     self.terminal = self._start(self.journal, self.panel)
                     self.terminal.start()
-
-    async def _clear(self, *, is_on: bool) -> None:
-        await self.journal.clear()
-        if is_on:
-            self.panel.reset()
 
     async def retire(self) -> None:
         """Stop it for good; another one may go on with its journal and panel."""
@@ -109,48 +104,32 @@ class Handheld:
                 async with self._power:
                     await self._switch(action)
             case "go_offline":
-                if action.seconds is not None and not 0 < action.seconds <= OFFLINE_SECONDS_MAX:
-                    raise ValueError(
-                        f"the seconds are {action.seconds:g}; they must be above 0 and at most {OFFLINE_SECONDS_MAX}"
-                    )
                 self.panel.link.cut(action.seconds)
-                await self._until_online(is_online=False)
+                await self._notice(is_online=False)
             case "go_online":
                 self.panel.link.restore()
-                await self._until_online(is_online=True)
+                await self._notice(is_online=True)
             case "lose_acknowledgement":
                 self.panel.link.lose_acknowledgement()
             case "set_script":
                 await self.set_script(action.script)
+            case _ if self.terminal is None:
+                raise self._refused(action)
+            case _ if self._waiting == WAITING_MAX:
+                raise ActionNotPossible(self.panel.screen, "too many actions are waiting; try again")
             case _:
-                if self.terminal is None:
-                    raise self._refused(action)
-                return await self._act(self.terminal, action)
+                self._waiting += 1
+                try:
+                    return await self.terminal.slot.act(action)
+                finally:
+                    self._waiting -= 1
         return self.panel.screen
-
-    async def _act(self, terminal: Terminal, action: Action) -> Screen:
-        if self._waiting == WAITING_MAX:
-            raise ActionNotPossible(self.panel.screen, "too many actions are waiting; try again")
-        self._waiting += 1
-        try:
-            return await terminal.act(action)
-        finally:
-            self._waiting -= 1
-
-    async def _until_online(self, *, is_online: bool) -> None:
-        """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
-        panel, deadline = self.panel, runtime.monotonic() + NOTICED_SECONDS_MAX
-        while (
-            self.terminal is not None and panel.is_online != is_online and (left := deadline - runtime.monotonic()) > 0
-        ):
-            await panel.changed(panel.revision, left)
 
     async def set_script(self, script: str) -> None:
         """Change the script from the next order on. Raises `ValueError` for an unknown one."""
+        await self.journal.set_script(str(playlists.parse(script)))
         if self.terminal is not None:
-            await self.terminal.set_script(script)
-        else:
-            await self.journal.set_script(str(playlists.parse(script)))
+            self.terminal.set_network()
 
     async def _switch(self, action: Action) -> None:
         if (action.name == "power_on") != (self.panel.screen.name == "off"):
@@ -173,6 +152,10 @@ class Handheld:
         await self._pace.sleep(self._pace.reboot_seconds)
         self._restarting = None
         self.start()
+
+    async def _notice(self, *, is_online: bool) -> None:
+        """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
+        await self.panel.until(lambda: self.terminal is None or self.panel.is_online == is_online, NOTICED_SECONDS_MAX)
 
     def _refused(self, action: Action) -> ActionNotPossible:
         screen = self.panel.screen

@@ -64,12 +64,14 @@ class _File(msgspec.Struct):
 class Journal:
     """The journal of one terminal: its kind, script and device token, and `entries`, its leases by id.
 
-    `orders` is how many orders the terminal was offered, `latest` the lease of the last one.
+    `orders` is how many orders the terminal was offered, `latest` the lease of the last one; `seed` makes the faults of
+    a flaky network the same in each run; one that `is_retired` is switched off for good, until it can be deleted.
+    Without a path it is kept in memory, for load tests: it survives a restart of its terminal, not of the process.
     """
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         terminal_id: str,
         device_token: Secret,
         script: str,
@@ -77,14 +79,12 @@ class Journal:
         *,
         kind: Kind = "terminal",
     ) -> None:
-        self.kind: Kind = kind
-        self.orders, self.latest = 0, ""
-        self.seed: int | None = None
-        """Makes the faults of a flaky network the same in each run."""
-        self.is_retired = False
-        """Whether the terminal is switched off for good, until it can be deleted."""
-        self.path, self.terminal_id, self.device_token, self.script = path, terminal_id, device_token, script
+        self.path, self._is_stored = path or Path(), path is not None
+        self.terminal_id, self.device_token, self.script = terminal_id, device_token, script
         self.entries: Mapping[str, Entry] = {entry.lease_id: entry for entry in entries}
+        self.kind: Kind = kind
+        self.orders, self.latest, self.is_retired = 0, "", False
+        self.seed: int | None = None
         self._lock = asyncio.Lock()
 
     async def save(self) -> None:
@@ -121,10 +121,7 @@ class Journal:
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
-            token, listed = self.device_token.reveal(), list(entries.values())
-            counted = self.orders, self.latest, self.seed, self.is_retired
-            file = _File(self.terminal_id, token, script, listed, self.kind, *counted)
-            writing = asyncio.ensure_future(self._replace(msgspec.json.encode(file)))
+            writing = asyncio.ensure_future(self._store(list(entries.values()), script))
             try:
                 await asyncio.shield(writing)
             finally:
@@ -132,23 +129,11 @@ class Journal:
                 await writing
                 self.entries, self.script = entries, script
 
-    async def _replace(self, content: bytes) -> None:
-        await asyncio.to_thread(atomic_file.replace, self.path, content)
-
-
-class MemoryJournal(Journal):
-    """A journal without a file: it survives a restart of its terminal, not of the process.
-
-    For load tests: thousands of terminals would wait for the disk.
-    """
-
-    def __init__(self, terminal_id: str, device_token: Secret, script: str, kind: Kind = "terminal") -> None:
-        super().__init__(Path(), terminal_id, device_token, script, kind=kind)
-
-    async def _write(self, change: Callable[[dict[str, Entry]], object], script: str | None = None) -> None:
-        entries = dict(self.entries)
-        change(entries)
-        self.entries, self.script = entries, script or self.script
+    async def _store(self, entries: list[Entry], script: str) -> None:
+        if self._is_stored:
+            about = self.kind, self.orders, self.latest, self.seed, self.is_retired
+            file = _File(self.terminal_id, self.device_token.reveal(), script, entries, *about)
+            await asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
 
 
 def path_of(folder: Path, terminal_id: str) -> Path:
@@ -169,8 +154,7 @@ def read(path: Path) -> Journal | None:
         path.replace(renamed)
         _log.error("journal_invalid", renamed_to=str(renamed), reason=str(error))
         return None
-    token = Secret(file.device_token)
-    journal = Journal(path, file.terminal_id, token, file.script, file.entries, kind=file.kind)
+    journal = Journal(path, file.terminal_id, Secret(file.device_token), file.script, file.entries, kind=file.kind)
     journal.orders, journal.latest, journal.seed = file.orders, file.latest, file.seed
     journal.is_retired = file.is_retired
     return journal

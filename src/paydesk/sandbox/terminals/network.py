@@ -1,6 +1,7 @@
-"""A flaky network between a virtual terminal and the service: messages are lost, doubled, late or reordered.
+"""The network between a virtual terminal and the service: a `Link` that a person can cut, and a `FlakyNetwork`.
 
-A message is a request or its answer. What becomes of each is drawn from a seed, so that a run can be repeated.
+In the latter messages are lost, doubled, late or reordered. A message is a request or its answer. What becomes of each
+is drawn from a seed, so that a run can be repeated.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from paydesk.sandbox.http_client import Reply
@@ -24,6 +26,89 @@ OVERTAKING_SECONDS = 0.05
 """The time that the other message has for its way."""
 
 Send = Callable[[], Awaitable["Reply"]]
+
+
+class Link:
+    """A connection, up at first."""
+
+    def __init__(self) -> None:
+        self._restored = asyncio.Event()
+        self._restored.set()
+        self.carried = set[asyncio.Timeout]()
+        """The scopes of the exchanges under way, which `cut` ends."""
+        self._restoring: asyncio.TimerHandle | None = None
+        self._is_acknowledgement_lost = False
+
+    @property
+    def is_up(self) -> bool:
+        """Whether messages pass."""
+        return self._restored.is_set()
+
+    def cut(self, seconds: float | None = None) -> None:
+        """Lose the messages under way and all later ones, until `restore` or for so many seconds."""
+        self.close()
+        self._restored.clear()
+        loop = asyncio.get_running_loop()
+        for scope in self.carried:
+            scope.reschedule(loop.time())
+        if seconds is not None:
+            self._restoring = loop.call_later(seconds, self.restore)
+
+    def restore(self) -> None:
+        """Let messages pass."""
+        self.close()
+        self._restored.set()
+
+    def lose_acknowledgement(self) -> None:
+        """Lose the answer to the next acknowledgement."""
+        self._is_acknowledgement_lost = True
+
+    def takes_acknowledgement(self) -> bool:
+        """Return whether to lose this answer to an acknowledgement; the next one arrives."""
+        is_lost, self._is_acknowledgement_lost = self._is_acknowledgement_lost, False
+        return is_lost
+
+    def carrying(self) -> Carrying:
+        """Carry a request and its answer. Raises `ConnectionError` or `TimeoutError` if the connection is cut."""
+        return Carrying(self)
+
+    async def wait(self, sleep: Callable[[float], Awaitable[object]], seconds: float) -> None:
+        """Wait so long before another try; if the connection is cut, at most until it is restored."""
+        if self.is_up:
+            await sleep(seconds)
+            return
+        try:
+            await asyncio.wait_for(self._restored.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def close(self) -> None:
+        """Cancel the timer that would restore it."""
+        if self._restoring is not None:
+            self._restoring.cancel()
+            self._restoring = None
+
+
+class Carrying:
+    """One exchange over the connection. A class of its own, as every request of every terminal makes one."""
+
+    __slots__ = ("_link", "_scope")
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def __aenter__(self) -> None:
+        if not self._link.is_up:
+            raise ConnectionError("the terminal has no network")
+        self._scope = asyncio.timeout(None)
+        self._link.carried.add(self._scope)
+        await self._scope.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._link.carried.discard(self._scope)
+        await self._scope.__aexit__(kind, error, trace)
 
 
 class MessageLost(Exception):

@@ -17,7 +17,7 @@ import msgspec
 from paydesk.core import runtime
 from paydesk.core.changes import Changes
 from paydesk.sandbox.terminals import screen as screens
-from paydesk.sandbox.terminals.link import Link
+from paydesk.sandbox.terminals.network import Link
 from paydesk.sandbox.terminals.screen import OrderScreens, Paper, Receipt, Screen
 from paydesk.sandbox.terminals.screens import ROWS
 from paydesk.terminals.modes import ORDER_MODES
@@ -92,6 +92,12 @@ class Panel(Changes):
         self._exchanged += 1
         self.messages.append(Exchanged(self._exchanged, sent, text, _now_ms()))
         self.notify()
+
+    async def until(self, is_met: Callable[[], bool], seconds: float) -> None:
+        """Wait until a change after which it `is_met`, at most so long."""
+        deadline = runtime.monotonic() + seconds
+        while not is_met() and (left := deadline - runtime.monotonic()) > 0:
+            await self.changed(self.revision, left)
 
     # Between orders
 

@@ -21,6 +21,7 @@ from paydesk.core import runtime
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import receipts
 from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable
+from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
@@ -86,16 +87,41 @@ async def play(device: Device, entry: Entry, script: Script) -> bool:
     return True
 
 
-async def resume_permit(device: Device, entry: Entry, chosen: dict[str, Any]) -> bool:
-    """Request the permit again for what a person presented before a restart, and charge it."""
-    return await authorize(device, entry, chosen, RESUMED_SEQ)
+async def converse(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -> bool:
+    """Process the acknowledged order with a person, and report the steps; return whether the journal has a result.
+
+    The steps are numbered after `seq`.
+    """
+    reporting = asyncio.create_task(_report_steps(device, entry, dialogue, seq), name="steps of a dialogue")
+    try:
+        await dialogue.ended.wait()
+        if dialogue.ending == "presented":
+            # The steps come before the permit.
+            dialogue.steps.put_nowait("")
+            seq = await reporting
+    finally:
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    if dialogue.ending == "canceled":
+        await conclude(device, entry, CANCELED)
+        return True
+    entry = msgspec.structs.replace(entry, chosen=dialogue.presented)
+    if dialogue.ending == "blocked":
+        await conclude(device, entry, dialogue.blocked)
+        return True
+    if not await authorize(device, entry, dialogue.presented, seq):
+        return False
+    shown_until = device.panel.authorizing_since + device.pace.authorizing_seconds
+    await device.pace.sleep(max(0.0, shown_until - runtime.monotonic()))
+    return True
 
 
-def show_outcome(device: Device, entry: Entry) -> None:
-    """Show the result, if its order is shown."""
-    order = device.panel.order
-    if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
-        device.panel.end(order.outcome(entry.result, receipt_of(device, entry)))
+async def _report_steps(device: Device, entry: Entry, dialogue: Dialogue, seq: int) -> int:
+    """Report the steps in their order until an empty one; return the number of the next."""
+    while step := await dialogue.steps.get():
+        seq += 1
+        await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
+    return seq + 1
 
 
 def receipt_of(device: Device, entry: Entry) -> Receipt | None:
@@ -124,8 +150,14 @@ async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None
         await _store(device, entry, result)
 
 
-async def resume_authorization(device: Device, entry: Entry) -> None:
-    """Repeat the call to the acquirer for a payment that may have been charged, and write the result."""
+async def resume(device: Device, entry: Entry) -> None:
+    """Write the result of a payment that has the permit: repeat the call to the acquirer, if it may have been charged.
+
+    Raises `SessionEnded`; then the entry stays in the journal.
+    """
+    if not entry.sent:
+        await conclude(device, entry, NEVER_CHARGED)
+        return
     device.panel.show_authorizing()
     async with device.lock:
         await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))

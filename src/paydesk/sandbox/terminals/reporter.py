@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Protocol
 
 import structlog
 
 from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable, SessionEnded
-from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.pace import Pace
+from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
+from paydesk.sandbox.terminals.journal import Entry
+from paydesk.sandbox.terminals.payment import Device
 
 _log = structlog.get_logger("virtual.terminal")
 _AFTER_RESULT_SEQ = 10_000
@@ -21,33 +20,18 @@ _AFTER_RESULT_SEQ = 10_000
 Start = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 
 
-class Recorded(Protocol):
-    """What is done after the service has recorded a result, and has said whether to print a receipt."""
-
-    def __call__(self, entry: Entry, *, prints: bool) -> None:
-        """Do it."""
-
-
 class Reporter:
     """Sends the results of a journal, and deletes each from it once the service has recorded it.
 
     `start` runs a report in the background. To cancel one loses nothing at any point. `counts` has the recorded results
-    by outcome. `recorded` is called with each.
+    by outcome. `recorded` is called with each, and with the answer of the service.
     """
 
     def __init__(
-        self,
-        client: DeviceClient,
-        journal: Journal,
-        pace: Pace,
-        start: Start,
-        counts: Counter[str] | None = None,
-        *,
-        recorded: Recorded | None = None,
+        self, device: Device, start: Start, counts: Counter[str], recorded: Callable[[Entry, Reply], None]
     ) -> None:
-        self._counts: Counter[str] = Counter() if counts is None else counts
-        self._recorded = recorded
-        self._client, self._journal, self._pace, self._start = client, journal, pace, start
+        self._client, self._journal, self._pace = device.client, device.journal, device.pace
+        self._start, self._counts, self._recorded = start, counts, recorded
         self._reports: dict[str, asyncio.Task[None]] = {}
         """The running reports, by lease."""
         self._pausing: set[str] = set()
@@ -94,11 +78,9 @@ class Reporter:
             self._warn("report_conflicted", entry, code=reply.code)
         await self._journal.forget(entry.lease_id)
         self._counts[(entry.result or {}).get("outcome", "")] += 1
-        prints = reply.body.get("print") is True
-        if self._recorded is not None:
-            self._recorded(entry, prints=prints)
+        self._recorded(entry, reply)
         is_inserted = ((entry.chosen or {}).get("card") or {}).get("entry_mode") == "chip"
-        steps = ("card_removal",) * is_inserted + ("printing",) * prints
+        steps = ("card_removal",) * is_inserted + ("printing",) * (reply.body.get("print") is True)
         # The order has ended and nothing depends on these steps.
         with contextlib.suppress(ServiceUnavailable, SessionEnded):
             for seq, step in enumerate(steps, _AFTER_RESULT_SEQ):

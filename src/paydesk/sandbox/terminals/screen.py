@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -42,8 +42,6 @@ BRANDS = {
     "account_money": "Wallet",
 }
 
-Entry = Literal["", "tap", "insert", "swipe", "phone", "scan"]
-
 
 class Receipt(msgspec.Struct, frozen=True):
     """The two copies of a receipt: lines of at most `RECEIPT_CHARACTERS` characters."""
@@ -68,8 +66,8 @@ class Screen(msgspec.Struct, frozen=True):
     """The number of PIN digits entered on `pin`; the digits themselves are nowhere."""
     card: str = ""
     """The name of the test card that was presented (`simulator/cards.py`)."""
-    entry: Entry = ""
-    """How it was presented. An inserted card stays in the terminal until `remove_card`."""
+    entry: str = ""
+    """The action that presented it. An inserted card stays in the terminal until `remove_card`."""
     ends_ms: int | None = None
     """When the screen ends by itself, by the machine's clock in milliseconds, if that is known."""
     actions: tuple[str, ...] = ()
@@ -107,7 +105,7 @@ class OrderScreens:
         self.order, self._seller_name, self._kind = order, seller_name, kind
         self.order_id: str | None = order.get("id")
         self.card = ""
-        self.entry: Entry = ""
+        self.entry: str = ""
         self._currency = str(order.get("currency", ""))
         self._amount = spelled(str(order.get("amount", "")), self._currency)
 

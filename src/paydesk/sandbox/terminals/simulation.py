@@ -100,7 +100,7 @@ class Simulation:
     async def _continue(self) -> None:
         """Let the terminals of the folder go on, with this script."""
         for terminal_id in self._fleet.terminals():
-            await self._fleet.set_script(terminal_id, str(self._plan.playlist))
+            await self._fleet.find(terminal_id).set_script(str(self._plan.playlist))
         if self._fleet.terminals():
             self._watcher.note(f"{len(self._fleet.terminals())} terminals continue from their journals.")
 

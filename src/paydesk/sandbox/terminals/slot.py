@@ -6,28 +6,28 @@ A later order, a cancel or the expiry stops it, unless it may be charged: then i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
 
-from paydesk.core import runtime
-from paydesk.sandbox.terminals import manual
+from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
 from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
 from paydesk.sandbox.terminals.payment import (
-    NEVER_CHARGED,
+    RESUMED_SEQ,
     Device,
     acknowledge,
-    conclude,
+    authorize,
+    converse,
     play,
     receipt_of,
-    resume_authorization,
-    resume_permit,
-    show_outcome,
+    resume,
 )
 from paydesk.sandbox.terminals.playlists import Part
 from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.reporter import Start
+from paydesk.sandbox.terminals.reporter import Reporter, Start
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.scripts import MANUAL
 
@@ -45,10 +45,11 @@ OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
 
 
 class Slot:
-    """The slot for an order. `report` sends a lease's result, `start` runs work in the background."""
+    """The slot for an order, and the reporter of results. `start` runs work in the background."""
 
-    def __init__(self, device: Device, report: Callable[[str], None], start: Start) -> None:
-        self._device, self._report, self._start = device, report, start
+    def __init__(self, device: Device, start: Start, counts: Counter[str]) -> None:
+        self._device, self._start = device, start
+        self.reporter = Reporter(device, start, counts, self._recorded)
         self._panel, self._journal = device.panel, device.journal
         self.lease_id = ""
         """The lease of the order, or of the last one."""
@@ -71,16 +72,16 @@ class Slot:
                 return
             if not await self.drop(self.lease_id):
                 await self.stop()
-                self._report(self.lease_id)
+                self.reporter.add(self.lease_id)
         # An earlier order's dialogue must not take the actions about this one.
         self.lease_id, self._dialogue = entry.lease_id, None
-        self._payment = self._start(self._pay(entry, part), "payment")
+        self._run(partial(self._pay, entry, part))
 
     async def hold(self, entry: Entry) -> None:
         """Find the outcome of a payment with a permit and no result in the journal."""
         await self.stop()
         self.lease_id = entry.lease_id
-        self._payment = self._start(self._hold(entry), "payment")
+        self._run(partial(self._hold, entry))
 
     async def drop(self, lease_id: str, *, is_over: bool = False, is_expired: bool = False) -> bool:
         """Stop processing the order and forget it; return False if it may be charged: its result is reported.
@@ -118,54 +119,63 @@ class Slot:
         """
         if action.name == "press" and action.key == "cancel":
             action = Action("press_cancel")
-        await self._until_acknowledged()
-        screen = self._panel.screen
+        panel = self._panel
+        await panel.until(lambda: panel.screen.name != "amount", ACKNOWLEDGED_SECONDS_MAX)
+        if panel.screen.name == "amount":
+            raise ActionNotPossible(panel.screen, "the service has not answered the acknowledgement of the order yet")
+        screen = panel.screen
         if action.name not in screen.actions:
             raise ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")
         if action.name == "remove_card":
-            self._panel.remove_card()
+            panel.remove_card()
         elif self._dialogue is not None:
             self._dialogue.act(action)
         else:
             await self._take_over(action)
-        screen = self._panel.screen
+        screen = panel.screen
         ending = self._dialogue.ending if self._dialogue is not None else None
         if ending == "presented":
-            return await self._until_permitted(screen)
+            await panel.until(lambda: panel.screen is not screen or not panel.link.is_up, PERMIT_SECONDS_MAX)
+            return panel.screen
         if self._payment is not None and ending is not None:
             # The result is in the journal before the person hears of it.
             await asyncio.wait((self._payment,), timeout=STORED_SECONDS_MAX)
         return screen
 
-    def recorded(self, entry: Entry, *, prints: bool) -> None:
+    def _recorded(self, entry: Entry, reply: Reply) -> None:
         """Print the receipt of a result that the service has recorded, and find out an unknown outcome."""
         if self._panel.hidden:
             return
         if entry.lease_id == self.lease_id:
             self._show_outcome(entry)
         outcome = (entry.result or {}).get("outcome")
-        if prints or outcome == "declined":
+        if reply.body.get("print") is True or outcome == "declined":
             receipt = self._panel.receipt_of(entry.order.get("id")) or receipt_of(self._device, entry)
             if receipt is not None:
                 self._panel.print_receipt(receipt)
         if outcome == "unknown":
             self._find_outcome(entry)
 
-    async def _pay(self, entry: Entry, part: Part) -> None:
+    def _run(self, work: Callable[[], Awaitable[bool]]) -> None:
+        """Run the work on the order in the background; if it returns True, its result is in the journal."""
+        lease_id = self.lease_id
+
+        async def run() -> None:
+            try:
+                if await work():
+                    await self._end(lease_id)
+            except SessionEnded:
+                # The running poll raises the same and ends the session.
+                return
+
+        self._payment = self._start(run(), "payment")
+
+    async def _pay(self, entry: Entry, part: Part) -> bool:
         if entry.step == OFFERED:
             await self._device.pace.sleep(part.delay_seconds)
         self._panel.begin(entry.order)
-        try:
-            if await self._has_result(entry, part):
-                await self._end(entry.lease_id)
-        except SessionEnded:
-            # The running poll raises the same and ends the session.
-            return
-
-    async def _has_result(self, entry: Entry, part: Part) -> bool:
-        """Process the order; return whether the journal has a result."""
         if entry.step == AUTHORIZING and entry.chosen is not None:
-            return await resume_permit(self._device, entry, entry.chosen)
+            return await authorize(self._device, entry, entry.chosen, RESUMED_SEQ)
         if entry.step == AUTHORIZING or part.script.name != MANUAL:
             return await play(self._device, entry, part.script)
         if not await acknowledge(self._device, entry):
@@ -174,28 +184,21 @@ class Slot:
         assert not self._panel.hidden, "the simulation refuses the script"
         self._dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
         self._dialogue.begin()
-        return await manual.play(self._device, entry, self._dialogue)
+        return await converse(self._device, entry, self._dialogue)
 
-    async def _hold(self, entry: Entry) -> None:
+    async def _hold(self, entry: Entry) -> bool:
         self._panel.begin(entry.order)
-        if not entry.sent:
-            await conclude(self._device, entry, NEVER_CHARGED)
-        else:
-            try:
-                await resume_authorization(self._device, entry)
-            except SessionEnded:
-                # The running poll raises the same; the entry stays in the journal.
-                return
-        await self._end(entry.lease_id)
+        await resume(self._device, entry)
+        return True
 
     async def _end(self, lease_id: str) -> None:
         """Report the result in the journal, and show it once the service has it, or has not answered for a moment."""
         entry = self._journal.entries[lease_id]
         if self._panel.hidden:
-            self._report(lease_id)
+            self.reporter.add(lease_id)
             return
         self._unshown = asyncio.get_running_loop().create_future()
-        self._report(lease_id)
+        self.reporter.add(lease_id)
         await asyncio.wait((self._unshown,), timeout=RECORDED_SECONDS_MAX)
         self._show_outcome(entry)
 
@@ -203,22 +206,9 @@ class Slot:
         """Show the result, unless it was shown before."""
         if self._unshown is not None and not self._unshown.done():
             self._unshown.set_result(None)
-            show_outcome(self._device, entry)
-
-    async def _until_acknowledged(self) -> None:
-        """Wait until the service has the acknowledgement of the order, for some seconds."""
-        panel, deadline = self._panel, runtime.monotonic() + ACKNOWLEDGED_SECONDS_MAX
-        while panel.screen.name == "amount" and (left := deadline - runtime.monotonic()) > 0:
-            await panel.changed(panel.revision, left)
-        if panel.screen.name == "amount":
-            raise ActionNotPossible(panel.screen, "the service has not answered the acknowledgement of the order yet")
-
-    async def _until_permitted(self, screen: Screen) -> Screen:
-        """Return the screen after the answer to the request for the permit, or this one if there is none in time."""
-        panel, deadline = self._panel, runtime.monotonic() + PERMIT_SECONDS_MAX
-        while panel.screen is screen and self._panel.link.is_up and (left := deadline - runtime.monotonic()) > 0:
-            await panel.changed(panel.revision, left)
-        return panel.screen
+            order = self._panel.order
+            if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
+                self._panel.end(order.outcome(entry.result, receipt_of(self._device, entry)))
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""
@@ -232,16 +222,8 @@ class Slot:
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue
-            self._payment = self._start(self._converse(entry, dialogue), "payment")
+            self._run(partial(converse, self._device, entry, dialogue, TAKEN_OVER_SEQ))
             await _canceled(scripted)
-
-    async def _converse(self, entry: Entry, dialogue: Dialogue) -> None:
-        """Process the order with a person who has taken over from a script."""
-        try:
-            if await manual.play(self._device, entry, dialogue, TAKEN_OVER_SEQ):
-                await self._end(entry.lease_id)
-        except SessionEnded:
-            return
 
     def _find_outcome(self, entry: Entry) -> None:
         """Show that the outcome is not known, until the service knows it."""

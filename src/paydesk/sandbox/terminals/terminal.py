@@ -17,7 +17,6 @@ import structlog
 from paydesk.core import runtime
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.actions import Action
 from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable, SessionEnded, Verdict
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.network import FlakyNetwork
@@ -25,8 +24,6 @@ from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.playlists import Part
-from paydesk.sandbox.terminals.reporter import Reporter
-from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.slot import Slot
 
 EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
@@ -49,34 +46,20 @@ class Terminal:
         panel: Panel | None = None,
     ) -> None:
         self._seed, self._counts = seed, Counter[str]() if counts is None else counts
-        self._client, self._journal, self._panel = client, journal, panel or Panel(journal.kind)
-        client.link = self._panel.link
-        client.messages = None if self._panel.hidden else self._panel
+        self._client, self.journal, self.panel = client, journal, panel or Panel(journal.kind)
+        client.link, client.messages = self.panel.link, None if self.panel.hidden else self.panel
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
-        self._lock = asyncio.Lock()
-        device = Device(client, journal, self._pace, self._lock, self._panel)
-        self._slot = Slot(device, self._add_report, self._in_background)
-        self._reporter = Reporter(
-            client, journal, self._pace, self._in_background, self._counts, recorded=self._slot.recorded
-        )
+        self.lock = asyncio.Lock()
+        device = Device(client, journal, self._pace, self.lock, self.panel)
+        self.slot = Slot(device, self._in_background, self._counts)
         self._running: asyncio.Task[None] | None = None
         self._printed = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
         self.is_connected = False
-        self._set_network()
-
-    @property
-    def operating_mode(self) -> str:
-        """The operating mode, empty before the first hello."""
-        return self._panel.operating_mode
-
-    @property
-    def is_paying(self) -> bool:
-        """Whether an order is in progress."""
-        return self._slot.is_paying
+        self.set_network()
 
     def start(self) -> None:
         """Start in the background."""
@@ -89,20 +72,9 @@ class Terminal:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
 
-    async def set_script(self, script: str) -> None:
-        """Change the script from the next order on. Raises `ValueError` for an unknown one."""
-        await self._journal.set_script(str(playlists.parse(script)))
-        self._set_network()
-
-    async def act(self, action: Action) -> Screen:
-        """Take a person's action about the order, and return the screen after it.
-
-        Raises `ActionNotPossible`, and `ValueError` for an unknown card.
-        """
-        return await self._slot.act(action)
-
-    def _set_network(self) -> None:
-        probability = playlists.parse(self._journal.script).flaky
+    def set_network(self) -> None:
+        """Make the network as flaky as the script in the journal says."""
+        probability = playlists.parse(self.journal.script).flaky
         if self._client.network is not None:
             self._client.network.probability = probability
         elif probability:
@@ -110,20 +82,20 @@ class Terminal:
 
     async def _run(self) -> None:
         try:
-            for entry in self._journal.entries.values():
+            for entry in self.journal.entries.values():
                 self._report(entry)
             await self._sessions()
         except SessionEnded as error:
             self.settled.set()
-            self._panel.disconnected(f"The session has ended: {error}", None)
+            self.panel.disconnected(f"The session has ended: {error}", None)
             self._log.warning("virtual_terminal_stopped", reason=str(error))
-            await self._slot.stop()
+            await self.slot.stop()
             # The service accepts results without a session.
-            await self._reporter.drained()
+            await self.slot.reporter.drained()
         finally:
             self.is_connected = False
-            await self._slot.close()
-            await self._reporter.stop()
+            await self.slot.close()
+            await self.slot.reporter.stop()
             if self._client.network is not None:
                 await self._client.network.close()
 
@@ -138,34 +110,34 @@ class Terminal:
             except ServiceUnavailable as error:
                 self.is_connected = False
                 reason = "The service does not answer" if self._client.link.is_up else "The network is down"
-                self._panel.disconnected(reason, self._pace.pause(failures))
+                self.panel.disconnected(reason, self._pace.pause(failures))
                 self._log.info("service_unavailable", reason=str(error), pause_seconds=self._pace.pause(failures))
                 await self._pace.back_off(failures)
                 failures += 1
 
     async def _hello(self) -> None:
         # While a payment waits for an answer, the journal is incomplete, so a verdict on it would be outdated.
-        async with self._lock:
-            welcome = await self._client.hello(self._journal.entries.values())
-        self._panel.seller_name = welcome.seller_name
-        self._panel.set_mode(welcome.operating_mode)
+        async with self.lock:
+            welcome = await self._client.hello(self.journal.entries.values())
+        self.panel.seller_name = welcome.seller_name
+        self.panel.set_mode(welcome.operating_mode)
         for verdict in welcome.leases:
             await self._obey(verdict)
         self.is_connected = True
         self.settled.set()
 
     async def _obey(self, verdict: Verdict) -> None:
-        entry = self._journal.entries.get(verdict.lease_id)
+        entry = self.journal.entries.get(verdict.lease_id)
         if entry is None:
             self._log.warning("lease_not_in_journal", lease_id=verdict.lease_id, verdict=verdict.verdict)
         elif entry.result is not None:
             self._report(entry)
         elif verdict.verdict == "resume":
-            await self._slot.begin(entry, self._part_of(entry))
+            await self.slot.begin(entry, self._part_of(entry))
         elif verdict.verdict in ("forget", "abort"):
-            await self._slot.drop(entry.lease_id, is_over=True)
+            await self.slot.drop(entry.lease_id, is_over=True)
         elif verdict.verdict == "hold":
-            await self._slot.hold(entry)
+            await self.slot.hold(entry)
         else:
             self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
 
@@ -183,48 +155,45 @@ class Terminal:
             case Message("order", str(lease_id), order=dict(order)):
                 await self._offered(lease_id, order, message.expires_date or "")
             case Message("cancel", str(lease_id)):
-                done = await self._slot.drop(lease_id)
+                done = await self.slot.drop(lease_id)
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
             case Message("expired", str(lease_id)):
-                await self._slot.drop(lease_id, is_expired=True)
+                await self.slot.drop(lease_id, is_expired=True)
             case Message("print", action_id=str(action_id), subtype=str(subtype), content=str(content)):
                 await self._print(action_id, subtype, content)
             case Message("mode", operating_mode=str(operating_mode)):
-                self._panel.set_mode(operating_mode)
+                self.panel.set_mode(operating_mode)
                 self._log.info("operating_mode_changed", operating_mode=operating_mode)
 
     async def _print(self, action_id: str, subtype: str, content: str) -> None:
         """Print the action once in this start of the terminal, and report it each time that it is offered."""
         if action_id != self._printed:
-            self._panel.show_printing(self._pace.printing_seconds)
+            self.panel.show_printing(self._pace.printing_seconds)
             await self._pace.sleep(self._pace.printing_seconds)
-            self._panel.print_content(subtype, content)
+            self.panel.print_content(subtype, content)
             self._printed = action_id
         # If the service doesn't answer, it offers the action again.
         await self._client.report_print(action_id, "printed")
 
     async def _offered(self, lease_id: str, order: dict[str, Any], expires_date: str) -> None:
-        entry = self._journal.entries.get(lease_id)
+        entry = self.journal.entries.get(lease_id)
         if entry is None:
-            entry = Entry(lease_id, order, number=self._journal.number_of(lease_id), expires_date=expires_date)
+            entry = Entry(lease_id, order, number=self.journal.number_of(lease_id), expires_date=expires_date)
         if entry.result is not None:
             self._report(entry)
         elif (part := self._part_of(entry)).script.name != "ignore":
-            await self._slot.begin(entry, part)
+            await self.slot.begin(entry, part)
 
     def _part_of(self, entry: Entry) -> Part:
-        return playlists.parse(self._journal.script).at(entry.number)
+        return playlists.parse(self.journal.script).at(entry.number)
 
     def _report(self, entry: Entry) -> None:
         """Report the result in the journal, unless its payment is about to do so."""
-        if entry.result is not None and not (self._slot.lease_id == entry.lease_id and self.is_paying):
-            self._add_report(entry.lease_id)
-
-    def _add_report(self, lease_id: str) -> None:
-        self._reporter.add(lease_id)
+        if entry.result is not None and not (self.slot.lease_id == entry.lease_id and self.slot.is_paying):
+            self.slot.reporter.add(entry.lease_id)
 
     def _in_background(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=f"{name} of {self._journal.terminal_id}")
+        task = asyncio.create_task(work, name=f"{name} of {self.journal.terminal_id}")
         task.add_done_callback(self._log_failure)
         return task
 

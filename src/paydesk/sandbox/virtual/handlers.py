@@ -123,7 +123,7 @@ async def act(call: Call) -> Answer:
     if body.script is not None:
         await call.database.write(partial(_set_script, call=call, before=terminal, script=body.script))
     try:
-        screen = await fleet.act(terminal.terminal_id, body.as_action())
+        screen = await fleet.find(terminal.terminal_id).act(body.as_action())
     except ActionNotPossible as error:
         taken = ", ".join(error.screen.actions) or "only actions on power, network and script"
         raise ACTION_NOT_POSSIBLE.with_reason(
@@ -216,7 +216,7 @@ def gone(call: Call) -> Refusal:
 def _panel(call: Call) -> Panel:
     """Return what the terminal of the path shows. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
     try:
-        return call.shared.objects[Fleet].panel(call.path)
+        return call.shared.objects[Fleet].find(call.path).panel
     except KeyError:
         raise gone(call) from None
 

@@ -15,11 +15,10 @@ from paydesk.operation import Answer, Call, Caller, Handled
 from paydesk.orders import handlers as orders
 from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
 from paydesk.orders.schemas import OrderRequest
-from paydesk.sandbox.virtual import handlers, page, page_store
+from paydesk.sandbox.virtual import handlers, page, store
 from paydesk.sandbox.virtual.page_access import check_form
-from paydesk.sandbox.virtual.page_forms import OrderForm
-from paydesk.sandbox.virtual.page_store import Place
-from paydesk.sandbox.virtual.schemas import NewOrderRequest
+from paydesk.sandbox.virtual.schemas import NewOrderRequest, OrderForm
+from paydesk.sandbox.virtual.store import Place
 from paydesk.storage.database import Transaction
 
 NO_APPLICATION = ErrorKind(
@@ -56,7 +55,7 @@ async def create_by_api(call: Call) -> Handled:
     """
     body: NewOrderRequest = call.body
     terminal = await handlers.find(call)
-    place = await call.database.read(lambda tx: page_store.find_place(tx, terminal.terminal_id))
+    place = await call.database.read(lambda tx: store.find_place(tx, terminal.terminal_id))
     if place is None:
         raise handlers.gone(call)
     fields = {"description": body.description or "", "external_reference": body.external_reference or ""}
@@ -98,7 +97,7 @@ def _request(amount: str, fields: Mapping[str, str], terminal_id: str, place: Pl
 async def _create(
     call: Call, tx: Transaction, place: Place, request: OrderRequest, application_id: int | None = None
 ) -> Handled:
-    application_id = application_id or await page_store.find_application(tx, place.seller_id)
+    application_id = application_id or await store.find_application(tx, place.seller_id)
     if application_id is None:
         raise NO_APPLICATION.with_reason("no valid authorization")
     caller = Caller(place.seller_id, application_id, currency=place.currency, country=place.country)

@@ -1,17 +1,19 @@
-"""The operations of `/virtual/v1`: private virtual terminals, driven step by step (development only)."""
+"""The operations of `/virtual/v1`, and those of the page `/virtual/{terminal_id}` (development only)."""
 
 from __future__ import annotations
 
-from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
-from paydesk.operation import WAIT, Operation
+from paydesk.core.errors import FORBIDDEN, IN_USE, NOT_FOUND, PROPERTY_VALUE, SELLER_NOT_FOUND, TOO_MANY_REQUESTS
+from paydesk.operation import WAIT, Operation, Query
 from paydesk.orders.operations import EXAMPLE as ORDER
 from paydesk.orders.presentation import OrderDocument
 from paydesk.rows import Rows
-from paydesk.sandbox.virtual import handlers, new_order
+from paydesk.sandbox.virtual import handlers, new_order, page
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
 from paydesk.sandbox.virtual.schemas import (
+    ActionForm,
     NewOrderRequest,
     NewTerminalRequest,
+    OrderForm,
     ScreenDocument,
     VirtualActionRequest,
     VirtualTerminal,
@@ -19,6 +21,8 @@ from paydesk.sandbox.virtual.schemas import (
 )
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.web import assets, html, live
+from paydesk.web.event_streams import EVENT_STREAM
 
 ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
@@ -46,6 +50,43 @@ _APPROVED = ScreenDocument(
 
 _TERMINALS = Rows("virtual", "/virtual/v1/terminals", transaction="none", development=True, refuses_repeated=True)
 _TERMINAL = _TERMINALS.below("/{terminal_id}", path_pattern=TERMINAL_ID_PATTERN)
+
+_KEY = Query("key", {"type": "string"}, "The key of the page, from its address.", required=True)
+
+_PAGE = Rows(
+    "page",
+    "/virtual/{terminal_id}",
+    transaction="none",
+    development=True,
+    errors=(NOT_FOUND, TOO_MANY_REQUESTS),
+)
+_SHOWN = _PAGE.below(query=(_KEY,))
+_FORMS = _PAGE.below(further_statuses=(204, 303), media_type=html.HTML, errors=(FORBIDDEN,))
+
+PAGE_OPERATIONS: tuple[Operation, ...] = (
+    _SHOWN.get(
+        "",
+        "virtual_page",
+        page.show,
+        media_type=html.HTML,
+        description="`paydesk terminals list` prints the address with its key.",
+    ),
+    _SHOWN.get(
+        "/events",
+        "virtual_page_events",
+        page.events,
+        media_type=EVENT_STREAM,
+        errors=(live.TOO_MANY_STREAMS,),
+        description=(
+            "Server-sent events. Each has the parts of the page that changed, and an id: a browser that comes back with"
+            " it as `Last-Event-ID` gets what it lacks."
+        ),
+    ),
+    _SHOWN.get("/paper/{number}", "virtual_page_paper", page.show_image, media_type="image/png"),
+    _FORMS.post("/actions", "virtual_page_action", page.act, body=ActionForm, errors=(ACTION_NOT_POSSIBLE,)),
+    _FORMS.post("/orders", "virtual_page_order", new_order.create, body=OrderForm, errors=new_order.ERRORS),
+    *assets.operations("paydesk.sandbox.virtual", surface="page", development=True),
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     _TERMINALS.post(
@@ -129,4 +170,5 @@ OPERATIONS: tuple[Operation, ...] = (
         query=(handlers.CANCEL,),
         errors=(PROPERTY_VALUE, TERMINAL_NOT_FOUND, IN_USE),
     ),
+    *PAGE_OPERATIONS,
 )

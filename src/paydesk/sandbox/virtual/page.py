@@ -20,7 +20,7 @@ from paydesk.sandbox.virtual import page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
 from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
-from paydesk.sandbox.virtual.page_forms import ActionForm, OrderForm
+from paydesk.sandbox.virtual.schemas import ActionForm, OrderForm
 from paydesk.terminals import print_images, registry
 from paydesk.web import html, live
 from paydesk.web.event_streams import LAST_EVENT_ID, EventStreams
@@ -49,7 +49,7 @@ async def events(call: Call) -> Answer:
     access = await check_key(call, call.query.get("key", ""))
 
     def render() -> Mapping[str, Markup] | None:
-        return page_view.parts(access) if access.is_current else None
+        return page_view.parts(access) if access.terminal_id in access.fleet.terminals() else None
 
     shown = call.headers.get(LAST_EVENT_ID, "")
     return live.answer(call.shared.objects[EventStreams], access.terminal_id, access.panel, render, shown)
@@ -60,7 +60,7 @@ async def act(call: Call) -> Answer:
     form: ActionForm = call.body
     access = await check_form(call, form.key)
     try:
-        await access.fleet.act(access.terminal_id, form.as_action())
+        await access.fleet.find(access.terminal_id).act(form.as_action())
     except ActionNotPossible as error:
         message = refusal_of(form.action, error.screen.name)
         return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
@@ -88,7 +88,7 @@ async def show_image(call: Call) -> Answer:
 def done(call: Call, access: Access) -> Answer:
     """Answer an action: with the live parts, with nothing if the stream brings them, or without htmx with the page."""
     if "hx-request" not in call.headers:
-        return html.redirect(access.address)
+        return html.redirect(access.address())
     if _MINIMAL in call.headers.get("prefer", ""):
         return Answer(204)
     return html.fragment(live.partials(page_view.parts(access)))
@@ -127,9 +127,9 @@ def page(access: Access, refusal: Refusal | None = None) -> Answer:
         scripts_offered=SCRIPTS if script in dict(SCRIPTS) else ((script, script), *SCRIPTS),
         amount="24.90" if CURRENCIES[place.currency].decimals else "2490",
         is_changing=ROWS[access.panel.screen.name].is_brief,
-        address=access.address,
+        address=access.address(),
         actions=f"{access.path}/actions",
         orders=f"{access.path}/orders",
-        events=access.events,
+        events=access.address("/events"),
     )
     return msgspec.structs.replace(shown, refusal=refusal)

@@ -6,17 +6,16 @@ A wrong key and an unknown terminal are the same error after the same work, so t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
-from paydesk.core.clock import Clock, MovableClock
+from paydesk.core.clock import Clock
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import digest
 from paydesk.http.rate_limit import BearerRates
 from paydesk.operation import Call, Caller
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.virtual import page_keys, page_store
-from paydesk.sandbox.virtual.page_store import Place
+from paydesk.sandbox.virtual import page_keys, store
+from paydesk.sandbox.virtual.store import Place
 from paydesk.web.forms import BrowserRequest
 
 
@@ -34,36 +33,16 @@ class Access:
     @property
     def path(self) -> str:
         """The path of the page."""
-        return f"{page_keys.PATH}{quote(self.terminal_id, safe='')}"
+        return f"{page_keys.PATH}{self.terminal_id}"
 
-    @property
-    def address(self) -> str:
-        """The path of the page with its key."""
-        return f"{self.path}?key={self.key}"
-
-    @property
-    def events(self) -> str:
-        """The path of the page's stream with its key."""
-        return f"{self.path}/events?key={self.key}"
+    def address(self, below: str = "") -> str:
+        """Return the path of the page, or of something below it, with the key."""
+        return f"{self.path}{below}?key={self.key}"
 
     @property
     def script(self) -> str:
         """The script that plays the terminal."""
-        return self.fleet.script(self.terminal_id)
-
-    @property
-    def time(self) -> tuple[int, bool]:
-        """The time of the service in milliseconds since 1970, and whether it stands still."""
-        return self.clock.now_ms(), isinstance(self.clock, MovableClock) and self.clock.frozen_ms is not None
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the terminal has not been removed since."""
-        return self.terminal_id in self.fleet.terminals()
-
-    def image(self, number: int) -> str:
-        """The path of the image of a print, with the key."""
-        return f"{self.path}/paper/{number}?key={self.key}"
+        return self.fleet.find(self.terminal_id).journal.script
 
 
 async def check_form(call: Call, key: str) -> Access:
@@ -85,11 +64,11 @@ async def check_key(call: Call, key: str) -> Access:
         raise not_found("wrong key") if counted is guess else counted
     if rates.check_application is not None:
         rates.check_application(Caller(0, token_digest=digest(key)))
-    place = await call.database.read(lambda tx: page_store.find_place(tx, terminal_id))
+    place = await call.database.read(lambda tx: store.find_place(tx, terminal_id))
     fleet = call.shared.objects.get(Fleet)
     if place is None or fleet is None or terminal_id not in fleet.terminals():
         raise not_found("no terminal of this process")
-    return Access(fleet, fleet.panel(terminal_id), place, call.clock, terminal_id, key)
+    return Access(fleet, fleet.find(terminal_id).panel, place, call.clock, terminal_id, key)
 
 
 def not_found(reason: str) -> Refusal:

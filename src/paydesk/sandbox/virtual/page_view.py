@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk.core import runtime
+from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.sandbox.terminals.panel import Exchanged, Panel
 from paydesk.sandbox.terminals.screen import Paper, Screen
-from paydesk.sandbox.terminals.screens import Row
 from paydesk.sandbox.virtual.looks import CARD_COLOURS, look_of
 from paydesk.sandbox.virtual.page_access import Access
-from paydesk.sandbox.virtual.paper import Sheet, sheet_of
+from paydesk.sandbox.virtual.paper import sheet_of
 from paydesk.web.html import environment
 
 if TYPE_CHECKING:
@@ -30,96 +30,32 @@ MESSAGES_SHOWN = 30
 _USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
 
-class View(msgspec.Struct, frozen=True):
-    """What a terminal shows at a moment, as the templates need it."""
-
-    terminal_id: str
-    screen: Screen
-    look: Row
-    paper: Sheet | None
-    """The last print, if there is one."""
-    is_paper_out: bool
-    """Whether it hangs out of the terminal."""
-    messages: list[Line]
-    is_online: bool
-    script: str
-    order_id: str | None
-    """The last order that it showed."""
-    clock: str
-    """The time on the glass where it stands still, as that of the receipts; else empty."""
-    clock_ahead_ms: int
-    """What the time on the glass is ahead of UTC by the machine's clock."""
-
-    @property
-    def lines(self) -> list[tuple[str, str]]:
-        """The lines that the screen shows with their kinds: `amount`, `code`, one `title`, `text`.
-
-        Lines that it draws instead, such as choices and the dots of a PIN, are left out.
-        """
-        screen, shown, title = self.screen, list[tuple[str, str]](), ""
-        amount = f"{screen.amount} {screen.currency}"
-        for line in screen.lines:
-            if line == amount:
-                shown.append(("amount", line))
-            elif screen.name == "pairing" and _USER_CODE.fullmatch(line):
-                shown.append(("code", line))
-            elif title and (screen.choices or screen.name == "pin"):
-                continue
-            elif title or (screen.name == "present_card" and line.startswith("with a tip")):
-                shown.append(("text", line))
-            else:
-                title = line
-                shown.append(("title", line))
-        return shown
-
-    @property
-    def said(self) -> str:
-        """What a screen reader says when the screen appears."""
-        if self.screen.name == "pin" and self.screen.digits:
-            return self.screen.lines[-1]
-        return ". ".join(self.screen.lines)
-
-    @property
-    def inserted(self) -> str:
-        """The colour of the card in the slot, or an empty text."""
-        return CARD_COLOURS.get(self.screen.card, "grey") if self.screen.entry == "insert" else ""
-
-    def choice(self, value: int) -> str:
-        """Return the words for a tip or a number of installments."""
-        if self.screen.name == "tip":
-            return f"{value} %" if value else "No tip"
-        return f"{value} x"
-
-
-class Line(msgspec.Struct, frozen=True):
-    """A message in the list."""
-
-    number: int
-    sent: bool
-    text: str
-    time: str
-    iso: str
-
-
 def parts(access: Access) -> dict[str, Markup]:
     """Return the live parts of the page by the ids of their elements."""
-    panel = access.panel
-    paper = panel.paper
-    now_ms, is_frozen = access.time
+    panel, now_ms = access.panel, access.clock.now_ms()
+    screen, paper = panel.screen, panel.paper
     local = datetime.fromtimestamp(now_ms / 1000).astimezone()
-    view = View(
-        terminal_id=access.terminal_id,
-        screen=panel.screen,
-        look=look_of(panel.screen),
-        paper=sheet_of(paper, access.image(paper.number)) if paper is not None else None,
-        is_paper_out=paper is not None and _is_out(paper, panel),
-        messages=[_line(message) for message in list(panel.messages)[: -MESSAGES_SHOWN - 1 : -1]],
-        is_online=panel.is_online,
-        script=access.script,
-        order_id=panel.order_id,
-        clock=f"{local:%H:%M}" if is_frozen else "",
-        clock_ahead_ms=_ahead_ms(now_ms, local),
-    )
+    is_frozen = isinstance(access.clock, MovableClock) and access.clock.frozen_ms is not None
+    has_digits = screen.name == "pin" and screen.digits
+    view = {
+        "terminal_id": access.terminal_id,
+        "screen": screen,
+        "look": look_of(screen),
+        "lines": _lines(screen),
+        # What a screen reader says when the screen appears.
+        "said": screen.lines[-1] if has_digits else ". ".join(screen.lines),
+        # The colour of the card in the slot.
+        "inserted": CARD_COLOURS.get(screen.card, "grey") if screen.entry == "insert" else "",
+        "paper": sheet_of(paper, access.address(f"/paper/{paper.number}")) if paper is not None else None,
+        "is_paper_out": paper is not None and _is_out(paper, panel),
+        "messages": [_line(message) for message in list(panel.messages)[: -MESSAGES_SHOWN - 1 : -1]],
+        "is_online": panel.is_online,
+        "script": access.script,
+        "order_id": panel.order_id,
+        # The time on the glass where it stands still, as that of the receipts.
+        "clock": f"{local:%H:%M}" if is_frozen else "",
+        "clock_ahead_ms": _ahead_ms(now_ms, local),
+    }
     macros = _macros()
     return {name: getattr(macros, name)(view) for name in PARTS}
 
@@ -135,6 +71,27 @@ def order_refused(message: str) -> dict[str, Markup]:
     """Return the parts of the page that show in the form, and say, why an order was refused."""
     macros = _macros()
     return {"order-refused": macros.order_refused(message), "say": macros.said(message)}
+
+
+def _lines(screen: Screen) -> list[tuple[str, str]]:
+    """Return the lines that the page shows with their kinds: `amount`, `code`, one `title`, `text`.
+
+    Lines that it draws instead, such as choices and the dots of a PIN, are left out.
+    """
+    shown, title = list[tuple[str, str]](), ""
+    for line in screen.lines:
+        if line == f"{screen.amount} {screen.currency}":
+            shown.append(("amount", line))
+        elif screen.name == "pairing" and _USER_CODE.fullmatch(line):
+            shown.append(("code", line))
+        elif title and (screen.choices or screen.name == "pin"):
+            continue
+        elif title or (screen.name == "present_card" and line.startswith("with a tip")):
+            shown.append(("text", line))
+        else:
+            title = line
+            shown.append(("title", line))
+    return shown
 
 
 def _is_out(paper: Paper, panel: Panel) -> bool:
@@ -155,7 +112,7 @@ def _ahead_ms(now_ms: int, local: datetime) -> int:
     return (round(moved / 1000) + int(zone.total_seconds())) * 1000
 
 
-def _line(message: Exchanged) -> Line:
+def _line(message: Exchanged) -> dict[str, object]:
     at = datetime.fromtimestamp(message.at_ms / 1000).astimezone()
-    text = f"{at:%H:%M:%S}.{message.at_ms % 1000:03}"
-    return Line(message.number, message.sent, message.text, text, at.isoformat())
+    time = f"{at:%H:%M:%S}.{message.at_ms % 1000:03}"
+    return {**msgspec.structs.asdict(message), "time": time, "iso": at.isoformat()}

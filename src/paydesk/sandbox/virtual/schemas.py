@@ -1,19 +1,18 @@
-"""Requests and responses of `/virtual/v1`, closed to unknown fields."""
+"""Requests and responses of `/virtual/v1`, and the forms of the page, closed to unknown fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.response import Response, Time, time_or_none
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import playlists, scripts
-from paydesk.sandbox.terminals.actions import PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
+from paydesk.sandbox.terminals.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
 from paydesk.sandbox.terminals.screen import Screen
 from paydesk.sandbox.terminals.screens import ScreenName
 from paydesk.terminals.schemas import OperatingMode, SettableMode
@@ -21,16 +20,8 @@ from paydesk.terminals.schemas import OperatingMode, SettableMode
 SEED_MAX = 2**53 - 1
 SECONDS_MAX = 3600.0
 VALUE_MAX = 99
+KEY_CHARACTERS_MAX = 100
 
-_TAKEN_BY: Mapping[str, tuple[ActionName, ...]] = {
-    "card": ("tap", "insert", "swipe", "phone"),
-    "digits": ("pin",),
-    "value": ("choose",),
-    "key": ("press",),
-    "seconds": ("go_offline",),
-    "script": ("set_script",),
-}
-"""The actions that have a use for each field."""
 _OPTIONAL = "seconds"
 
 
@@ -94,7 +85,7 @@ def _fits(value: Any, info: ValidationInfo) -> Any:
     action, field = info.data.get("action"), info.field_name or ""
     if action is None:  # Invalid, which is a fault of its own.
         return value
-    takers = _TAKEN_BY[field]
+    takers = tuple(name for name, taken in ACTIONS.items() if taken == field)
     if value is None and action in takers and field != _OPTIONAL:
         raise PydanticCustomError("missing", "Field required")
     if value is not None and action not in takers:
@@ -178,3 +169,36 @@ class ScreenDocument(Response, frozen=True):
             card=screen.card or None,
             ends_date=time_or_none(screen.ends_ms),
         )
+
+
+class _Form(BaseModel):
+    """A form of the page, whose key is in each."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str = Field("", max_length=KEY_CHARACTERS_MAX, repr=False, description="The key of the page.")
+
+
+class ActionForm(_Form):
+    """What a person does at the terminal. Each field but `action` is for some actions only."""
+
+    action: ActionName
+    card: str = Field("", max_length=40)
+    digits: str = Field("", pattern="^[0-9]{0,12}$", repr=False)
+    value: int | None = Field(None, ge=0, le=VALUE_MAX)
+    press: Key | Literal[""] = ""
+    seconds: float | None = Field(None, gt=0, le=3600)
+    script: str = Field("", max_length=200)
+
+    def as_action(self) -> Action:
+        """Return the action for the terminal."""
+        return Action(
+            self.action, self.card, self.digits, self.value, self.press or None, self.seconds, self.script.strip()
+        )
+
+
+class OrderForm(_Form):
+    """A new test order for the terminal."""
+
+    amount: str = Field(max_length=20)
+    description: str = Field("", max_length=200)
