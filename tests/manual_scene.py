@@ -18,8 +18,7 @@ from paydesk.sandbox.terminals.actions import Action, ActionName
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.screens import ROWS
+from paydesk.sandbox.terminals.screens import ROWS, Screen
 from paydesk.storage.database import Database
 from service import Service, Terminal, running
 from skipped_waits import skipped_waits

@@ -20,7 +20,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 from browser import png
 from manual_scene import QUICK
 from page_counter import PageCounter, page_counter
-from paydesk.sandbox.terminals.screen import Receipt
+from paydesk.sandbox.terminals.receipts import Receipt
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 from print_scene import print_on

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from page_counter import PageCounter
-from paydesk.sandbox.terminals import screen as screens
-from paydesk.sandbox.terminals.screen import INSTALLMENTS, OrderScreens, Receipt, Screen
+from paydesk.sandbox.terminals import screens
+from paydesk.sandbox.terminals.receipts import Receipt
+from paydesk.sandbox.terminals.screens import INSTALLMENTS, OrderScreens, Screen
 
 ORDER = {"id": "ORD01J67CQQH5904WDBVZEM4JMEP3", "amount": "24.90", "currency": "BRL"}
 _LINES = [

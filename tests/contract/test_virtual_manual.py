@@ -14,10 +14,9 @@ from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.orders.status import FAILED_DETAILS
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import screen as screens
-from paydesk.sandbox.terminals import slot
+from paydesk.sandbox.terminals import receipts, slot
 from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
-from paydesk.sandbox.terminals.screen import RECEIPT_CHARACTERS
+from paydesk.sandbox.terminals.receipts import RECEIPT_CHARACTERS
 from paydesk.storage.database import Database
 from skipped_waits import time_passes
 from waiting import until, until_found
@@ -90,7 +89,7 @@ async def test_every_declined_card_says_why(desk: Counter) -> None:
         order_id = await desk.order()
         await desk.act("tap", card=detail)
         shown = await desk.shows("declined")
-        assert shown.lines == ("Declined", screens.REASONS[detail], "Nothing was charged")
+        assert shown.lines == ("Declined", receipts.REASONS[detail], "Nothing was charged")
         assert shown.status_detail == detail
         payment = await desk.ended(order_id, "failed")
         assert payment["status_detail"] == detail

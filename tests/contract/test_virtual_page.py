@@ -19,7 +19,7 @@ from page_counter import HTMX, PageCounter, page_counter
 from paydesk.core.clock import MovableClock
 from paydesk.core.throttle_log import ThrottleLog
 from paydesk.http.rate_limit import BearerRates
-from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import Screen
 from paydesk.sandbox.virtual import page_keys
 from paydesk.settings import Settings
 from paydesk.storage.database import Database

@@ -1,13 +1,22 @@
-"""What a person can do at a virtual terminal, on its page or by API."""
+"""What a person can do at a virtual terminal, on its page or by API, and the dialogue about one order.
+
+The dialogue goes from the tip to the card and its PIN. It awaits nothing: an action is taken or refused at once, so
+that of two at the same time one sees the screen after the other. The digits of a PIN are counted, never kept.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.sandbox.terminals import presented
+from paydesk.sandbox.terminals.panel import Panel
+from paydesk.sandbox.terminals.screens import CARD_ACTIONS, INSTALLMENTS, TRIES_MAX, OrderScreens, Screen
 
 PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
 ACTIONS: Mapping[str, str] = {
@@ -37,6 +46,11 @@ else:
     ActionName = Literal[tuple(ACTIONS)]
 Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
 
+WRONG_PIN = "wrong_pin"
+"""The test card whose PIN is always wrong."""
+_PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
+Ending = Literal["canceled", "blocked", "presented"]
+
 
 class Action(msgspec.Struct, frozen=True):
     """An action with its fields; those that it has no use for are empty.
@@ -62,3 +76,132 @@ class ActionNotPossible(Exception):
     def __init__(self, screen: Screen, reason: str) -> None:
         super().__init__(reason)
         self.screen = screen
+
+
+class Dialogue:
+    """A dialogue about the order on the panel. `ended` is set once it has an `ending`; `steps` are those to report.
+
+    `presented` is what the buyer presented. With `asks` false it begins at the card.
+    """
+
+    def __init__(self, panel: Panel, order: Mapping[str, Any], ends_ms: int | None, *, asks: bool = True) -> None:
+        assert panel.order is not None, "the order is shown"
+        self._panel, self._order, self._ends_ms = panel, order, ends_ms
+        self._screens: OrderScreens = panel.order
+        self._tip_percent, self._wrong, self._digits = 0, 0, 0
+        method = order.get("payment_method") or {}
+        self._installments = int(method.get("default_installments", 1))
+        tips = tuple((order.get("tip") or {}).get("percentages", ())) if asks else ()
+        is_credit = asks and method.get("default_type") == "credit_card" and "default_installments" not in method
+        self._questions: list[Screen] = [
+            *([self._screens.tip(tips)] if tips else []),
+            *([self._screens.screen("installments", choices=INSTALLMENTS)] if is_credit else []),
+        ]
+        self.steps: asyncio.Queue[str] = asyncio.Queue()
+        self.ended = asyncio.Event()
+        self.ending: Ending | None = None
+        self.presented: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """Show the first screen that waits for the person."""
+        if self._questions:
+            self._panel.show(self._questions.pop(0))
+            return
+        self.steps.put_nowait("card_requested")
+        tip = presented.by_person(self._order, "", "scan", tip_percent=self._tip_percent).get("tip_amount", "")
+        self._panel.show(self._screens.present_card(self._ends_ms, tip))
+
+    def act(self, action: Action) -> None:
+        """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
+        name = action.name
+        if self.ending is not None or name not in self._panel.screen.actions:
+            raise self._refused(f"does not take {name}")
+        match name:
+            case "press_cancel":
+                self._end("canceled", self._screens.outcome({"outcome": "canceled"}))
+            case "choose":
+                self._choose(action.value)
+            case "press":
+                self._press(action.key)
+            case "pin" if _PIN.fullmatch(action.digits):
+                self._confirm_pin(len(action.digits))
+            case "pin":
+                raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits")
+            case _:
+                self._present(action)
+
+    def _choose(self, value: int | None) -> None:
+        screen = self._panel.screen
+        if value not in screen.choices:
+            raise self._refused(f"offers {', '.join(map(str, screen.choices))}")
+        if screen.name == "tip":
+            self._tip_percent = value
+        else:
+            self._installments = value
+        self.begin()
+
+    def _press(self, key: str | None) -> None:
+        screen = self._panel.screen
+        if screen.name in ("tip", "installments") and key is not None and key.isdecimal() and key != "00":
+            self._choose(int(key))
+        elif screen.name != "pin" or key in (None, "00", "."):
+            raise self._refused(f"has no use for the key {key}")
+        elif key == "ok":
+            self._confirm_pin(self._digits)
+        elif key == "clear":
+            self._show_digits(max(self._digits - 1, 0))
+        elif self._digits == PIN_DIGITS_MAX:
+            raise self._refused(f"takes at most {PIN_DIGITS_MAX} digits")
+        else:
+            self._show_digits(self._digits + 1)
+
+    def _present(self, action: Action) -> None:
+        entry = action.name
+        if entry in CARD_ACTIONS and action.card not in CARDS:
+            raise ValueError(f"unknown card {action.card!r}; valid cards: {', '.join(CARDS)}")
+        self._screens.card, self._screens.entry = action.card if entry != "scan" else "", entry
+        self.presented = presented.by_person(self._order, action.card, entry, self._installments, self._tip_percent)
+        self.steps.put_nowait("card_presented")
+        if entry == "insert":
+            self.steps.put_nowait("pin_requested")
+            self._panel.show(self._screens.pin())
+        else:
+            self._conclude()
+
+    def _confirm_pin(self, count: int) -> None:
+        if count < PIN_DIGITS_MIN:
+            raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits; {count} are entered")
+        self._digits = 0
+        self.steps.put_nowait("pin_entered")
+        if self._screens.card != WRONG_PIN:
+            self._conclude()
+            return
+        self._wrong += 1
+        if self._wrong < TRIES_MAX:
+            self.steps.put_nowait("pin_requested")
+            self._show_digits(0)
+        else:
+            self._end("blocked", self._screens.outcome(self.blocked))
+
+    @property
+    def blocked(self) -> dict[str, Any]:
+        """The result for a card that was blocked after too many wrong PINs: the acquirer is not asked."""
+        return {"outcome": "declined", "status_detail": "max_attempts_exceeded", **self.presented}
+
+    def _show_digits(self, count: int) -> None:
+        self._digits = count
+        self._panel.show(self._screens.pin(count, self._wrong))
+
+    def _conclude(self) -> None:
+        self.ending = "presented"
+        self._panel.show(self._screens.presented())
+        self.ended.set()
+
+    def _end(self, ending: Ending, screen: Screen) -> None:
+        self.ending = ending
+        self._panel.end(screen)
+        self.ended.set()
+
+    def _refused(self, reason: str) -> ActionNotPossible:
+        screen = self._panel.screen
+        return ActionNotPossible(screen, f"the screen {screen.name} {reason}")

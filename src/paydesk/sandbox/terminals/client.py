@@ -16,7 +16,7 @@ from paydesk.core.secrets import Secret
 from paydesk.device.schemas import Message
 from paydesk.sandbox.http_client import Client, Reply
 from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.network import FlakyNetwork, Link, MessageLost
+from paydesk.sandbox.terminals.network import Carrying, FlakyNetwork, Link, MessageLost
 from paydesk.sandbox.terminals.panel import Panel
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class DeviceClient:
 
     async def _exchange(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
         try:
-            async with self.link.carrying():
+            async with Carrying(self.link):
                 return await self._client.send(method, path, body, seconds_max=seconds_max)
         except OSError as error:
             raise ServiceUnavailable(str(error) or type(error).__name__) from None

@@ -13,7 +13,7 @@ from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
 from paydesk.sandbox.terminals.journal import Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import Screen
 from paydesk.sandbox.terminals.terminal import Terminal
 
 WAITING_MAX = 16

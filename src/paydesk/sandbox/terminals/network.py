@@ -68,10 +68,6 @@ class Link:
         is_lost, self._is_acknowledgement_lost = self._is_acknowledgement_lost, False
         return is_lost
 
-    def carrying(self) -> Carrying:
-        """Carry a request and its answer. Raises `ConnectionError` or `TimeoutError` if the connection is cut."""
-        return Carrying(self)
-
     async def wait(self, sleep: Callable[[float], Awaitable[object]], seconds: float) -> None:
         """Wait so long before another try; if the connection is cut, at most until it is restored."""
         if self.is_up:
@@ -90,7 +86,10 @@ class Link:
 
 
 class Carrying:
-    """One exchange over the connection. A class of its own, as every request of every terminal makes one."""
+    """One exchange over the connection. Raises `ConnectionError` or `TimeoutError` if it is cut.
+
+    A class, as every request of every terminal makes one.
+    """
 
     __slots__ = ("_link", "_scope")
 

@@ -16,10 +16,10 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.changes import Changes
-from paydesk.sandbox.terminals import screen as screens
+from paydesk.sandbox.terminals import screens
 from paydesk.sandbox.terminals.network import Link
-from paydesk.sandbox.terminals.screen import OrderScreens, Paper, Receipt, Screen
-from paydesk.sandbox.terminals.screens import ROWS
+from paydesk.sandbox.terminals.receipts import Paper, Receipt
+from paydesk.sandbox.terminals.screens import ROWS, OrderScreens, Screen
 from paydesk.terminals.modes import ORDER_MODES
 from paydesk.terminals.schemas import Kind
 

@@ -20,13 +20,13 @@ import structlog
 from paydesk.core import runtime
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import receipts
+from paydesk.sandbox.terminals.actions import Dialogue
 from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable
-from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
 from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.screen import Receipt
+from paydesk.sandbox.terminals.receipts import Receipt
 from paydesk.sandbox.terminals.scripts import Script
 
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}

@@ -1,4 +1,4 @@
-"""Receipts: the two copies of what a virtual terminal prints for a payment or a decline, line by line."""
+"""Receipts: the two copies of what a virtual terminal prints for a payment or a decline, and the words for both."""
 
 from __future__ import annotations
 
@@ -7,20 +7,65 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from paydesk.core.money import spelled
 from paydesk.sandbox.terminals.journal import Entry
 from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.screen import REASONS, RECEIPT_CHARACTERS, Receipt, described
-from paydesk.sandbox.terminals.screens import NOTHING_CHARGED
 
+RECEIPT_CHARACTERS = 32
+"""The width of a receipt's lines."""
+NOTHING_CHARGED = "Nothing was charged"
+REASONS = {
+    "insufficient_amount": "Not enough money on the card",
+    "card_disabled": "The card is disabled",
+    "required_call_for_authorize": "The bank must be called first",
+    "amount_limit_exceeded": "The amount is above the limit of the card",
+    "rejected_by_issuer": "The bank refused the payment",
+    "high_risk": "Refused because fraud is suspected",
+    "bad_filled_card_data": "The data of the card is wrong",
+    "max_attempts_exceeded": "Too many tries; the card is blocked",
+    "invalid_installments": "The card cannot pay in these installments",
+    "processing_error": "The payment could not be processed",
+    "rejected_other_reason": "The payment was refused",
+}
+"""Each detail of a failed payment in words."""
+BRANDS = {
+    "visa": "Visa credit",
+    "master": "Mastercard credit",
+    "amex": "Amex credit",
+    "debvisa": "Visa debit",
+    "debmaster": "Mastercard debit",
+    "account_money": "Wallet",
+}
 ENTRIES = {"contactless": "Contactless", "chip": "Chip", "magnetic_stripe": "Magnetic stripe"}
 """How the card was read, as the receipt says it; a wallet has no card."""
 _RULE = "-" * RECEIPT_CHARACTERS
 
 
-def is_printed(order: Mapping[str, Any]) -> bool:
-    """Return whether the order lets the terminal print."""
-    return order.get("print_on_terminal") != "no_ticket"
+class Receipt(msgspec.Struct, frozen=True):
+    """The two copies of a receipt: lines of at most `RECEIPT_CHARACTERS` characters."""
+
+    seller: list[str]
+    buyer: list[str]
+
+
+class Paper(msgspec.Struct, frozen=True):
+    """What the terminal printed last: a receipt, or the content of a print action."""
+
+    number: int
+    """Counts what this terminal printed, from 1."""
+    receipt: Receipt | None = None
+    text: str = ""
+    """The content of a custom print, with its tags."""
+    image: bytes = b""
+    """A PNG or a JPEG."""
+
+
+def described(payment_method: Mapping[str, Any], card: Mapping[str, Any] | None) -> str:
+    """Return the card as a buyer recognizes it, such as `Visa credit •••• 5682`."""
+    brand = BRANDS.get(payment_method.get("id", ""), "Card")
+    return f"{brand} •••• {card['last_digits']}" if card is not None else brand
 
 
 def of_result(entry: Entry, seller_name: str, terminal_id: str, now: datetime | None) -> Receipt | None:
@@ -28,7 +73,8 @@ def of_result(entry: Entry, seller_name: str, terminal_id: str, now: datetime | 
     result = entry.result or {}
     outcome = result.get("outcome")
     is_slip = outcome == "declined" and entry.chosen is not None
-    if not is_printed(entry.order) or (outcome != "approved" and not is_slip):
+    is_printed = entry.order.get("print_on_terminal") != "no_ticket"
+    if not is_printed or (outcome != "approved" and not is_slip):
         return None
     lines = list(_lines(entry.order, result, seller_name, terminal_id, now))
     return Receipt([*lines, _centered("SELLER'S COPY")], [*lines, _centered("BUYER'S COPY")])

@@ -72,12 +72,18 @@ class Simulation:
         self._stop = stop
         await self._fleet.start()
         try:
-            await self._continue()
+            for terminal_id in self._fleet.terminals():
+                await self._fleet.find(terminal_id).set_script(str(self._plan.playlist))
+            if self._fleet.terminals():
+                self._watcher.note(f"{len(self._fleet.terminals())} terminals continue from their journals.")
             await self._pair()
             while not stop.is_set():
                 self._watcher.state(self.state())
                 await _within(WATCH_SECONDS, stop.wait())
-            await self._end_orders()
+            # A permit would keep its terminal from being removed.
+            deadline = runtime.monotonic() + LAST_ORDERS_SECONDS_MAX
+            while self._fleet.paying and runtime.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
+                await asyncio.sleep(WATCH_SECONDS / 10)
             return self.totals()
         finally:
             await self._fleet.stop()
@@ -96,13 +102,6 @@ class Simulation:
         connected, paying = fleet.connected, fleet.paying
         state = {"connected": connected, "paying": paying, "waiting": max(0, connected - paying)}
         return state | {name: fleet.counts[name] for name in OUTCOMES if fleet.counts[name]}
-
-    async def _continue(self) -> None:
-        """Let the terminals of the folder go on, with this script."""
-        for terminal_id in self._fleet.terminals():
-            await self._fleet.find(terminal_id).set_script(str(self._plan.playlist))
-        if self._fleet.terminals():
-            self._watcher.note(f"{len(self._fleet.terminals())} terminals continue from their journals.")
 
     async def _pair(self) -> None:
         numbers = range(len(self._fleet.terminals()), self._plan.count)
@@ -145,12 +144,6 @@ class Simulation:
             return seller_id
         hint = "Create one with `paydesk sellers create`." if not sellers else "Name one with --seller."
         raise Refused(f"The service has {'several sellers' if sellers else 'no seller'}. {hint}")
-
-    async def _end_orders(self) -> None:
-        """Let orders in progress end, for some seconds: a permit would keep its terminal from being removed."""
-        deadline = runtime.monotonic() + LAST_ORDERS_SECONDS_MAX
-        while self._fleet.paying and runtime.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
-            await asyncio.sleep(WATCH_SECONDS / 10)
 
     async def _remove(self) -> None:
         self._is_removing = True

@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.actions import Action, ActionNotPossible, Dialogue
 from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
-from paydesk.sandbox.terminals.dialogue import Dialogue
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
 from paydesk.sandbox.terminals.payment import (
     RESUMED_SEQ,
@@ -28,7 +27,7 @@ from paydesk.sandbox.terminals.payment import (
 from paydesk.sandbox.terminals.playlists import Part
 from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.reporter import Reporter, Start
-from paydesk.sandbox.terminals.screen import Screen
+from paydesk.sandbox.terminals.screens import Screen
 from paydesk.sandbox.terminals.scripts import MANUAL
 
 TAKEN_OVER_SEQ = 100

@@ -22,8 +22,7 @@ from paydesk.orders.status_labels import Labels
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
 from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.screens import ScreenName
+from paydesk.sandbox.terminals.screens import Screen, ScreenName
 from paydesk.sandbox.virtual import page_keys, removal, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (

@@ -1,4 +1,4 @@
-"""How the page shows each screen, why a screen takes no action, and what the page offers: cards and scripts."""
+"""What the page of a virtual terminal and the console offer: cards, the ways to present them, and scripts."""
 
 from __future__ import annotations
 
@@ -7,34 +7,6 @@ from collections.abc import Mapping
 import msgspec
 
 from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.actions import ActionName
-from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.screens import CARD_ACTIONS, ROWS, Row, ScreenName
-
-CONTACTLESS, STUBBORN_CARD = ("tap", "phone"), "wrong_pin"
-
-
-def look_of(screen: Screen) -> Row:
-    """Return the row of the screen as it looks now."""
-    look = ROWS[screen.name]
-    if screen.name == "authorizing" and screen.entry in CONTACTLESS:
-        return msgspec.structs.replace(look, lights="tapped")
-    if screen.name == "remove_card" and screen.status_detail not in (None, "accredited"):
-        return msgspec.structs.replace(look, tone="bad", art="cross", lights="failed")
-    if screen.name in ("present_card", "pin") and not screen.actions:
-        return msgspec.structs.replace(look, art="spinner", lights="works", hint="The terminal asks for the permit.")
-    if screen.name == "pin" and screen.card == STUBBORN_CARD:
-        return msgspec.structs.replace(look, hint="This card refuses every PIN: after the third it is blocked.")
-    return look
-
-
-def refusal_of(action: ActionName, screen: ScreenName) -> str:
-    """Return in words why the screen does not take the action; empty where there are none."""
-    if action in (*CARD_ACTIONS, "scan"):
-        return ROWS[screen].refuses or "The terminal asks for no card now."
-    if action in ("press", "press_cancel"):
-        return ROWS[screen].refuses or "This key does nothing now."
-    return ""
 
 
 class TrayCard(msgspec.Struct, frozen=True):
@@ -42,40 +14,36 @@ class TrayCard(msgspec.Struct, frozen=True):
 
     code: str
     name: str
-    colour: str
+    colour: str = "grey"
 
-
-_APPROVED = {
-    "visa_approved": ("Visa credit", "blue"),
-    "master_approved": ("Mastercard credit", "rust"),
-    "amex_approved": ("Amex credit", "teal"),
-    "debvisa_approved": ("Visa debit", "blue"),
-    "debmaster_approved": ("Mastercard debit", "rust"),
-}
-_DECLINED = {
-    "insufficient_amount": "Not enough money",
-    "card_disabled": "Card disabled",
-    "required_call_for_authorize": "Call the bank",
-    "amount_limit_exceeded": "Over the card's limit",
-    "rejected_by_issuer": "Refused by the bank",
-    "high_risk": "Suspected fraud",
-    "bad_filled_card_data": "Wrong card data",
-    "max_attempts_exceeded": "Too many tries",
-    "invalid_installments": "Installments refused",
-    "processing_error": "Processing error",
-    "rejected_other_reason": "Other reason",
-}
-_AWKWARD = {
-    "wrong_pin": "Wrong PIN, three times",
-    "no_answer": "No answer",
-    "late": "Late answer, after 30 s",
-    "slow": "Slow, 5 s",
-}
 
 TRAY: Mapping[str, tuple[TrayCard, ...]] = {
-    "Approved": tuple(TrayCard(code, *shown) for code, shown in _APPROVED.items()),
-    "Declined": tuple(TrayCard(code, name, "grey") for code, name in _DECLINED.items()),
-    "Awkward": tuple(TrayCard(code, name, "violet") for code, name in _AWKWARD.items()),
+    "Approved": (
+        TrayCard("visa_approved", "Visa credit", "blue"),
+        TrayCard("master_approved", "Mastercard credit", "rust"),
+        TrayCard("amex_approved", "Amex credit", "teal"),
+        TrayCard("debvisa_approved", "Visa debit", "blue"),
+        TrayCard("debmaster_approved", "Mastercard debit", "rust"),
+    ),
+    "Declined": (
+        TrayCard("insufficient_amount", "Not enough money"),
+        TrayCard("card_disabled", "Card disabled"),
+        TrayCard("required_call_for_authorize", "Call the bank"),
+        TrayCard("amount_limit_exceeded", "Over the card's limit"),
+        TrayCard("rejected_by_issuer", "Refused by the bank"),
+        TrayCard("high_risk", "Suspected fraud"),
+        TrayCard("bad_filled_card_data", "Wrong card data"),
+        TrayCard("max_attempts_exceeded", "Too many tries"),
+        TrayCard("invalid_installments", "Installments refused"),
+        TrayCard("processing_error", "Processing error"),
+        TrayCard("rejected_other_reason", "Other reason"),
+    ),
+    "Awkward": (
+        TrayCard("wrong_pin", "Wrong PIN, three times", "violet"),
+        TrayCard("no_answer", "No answer", "violet"),
+        TrayCard("late", "Late answer, after 30 s", "violet"),
+        TrayCard("slow", "Slow, 5 s", "violet"),
+    ),
 }
 WAYS = (("tap", "Tap"), ("insert", "Insert"), ("swipe", "Swipe"), ("phone", "Phone"))
 """How a card is presented, with the words for it."""

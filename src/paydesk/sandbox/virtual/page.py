@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import NOT_FOUND, Refusal
 from paydesk.core.money import CURRENCIES
 from paydesk.operation import Answer, Call
 from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.screens import ROWS
 from paydesk.sandbox.virtual import page_view
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
-from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS, refusal_of
-from paydesk.sandbox.virtual.page_access import Access, check_form, check_key, not_found
+from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS
+from paydesk.sandbox.virtual.page_access import Access, check_form, check_key
 from paydesk.sandbox.virtual.schemas import ActionForm, OrderForm
 from paydesk.terminals import print_images, registry
 from paydesk.web import html, live
@@ -62,12 +62,12 @@ async def act(call: Call) -> Answer:
     try:
         await access.fleet.find(access.terminal_id).act(form.as_action())
     except ActionNotPossible as error:
-        message = refusal_of(form.action, error.screen.name)
+        message = page_view.refusal_of(form.action, error.screen.name)
         return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
     except ValueError as error:
         return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=f"Not done: {error}."))
     except KeyError:
-        raise not_found("the terminal was removed") from None
+        raise NOT_FOUND.with_reason("the terminal was removed") from None
     if form.action == "set_script":
         seller_id, terminal_id = access.place.seller_id, access.terminal_id
         await call.database.write(lambda tx: registry.set_script(tx, seller_id, terminal_id, access.script))
@@ -81,7 +81,7 @@ async def show_image(call: Call) -> Answer:
     access = await check_key(call, call.query.get("key", ""))
     paper = access.panel.paper
     if paper is None or not paper.image or str(paper.number) != call.path:
-        raise not_found("no such print")
+        raise NOT_FOUND.with_reason("no such print")
     return Answer(200, paper.image, _IMAGE_HEADERS, print_images.media_type(paper.image))
 
 
@@ -105,9 +105,7 @@ def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
 
 def page(access: Access, refusal: Refusal | None = None) -> Answer:
     """Return the page, with the reason of a refusal in the place of the hint."""
-    place = access.place
-    parts = page_view.parts(access)
-    script = access.script
+    place, script, parts = access.place, access.script, page_view.parts(access)
     shown = html.page(
         "page.html",
         texts("en"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from paydesk.core.clock import Clock
-from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
+from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED
 from paydesk.core.secrets import digest
 from paydesk.http.rate_limit import BearerRates
 from paydesk.operation import Call, Caller
@@ -61,16 +61,11 @@ async def check_key(call: Call, key: str) -> Access:
     if not page_keys.is_valid(call.keys, terminal_id, key):
         guess = UNAUTHORIZED.with_reason("wrong key of a page")
         counted = rates.failed(guess, key or None, call.address)
-        raise not_found("wrong key") if counted is guess else counted
+        raise NOT_FOUND.with_reason("wrong key") if counted is guess else counted
     if rates.check_application is not None:
         rates.check_application(Caller(0, token_digest=digest(key)))
     place = await call.database.read(lambda tx: store.find_place(tx, terminal_id))
     fleet = call.shared.objects.get(Fleet)
     if place is None or fleet is None or terminal_id not in fleet.terminals():
-        raise not_found("no terminal of this process")
+        raise NOT_FOUND.with_reason("no terminal of this process")
     return Access(fleet, fleet.find(terminal_id).panel, place, call.clock, terminal_id, key)
-
-
-def not_found(reason: str) -> Refusal:
-    """Return the refusal of an address that leads to no page."""
-    return NOT_FOUND.with_reason(reason)

@@ -11,9 +11,11 @@ import msgspec
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
+from paydesk.sandbox.terminals.actions import ActionName
 from paydesk.sandbox.terminals.panel import Exchanged, Panel
-from paydesk.sandbox.terminals.screen import Paper, Screen
-from paydesk.sandbox.virtual.looks import CARD_COLOURS, look_of
+from paydesk.sandbox.terminals.receipts import Paper
+from paydesk.sandbox.terminals.screens import CARD_ACTIONS, ROWS, Row, Screen, ScreenName
+from paydesk.sandbox.virtual.looks import CARD_COLOURS
 from paydesk.sandbox.virtual.page_access import Access
 from paydesk.sandbox.virtual.paper import sheet_of
 from paydesk.web.html import environment
@@ -27,6 +29,7 @@ PARTS = (
 )  # fmt: skip
 """The names of the live parts, in the order of their fingerprints."""
 MESSAGES_SHOWN = 30
+CONTACTLESS, STUBBORN_CARD = ("tap", "phone"), "wrong_pin"
 _USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
 
@@ -58,6 +61,29 @@ def parts(access: Access) -> dict[str, Markup]:
     }
     macros = _macros()
     return {name: getattr(macros, name)(view) for name in PARTS}
+
+
+def look_of(screen: Screen) -> Row:
+    """Return the row of the screen as it looks now."""
+    look = ROWS[screen.name]
+    if screen.name == "authorizing" and screen.entry in CONTACTLESS:
+        return msgspec.structs.replace(look, lights="tapped")
+    if screen.name == "remove_card" and screen.status_detail not in (None, "accredited"):
+        return msgspec.structs.replace(look, tone="bad", art="cross", lights="failed")
+    if screen.name in ("present_card", "pin") and not screen.actions:
+        return msgspec.structs.replace(look, art="spinner", lights="works", hint="The terminal asks for the permit.")
+    if screen.name == "pin" and screen.card == STUBBORN_CARD:
+        return msgspec.structs.replace(look, hint="This card refuses every PIN: after the third it is blocked.")
+    return look
+
+
+def refusal_of(action: ActionName, screen: ScreenName) -> str:
+    """Return in words why the screen does not take the action; empty where there are none."""
+    if action in (*CARD_ACTIONS, "scan"):
+        return ROWS[screen].refuses or "The terminal asks for no card now."
+    if action in ("press", "press_cancel"):
+        return ROWS[screen].refuses or "This key does nothing now."
+    return ""
 
 
 def refused(refusal: Refusal) -> dict[str, Markup]:

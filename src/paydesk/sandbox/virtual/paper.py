@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.sandbox.terminals.screen import Paper
+from paydesk.sandbox.terminals.receipts import Paper
 from paydesk.terminals import print_content, qr
 from paydesk.terminals.print_content import InvalidContent, Piece
 from paydesk.web.html import environment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 
 from paydesk.core.clock import Clock
 from paydesk.core.errors import IN_USE, Refusal
@@ -15,27 +15,21 @@ POLL_INTERVAL_SECONDS = 5.0
 
 async def until_deleted(database: Database, clock: Clock, terminal_id: str) -> None:
     """Return once the terminal is deleted: at the end of its order."""
-    while True:
-        with database.signals.subscribe(f"terminal:{terminal_id}") as waiter:
-            with suppress(Unavailable, Locked):
-                if await _is_deleted(database, clock, terminal_id):
-                    return
-            await waiter.wait(POLL_INTERVAL_SECONDS)
 
-
-async def _is_deleted(database: Database, clock: Clock, terminal_id: str) -> bool:
-    """Delete the terminal unless something holds it; return whether it is gone."""
-    now_ms = clock.now_ms()
-
-    async def work(tx: Transaction) -> None:
+    async def delete(tx: Transaction, now_ms: int) -> None:
         terminal = await store.find(tx, None, terminal_id)
         if terminal is not None:
             await store.delete(tx, terminal, now_ms)
 
-    try:
-        await database.write(work)
-    except Refusal as refusal:
-        if refusal.kind is not IN_USE:
-            raise
-        return False
-    return True
+    while True:
+        with database.signals.subscribe(f"terminal:{terminal_id}") as waiter:
+            try:
+                await database.write(partial(delete, now_ms=clock.now_ms()))
+            except (Unavailable, Locked):
+                pass
+            except Refusal as refusal:
+                if refusal.kind is not IN_USE:
+                    raise
+            else:
+                return
+            await waiter.wait(POLL_INTERVAL_SECONDS)

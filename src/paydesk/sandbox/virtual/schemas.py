@@ -13,8 +13,7 @@ from paydesk.core.response import Response, Time, time_or_none
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import playlists, scripts
 from paydesk.sandbox.terminals.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
-from paydesk.sandbox.terminals.screen import Screen
-from paydesk.sandbox.terminals.screens import ScreenName
+from paydesk.sandbox.terminals.screens import Screen, ScreenName
 from paydesk.terminals.schemas import OperatingMode, SettableMode
 
 SEED_MAX = 2**53 - 1

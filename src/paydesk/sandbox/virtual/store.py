@@ -76,8 +76,20 @@ async def create(
     """
     terminal_id = terminals.virtual_id()
     if pos_id is None:
-        pos_id = await _create_pos(tx, seller_id, terminal_id, now_ms)
-    await _refuse_too_many(tx, seller_id)
+        # In the seller's first store, which is created if needed and locked.
+        existing = await stores.stores(tx, seller_id)
+        store = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
+        name = f"Virtual {_serial(terminal_id)}"
+        pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos_name(terminal_id), name, now_ms)
+        assert pos is not None, "its name contains the new terminal's id"
+        pos_id = pos.pos_id
+    row = await tx.one(COUNT, seller_id)
+    if row is not None and row[0] >= TERMINALS_MAX:
+        raise TOO_MANY_TERMINALS.with_reason(
+            "too many virtual terminals",
+            f"the seller has {row[0]} virtual terminals, the most are {TERMINALS_MAX};"
+            " delete one with `DELETE /virtual/v1/terminals/{terminal_id}`",
+        )
     terminal = await terminals.create(
         tx,
         seller_id=seller_id,
@@ -91,27 +103,6 @@ async def create(
     )
     assert terminal is not None, "the id is random and the point of sale is locked"
     return terminal
-
-
-async def _create_pos(tx: Transaction, seller_id: int, terminal_id: str, now_ms: int) -> int:
-    """Insert the terminal's own point of sale in the seller's first store, which is created if needed and locked."""
-    existing = await stores.stores(tx, seller_id)
-    store = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
-    name = f"Virtual {_serial(terminal_id)}"
-    pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos_name(terminal_id), name, now_ms)
-    assert pos is not None, "its name contains the new terminal's id"
-    return pos.pos_id
-
-
-async def _refuse_too_many(tx: Transaction, seller_id: int) -> None:
-    """Refuse one more virtual terminal above `TERMINALS_MAX`. Raises `TOO_MANY_TERMINALS`."""
-    row = await tx.one(COUNT, seller_id)
-    if row is not None and row[0] >= TERMINALS_MAX:
-        raise TOO_MANY_TERMINALS.with_reason(
-            "too many virtual terminals",
-            f"the seller has {row[0]} virtual terminals, the most are {TERMINALS_MAX};"
-            " delete one with `DELETE /virtual/v1/terminals/{terminal_id}`",
-        )
 
 
 async def find(tx: Transaction, seller_id: int | None, terminal_id: str) -> Terminal | None:
