@@ -33,8 +33,8 @@ from bench.running import free_port, started
 from bench.wakes import Client, Run, connect
 from paydesk import node
 from paydesk.core.clock import SystemClock
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.storage.connect import open_database
 from paydesk.storage.migrate import migrate
 

@@ -14,9 +14,8 @@ import pytest
 from paydesk.device.schemas import Message
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import journal, payment, scripts, slot, terminal
-from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.reporter import Reporter
 

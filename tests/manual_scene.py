@@ -15,8 +15,8 @@ import pytest
 
 from authorize_scene import SET_KIND
 from paydesk.sandbox.terminals.actions import Action, ActionName
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screens import ROWS, Screen
 from paydesk.storage.database import Database

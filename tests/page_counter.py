@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 
 from manual_scene import QUICK, Counter
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.virtual import page_keys
 from paydesk.storage.database import Database
 from paydesk.web.event_streams import EventStreams

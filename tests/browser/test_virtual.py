@@ -21,7 +21,7 @@ from moved_time import advance
 from page_counter import PageCounter, page_counter
 from paydesk.sandbox.simulator.cards import CARDS
 from paydesk.sandbox.terminals import panel
-from paydesk.sandbox.terminals.pace import Pace
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.storage.connect import open_database
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -20,8 +20,8 @@ from faults.records import Records
 from faults.scene import Cast, TerminalSeed
 from faults.tills import Till
 from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.playlists import Playlist
 
 AT_ONCE = 50

@@ -18,9 +18,8 @@ from paydesk.core.money import minor_units
 from paydesk.payments.acquirer import Payment
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import CALL_SECONDS_MAX, DeviceClient
+from paydesk.sandbox.terminals.client import CALL_SECONDS_MAX, DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
 
 PACE = Pace(poll_seconds=5, backoff_seconds=(0.02, 0.05, 0.1))

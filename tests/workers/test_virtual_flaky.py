@@ -12,9 +12,9 @@ import pytest
 from device_service import DeviceService, Lease
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import network as networks
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
-from paydesk.sandbox.terminals.pace import Pace
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS, until
 

@@ -16,9 +16,8 @@ from free_port import free_port
 from moved_time import moved_seconds
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import DeviceClient
+from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.terminal import Terminal
 from skipped_waits import skipped_waits
 from waiting import until

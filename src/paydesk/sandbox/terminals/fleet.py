@@ -20,10 +20,9 @@ from paydesk.core.secrets import Secret
 from paydesk.sandbox import http_client
 from paydesk.sandbox.terminals import journal as journals
 from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.client import DeviceClient
+from paydesk.sandbox.terminals.client import DeviceClient, Pace
 from paydesk.sandbox.terminals.handheld import Handheld
 from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.terminal import Terminal
 from paydesk.terminals.schemas import Kind

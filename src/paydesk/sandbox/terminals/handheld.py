@@ -10,8 +10,8 @@ import structlog
 
 from paydesk.sandbox.terminals import playlists
 from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screens import Screen
 from paydesk.sandbox.terminals.terminal import Terminal

@@ -7,7 +7,6 @@ page and the API of virtual terminals read it. It is kept in memory, so a restar
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -239,21 +238,10 @@ class Panel(Changes):
         self.paper, self.is_paper_taken = Paper(number, receipt, text, image), False
         self.notify()
 
-    def print_content(self, subtype: str, content: str) -> None:
-        """Print the content of a print action."""
-        if subtype == "image":
-            self.print(image=base64.b64decode(content))
-        else:
-            self.print(text=content)
-
     def show_printing(self, seconds: float) -> None:
         """Show that a print action is printed, unless an order or its card needs the screen."""
         if self.stage != "open" and self.screen.name != "remove_card":
             self.show(screens.of("print_action"), seconds)
-
-    def receipt_of(self, order_id: str | None) -> Receipt | None:
-        """Return the receipt on the screen of the order, if it is shown."""
-        return self.screen.receipt if self.screen.order_id == order_id else None
 
     def print_receipt(self, receipt: Receipt) -> None:
         """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""

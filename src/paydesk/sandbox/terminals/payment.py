@@ -21,9 +21,8 @@ from paydesk.core import runtime
 from paydesk.sandbox.http_client import Reply
 from paydesk.sandbox.terminals import receipts
 from paydesk.sandbox.terminals.actions import Dialogue
-from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable
 from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.presented import paid_amount
 from paydesk.sandbox.terminals.receipts import Receipt

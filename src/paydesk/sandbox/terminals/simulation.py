@@ -10,9 +10,9 @@ from typing import Protocol, TypeVar
 
 from paydesk.core import runtime
 from paydesk.sandbox.http_client import Refused
+from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import REQUEST_FAULTS
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.pairing import Kind, Paired, Pairing, Service
 from paydesk.sandbox.terminals.playlists import Playlist
 
@@ -109,7 +109,13 @@ class Simulation:
             return
         offered = await self._service.kind()
         kind = self._plan.kind or offered
-        seller_id = self._plan.seller_id or await self._only_seller()
+        seller_id = self._plan.seller_id
+        if not seller_id:
+            sellers = (await self._service.operator("GET", "/sellers?limit=2"))["data"]
+            if len(sellers) != 1:
+                hint = "Create one with `paydesk sellers create`." if not sellers else "Name one with --seller."
+                raise Refused(f"The service has {'several sellers' if sellers else 'no seller'}. {hint}")
+            seller_id = sellers[0]["user_id"]
         self._pairing = Pairing(self._service, seller_id, kind)
         await self._pairing.open()
 
@@ -136,14 +142,6 @@ class Simulation:
         await _within(seconds, self._stop.wait())
         if self._stop.is_set():
             raise Refused("The simulation ends.")
-
-    async def _only_seller(self) -> int:
-        sellers = (await self._service.operator("GET", "/sellers?limit=2"))["data"]
-        if len(sellers) == 1:
-            seller_id: int = sellers[0]["user_id"]
-            return seller_id
-        hint = "Create one with `paydesk sellers create`." if not sellers else "Name one with --seller."
-        raise Refused(f"The service has {'several sellers' if sellers else 'no seller'}. {hint}")
 
     async def _remove(self) -> None:
         self._is_removing = True

@@ -149,7 +149,9 @@ class Slot:
             self._show_outcome(entry)
         outcome = (entry.result or {}).get("outcome")
         if reply.body.get("print") is True or outcome == "declined":
-            receipt = self._panel.receipt_of(entry.order.get("id")) or receipt_of(self._device, entry)
+            screen = self._panel.screen
+            shown = screen.receipt if screen.order_id == entry.order.get("id") else None
+            receipt = shown or receipt_of(self._device, entry)
             if receipt is not None:
                 self._panel.print_receipt(receipt)
         if outcome == "unknown":

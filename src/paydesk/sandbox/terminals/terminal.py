@@ -6,21 +6,20 @@ It uses only the terminal protocol, so to the service it is like any physical te
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import structlog
 
 from paydesk.core import runtime
 from paydesk.device.schemas import Message
 from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.client import DeviceClient, ServiceUnavailable, SessionEnded, Verdict
+from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
 from paydesk.sandbox.terminals.journal import Entry, Journal
 from paydesk.sandbox.terminals.network import FlakyNetwork
-from paydesk.sandbox.terminals.pace import Pace
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.payment import Device
 from paydesk.sandbox.terminals.playlists import Part
@@ -153,7 +152,14 @@ class Terminal:
     async def _handle(self, message: Message) -> None:
         match message:
             case Message("order", str(lease_id), order=dict(order)):
-                await self._offered(lease_id, order, message.expires_date or "")
+                entry = self.journal.entries.get(lease_id)
+                if entry is None:
+                    number, expires_date = self.journal.number_of(lease_id), message.expires_date or ""
+                    entry = Entry(lease_id, order, number=number, expires_date=expires_date)
+                if entry.result is not None:
+                    self._report(entry)
+                elif (part := self._part_of(entry)).script.name != "ignore":
+                    await self.slot.begin(entry, part)
             case Message("cancel", str(lease_id)):
                 done = await self.slot.drop(lease_id)
                 await self._pace.retry(partial(self._client.answer_cancel, lease_id, done=done))
@@ -170,19 +176,13 @@ class Terminal:
         if action_id != self._printed:
             self.panel.show_printing(self._pace.printing_seconds)
             await self._pace.sleep(self._pace.printing_seconds)
-            self.panel.print_content(subtype, content)
+            if subtype == "image":
+                self.panel.print(image=base64.b64decode(content))
+            else:
+                self.panel.print(text=content)
             self._printed = action_id
         # If the service doesn't answer, it offers the action again.
         await self._client.report_print(action_id, "printed")
-
-    async def _offered(self, lease_id: str, order: dict[str, Any], expires_date: str) -> None:
-        entry = self.journal.entries.get(lease_id)
-        if entry is None:
-            entry = Entry(lease_id, order, number=self.journal.number_of(lease_id), expires_date=expires_date)
-        if entry.result is not None:
-            self._report(entry)
-        elif (part := self._part_of(entry)).script.name != "ignore":
-            await self.slot.begin(entry, part)
 
     def _part_of(self, entry: Entry) -> Part:
         return playlists.parse(self.journal.script).at(entry.number)
