@@ -30,7 +30,6 @@ ALLOWED = {
     "paydesk.console.api": "sends the requests of a screen to `/operator/v1`",
     "paydesk.sandbox.virtual.page_access": "checks the key of a page for its handlers",
     "paydesk.audit": "records who makes the call, and from where",
-    "paydesk.operators.orders.waiting": "says what an order waits for, for the handlers of orders and of terminals",
     "paydesk.operators.subject": "locks, changes and records what the handlers of a noun change",
     "paydesk.sandbox.simulated_orders": "the handler of POST /v1/orders/{order_id}/events calls it for some statuses",
 }

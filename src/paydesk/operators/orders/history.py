@@ -25,12 +25,13 @@ from paydesk.operators.orders.payment import (
     ResultDocument,
     StepDocument,
 )
-from paydesk.operators.orders.waiting import WaitDocument, waiting
+from paydesk.operators.orders.waiting import WaitDocument, periods_of, waiting
 from paydesk.operators.owners import owner_of
 from paydesk.orders import status
 from paydesk.orders import store as orders
 from paydesk.orders.presentation import OrderDocument, order_document
 from paydesk.orders.status_labels import Labels
+from paydesk.payments.acquirer import Acquirers
 from paydesk.storage.database import Row
 
 MOVES = """
@@ -141,7 +142,9 @@ async def get_order(call: Call) -> Answer:
                 ended_date=time_or_none(next(ended, None)),
             ),
             events=[_move(row, labels) for row in moves],
-            waiting=await waiting(call, order) if order.status in status.LIVE else None,
+            waiting=await waiting(call.tx, order, periods_of(call.settings), call.shared.objects[Acquirers])
+            if order.status in status.LIVE
+            else None,
             **paid,
             deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
         ),

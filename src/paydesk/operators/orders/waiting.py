@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from paydesk.core.response import Closed, Time
-from paydesk.operation import Call
 from paydesk.orders import status
 from paydesk.orders.order import Order
 from paydesk.payments import inquiry_store
 from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
+from paydesk.storage.database import Transaction
 
 if TYPE_CHECKING:
     from paydesk.settings import Settings
@@ -54,14 +54,14 @@ def periods_of(settings: Settings) -> Periods:
     )
 
 
-async def wait_for(call: Call, order: Order) -> Wait:
+async def wait_for(tx: Transaction, order: Order, periods: Periods, acquirers: Acquirers) -> Wait:
     """Return what a live order waits for, and how long."""
-    inquiry = await inquiry_store.find_open(call.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
-    has_acquirer = call.shared.objects[Acquirers].of(live=bool(order.live)) is not None
-    return wait_of(order, inquiry, periods_of(call.settings), has_acquirer=has_acquirer)
+    inquiry = await inquiry_store.find_open(tx, order) if order.state == status.CHECK_ON_TERMINAL else None
+    has_acquirer = acquirers.of(live=bool(order.live)) is not None
+    return wait_of(order, inquiry, periods, has_acquirer=has_acquirer)
 
 
-async def waiting(call: Call, order: Order) -> WaitDocument:
+async def waiting(tx: Transaction, order: Order, periods: Periods, acquirers: Acquirers) -> WaitDocument:
     """Return what a live order waits for, for its page."""
-    wait = await wait_for(call, order)
+    wait = await wait_for(tx, order, periods, acquirers)
     return WaitDocument.of(wait, message=wait.sentence())

@@ -9,7 +9,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
-from paydesk.operators.orders.waiting import Sentence, WaitTimes, wait_for
+from paydesk.operators.orders.waiting import Sentence, WaitTimes, periods_of, wait_for
 from paydesk.operators.terminals.fields import ReleaseRequest
 from paydesk.operators.terminals.handlers import unknown
 from paydesk.orders import status
@@ -17,6 +17,7 @@ from paydesk.orders import store as orders
 from paydesk.orders.change import change_of
 from paydesk.orders.order import Order
 from paydesk.orders.status_labels import Labels
+from paydesk.payments.acquirer import Acquirers
 from paydesk.payments.slot import WaitsFor
 from paydesk.terminals import action_store, presence
 from paydesk.terminals import store as terminals
@@ -75,7 +76,7 @@ async def queue(call: Call) -> Answer:
     order = await orders.live_on_terminal(call.tx, seen.seller_id, call.path)
     last_seen = time_or_none(seen.last_seen_ms)
     if order is not None:
-        wait = await wait_for(call, order)
+        wait = await wait_for(call.tx, order, periods_of(call.settings), call.shared.objects[Acquirers])
         slot = SlotDocument.of(
             wait,
             type="order",
@@ -130,7 +131,7 @@ async def release(call: Call) -> Answer:
         return Answer(200, ReleaseDocument())
     released = await orders.end(change, status.RELEASE, before, "detached")
     if released is None:
-        wait = await wait_for(call, before)
+        wait = await wait_for(call.tx, before, periods_of(call.settings), call.shared.objects[Acquirers])
         detail = f"{before.order_id}: {wait.sentence()}"
         raise CANNOT_RELEASE_TERMINAL.with_reason(f"the order is {before.state}", detail)
     after = {**_audited(released), "reason": body.reason}
