@@ -105,7 +105,11 @@ class DeviceClient:
 
     async def hello(self, entries: Iterable[Entry]) -> Welcome:
         """Start or restart the session; return the service's verdict on each lease in the journal."""
-        body = {"app_version": __version__, "journal": [_lease_state(entry) for entry in entries]}
+        journal = list[dict[str, Any]]()
+        for entry in entries:
+            result = {} if entry.result is None else {"result": entry.result}
+            journal.append({"lease_id": entry.lease_id, "last_step": entry.step, "sent": entry.sent, **result})
+        body = {"app_version": __version__, "journal": journal}
         self._sends("hello")
         reply = _successful("hello", await self._in_session("POST", "/hello", body))
         try:
@@ -264,13 +268,6 @@ def _successful(call: str, reply: Reply) -> Reply:
     if reply.status != 200:
         raise ServiceUnavailable(f"{call} was answered with {reply.status} {reply.code}")
     return reply
-
-
-def _lease_state(entry: Entry) -> dict[str, Any]:
-    state: dict[str, Any] = {"lease_id": entry.lease_id, "last_step": entry.step, "sent": entry.sent}
-    if entry.result is not None:
-        state["result"] = entry.result
-    return state
 
 
 def _instant(text: object) -> datetime | None:

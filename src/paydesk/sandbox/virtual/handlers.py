@@ -6,8 +6,6 @@ Only terminals that this process runs are found.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import get_args
 
@@ -110,8 +108,19 @@ async def show_screen(call: Call) -> Answer:
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await find(call)
-    with _counted(_panel(call)):
+    panel = _panel(call)
+    if panel.waiting >= WAITING_MAX:
+        raise TOO_MANY_REQUESTS.with_reason(
+            "too many requests wait",
+            message=f"{WAITING_MAX} requests are already waiting for a screen of this terminal. Send the next one after"
+            " one of them is answered.",
+            headers=(("retry-after", "5"),),
+        )
+    panel.waiting += 1
+    try:
         return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
+    finally:
+        panel.waiting -= 1
 
 
 async def act(call: Call) -> Answer:
@@ -218,23 +227,6 @@ def _panel(call: Call) -> Panel:
         return call.shared.objects[Fleet].find(call.path).panel
     except KeyError:
         raise gone(call) from None
-
-
-@contextmanager
-def _counted(panel: Panel) -> Iterator[None]:
-    """Count a waiting request of the terminal. Raises `TOO_MANY_REQUESTS` above `WAITING_MAX`."""
-    if panel.waiting >= WAITING_MAX:
-        raise TOO_MANY_REQUESTS.with_reason(
-            "too many requests wait",
-            message=f"{WAITING_MAX} requests are already waiting for a screen of this terminal. Send the next one after"
-            " one of them is answered.",
-            headers=(("retry-after", "5"),),
-        )
-    panel.waiting += 1
-    try:
-        yield
-    finally:
-        panel.waiting -= 1
 
 
 async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
