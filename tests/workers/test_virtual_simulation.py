@@ -10,8 +10,8 @@ from moved_time import moved_seconds
 from operator_calls import operator
 from paydesk.core.secrets import Secret
 from paydesk.sandbox.http_client import Client
-from paydesk.sandbox.terminals import pairing, playlists
-from paydesk.sandbox.terminals.simulation import Plan, Simulation
+from paydesk.sandbox.terminals import playlists
+from paydesk.sandbox.terminals.simulation import Plan, Service, Simulation
 from paydesk.settings import Settings
 from paydesk.storage.database import Database
 from service import running
@@ -46,7 +46,7 @@ async def test_what_is_ended_as_it_is_throttled_does_not_pause(database: Databas
     async with running(database, settings=Settings(pairings_per_minute_address=1), development=True) as service:
         owner = await operator(service)
         before = await owner.did("GET", "terminals")
-        paired_with = pairing.Service(
+        paired_with = Service(
             Client(service.session, service.base_url),
             Client(service.session, service.base_url, Secret(owner.token)),
         )

@@ -117,8 +117,7 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
     from paydesk import node
     from paydesk.sandbox import http_client
     from paydesk.sandbox.http_client import Client
-    from paydesk.sandbox.terminals import pairing
-    from paydesk.sandbox.terminals.simulation import Simulation
+    from paydesk.sandbox.terminals.simulation import Service, Simulation
 
     # What flaky terminals go through is expected, and counted: only defects are logged.
     structlog.configure(
@@ -129,7 +128,7 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
     node.stop_on_signals(stop)
     async with http_client.session(credentials.tls_context()) as http:
         watcher = Watcher()
-        service = pairing.Service(
+        service = Service(
             Client(http, (device_url or credentials.base_url).rstrip("/")),
             Client(http, credentials.base_url, Secret(credentials.operator_token)),
         )

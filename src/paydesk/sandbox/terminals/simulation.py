@@ -1,21 +1,31 @@
-"""A simulation: virtual terminals that are paired with a service, process orders, and are removed at the end."""
+"""A simulation: virtual terminals that are paired with a service, process orders, and are removed at the end.
+
+All are test terminals of one seller, in a store made for them, each at a point of sale of its own. The simulation
+pairs each as a terminal, and approves its code as an operator.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from paydesk.core import runtime
-from paydesk.sandbox.http_client import Refused
+from paydesk.sandbox.http_client import Client, Document, Refused
 from paydesk.sandbox.terminals.client import Pace
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.network import REQUEST_FAULTS
-from paydesk.sandbox.terminals.pairing import Kind, Paired, Pairing, Service
 from paydesk.sandbox.terminals.playlists import Playlist
+from paydesk.terminals.schemas import Kind
 
+MODEL = "PAYDESK_VIRTUAL"
+STORE_NAME = "Simulated terminals"
+RELEASE_REASON = "The simulation that the terminal belongs to has ended."
+ATTEMPTS_MAX, PAUSE_SECONDS = 5, 1.0
+"""Of a request that the service cannot answer now. One that it throttles is repeated without a limit."""
 AT_ONCE = 8
 """How many terminals are paired, connected or removed at a time."""
 WATCH_SECONDS = 1.0
@@ -38,6 +48,61 @@ class Plan:
     poll_seconds: int = 25
     journals: Path | None = None
     keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service at its address for terminals, and at that for operators with the token of one.
+
+    `wait` is called with the pause in seconds when the service is busy or throttles. It may raise `Refused` to give up.
+    """
+
+    terminals: Client
+    operators: Client
+    wait: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    async def operator(self, method: str, path: str, body: Document | None = None) -> Document:
+        """Send a request to the operators' interface. Raises `Refused`."""
+        return await self._call(self.operators, method, f"/operator/v1{path}", body)
+
+    async def device(self, path: str, body: Document) -> Document:
+        """Send a request of a terminal that is not paired. Raises `Refused`."""
+        return await self._call(self.terminals, "POST", f"/device/v1{path}", body)
+
+    async def kind(self) -> Kind:
+        """Return the kind of terminals that fits: `service` where there is no simulated acquirer for terminals.
+
+        Raises `Refused` for an address that is not for terminals.
+        """
+        if not await self._has("/device/v1/hello"):
+            raise Refused(
+                f"{self.terminals.base_url} does not serve terminals. Name the address that does with --device-url;"
+                " with `paydesk serve` it is another one than the operators'.",
+                404,
+            )
+        return "terminal" if await self._has("/virtual/v1/acquirer/payments") else "service"
+
+    async def _has(self, path: str) -> bool:
+        """Return whether the service has the operation, which it refuses without credentials."""
+        try:
+            await self._call(self.terminals, "POST", path, {})
+        except Refused as refused:
+            if refused.status == 0:
+                raise
+            return refused.status != 404
+        return True
+
+    async def _call(self, client: Client, method: str, path: str, body: Document | None) -> Document:
+        failures = 0
+        while True:
+            try:
+                return await client.call(method, path, body)
+            except Refused as refused:
+                failures += refused.status != 429
+                if refused.status not in (429, 503) or failures == ATTEMPTS_MAX:
+                    raise
+                pause = refused.retry_seconds or PAUSE_SECONDS
+            await self.wait(pause)
 
 
 class Watcher(Protocol):
@@ -64,7 +129,9 @@ class Simulation:
         self._plan, self._watcher = plan, watcher
         pace = Pace(poll_seconds=plan.poll_seconds)
         self._fleet = Fleet(service.terminals.base_url, plan.journals, pace, plan.seed, hidden=True)
-        self._pairing: Pairing | None = None
+        self._store_id: int | None = None
+        self._paired: list[Document] = []
+        """The terminals that were paired, as the service shows them."""
         self._stop, self._is_removing = asyncio.Event(), False
 
     async def run(self, stop: asyncio.Event) -> dict[str, int]:
@@ -116,19 +183,25 @@ class Simulation:
                 hint = "Create one with `paydesk sellers create`." if not sellers else "Name one with --seller."
                 raise Refused(f"The service has {'several sellers' if sellers else 'no seller'}. {hint}")
             seller_id = sellers[0]["user_id"]
-        self._pairing = Pairing(self._service, seller_id, kind)
-        await self._pairing.open()
+        call = self._service.operator
+        store = await call("POST", "/stores", {"seller_id": seller_id, "name": STORE_NAME})
+        self._store_id = store["store_id"]
+        approval = {"seller_id": seller_id, "store_id": self._store_id, "kind": kind, "live_mode": False}
 
-        async def add(_: int) -> None:
-            assert self._pairing is not None, "it was opened"
+        async def pair(_: int) -> None:
             if self._stop.is_set():
                 return
-            terminal_id, device_token = await self._pairing.pair()
+            serial = secrets.token_hex(8).upper()
+            asked = await self._service.device("/pairings", {"model": MODEL, "serial": serial})
+            terminal = await call("POST", f"/pairings/{asked['user_code']}", approval)
+            self._paired.append(terminal)
+            await call("PATCH", f"/terminals/{terminal['id']}", {"operating_mode": "PDV"})
+            received = await self._service.device("/pairings/token", {"device_code": asked["device_code"]})
             script = str(self._plan.playlist)
-            await self._fleet.add(terminal_id, device_token, script, kind=kind)
+            await self._fleet.add(terminal["id"], received["device_token"], script, kind=kind)
 
         try:
-            await self._each("pairing", add, numbers)
+            await self._each("pairing", pair, numbers)
         except Refused:
             if not self._stop.is_set():
                 raise
@@ -144,25 +217,34 @@ class Simulation:
             raise Refused("The simulation ends.")
 
     async def _remove(self) -> None:
+        """Release the terminals' orders; delete the terminals, their points of sale and the store."""
         self._is_removing = True
         kept: dict[str, str] = {}
-        pairing = self._pairing
-        if pairing is None or pairing.store_id is None:
+        call = self._service.operator
+        if self._store_id is None:
             return
 
-        async def remove(terminal: Paired) -> None:
+        async def remove(terminal: Document) -> None:
+            terminal_id, path = terminal["id"], f"/terminals/{terminal['id']}"
             try:
-                await pairing.remove(terminal)
-                await self._fleet.remove(terminal.terminal_id)
+                try:
+                    await call("DELETE", path)
+                except Refused as refused:
+                    if refused.code != "in_use":
+                        raise
+                    await call("POST", f"{path}/release", {"reason": RELEASE_REASON})
+                    await call("DELETE", path)
+                await call("DELETE", f"/pos/{terminal['pos_id']}")
+                await self._fleet.remove(terminal_id)
             except Refused as refused:
-                kept[terminal.terminal_id] = str(refused)
+                kept[terminal_id] = str(refused)
 
-        await self._each("removing", remove, pairing.terminals)
+        await self._each("removing", remove, self._paired)
         if not kept:
             try:
-                await pairing.close()
+                await call("DELETE", f"/stores/{self._store_id}")
             except Refused as refused:
-                self._watcher.note(f"The store {pairing.store_id} was not removed: {refused}")
+                self._watcher.note(f"The store {self._store_id} was not removed: {refused}")
         for terminal_id, reason in kept.items():
             self._watcher.note(
                 f"{terminal_id} was not removed: {reason} Remove it later: `paydesk terminals delete {terminal_id}`."
