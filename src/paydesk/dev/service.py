@@ -34,7 +34,7 @@ from paydesk.sandbox import dev_credentials
 from paydesk.sandbox.dev_clock import restore_clock
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.sandbox.virtual import removal
+from paydesk.sandbox.virtual import handlers as virtual
 from paydesk.sandbox.virtual.page_keys import page_url
 from paydesk.settings import Settings
 from paydesk.storage import mark
@@ -260,7 +260,7 @@ async def _start_terminals(
     # Terminals without a journal get a new token: they are new, or the folder was lost.
     retired = fleet.retired()
     for terminal_id in retired:
-        fleet.remove_later(terminal_id, partial(removal.until_deleted, context.database, context.clock, terminal_id))
+        fleet.remove_later(terminal_id, partial(virtual.until_deleted, context.database, context.clock, terminal_id))
     known = {*fleet.terminals(), *retired}
     new = [terminal for terminal in virtual_terminals if terminal.terminal_id not in known]
     await asyncio.gather(*(_add(fleet, context, terminal) for terminal in new))

@@ -13,7 +13,8 @@ import msgspec
 
 from paydesk import audit
 from paydesk.core import roles
-from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
+from paydesk.core.clock import Clock
+from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
 from paydesk.operation import WAIT, Answer, Call, Query
 from paydesk.orders.change import Change
 from paydesk.orders.status_labels import Labels
@@ -21,7 +22,7 @@ from paydesk.sandbox.terminals.actions import ActionNotPossible
 from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
 from paydesk.sandbox.terminals.panel import Panel
 from paydesk.sandbox.terminals.screens import Screen, ScreenName
-from paydesk.sandbox.virtual import page_keys, removal, store
+from paydesk.sandbox.virtual import page_keys, store
 from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk.sandbox.virtual.schemas import (
     NewTerminalRequest,
@@ -30,7 +31,7 @@ from paydesk.sandbox.virtual.schemas import (
     VirtualTerminal,
     VirtualTerminals,
 )
-from paydesk.storage.database import Transaction
+from paydesk.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.terminals import registry
 from paydesk.terminals import store as terminals
 from paydesk.terminals.errors import TERMINAL_NOT_FOUND
@@ -59,6 +60,10 @@ WAITING_MAX = 16
 """Requests that may wait for a screen of one terminal."""
 LOOK_AGAIN_SECONDS = 1.0
 """How soon a request that waits notices that its client has gone or that the node stops."""
+
+
+POLL_INTERVAL_SECONDS = 5.0
+"""How soon the end of the order is noticed if its signal is lost."""
 
 
 async def create(call: Call) -> Answer:
@@ -170,10 +175,30 @@ async def delete(call: Call) -> Answer:
     if await call.database.write(work):
         await fleet.remove(found.terminal_id)
     else:
-        await fleet.retire(
-            found.terminal_id, partial(removal.until_deleted, call.database, call.clock, found.terminal_id)
-        )
+        await fleet.retire(found.terminal_id, partial(until_deleted, call.database, call.clock, found.terminal_id))
     return Answer(204)
+
+
+async def until_deleted(database: Database, clock: Clock, terminal_id: str) -> None:
+    """Return once the terminal, which is switched off and may be charging, is deleted: at the end of its order."""
+
+    async def delete(tx: Transaction, now_ms: int) -> None:
+        terminal = await store.find(tx, None, terminal_id)
+        if terminal is not None:
+            await store.delete(tx, terminal, now_ms)
+
+    while True:
+        with database.signals.subscribe(f"terminal:{terminal_id}") as waiter:
+            try:
+                await database.write(partial(delete, now_ms=clock.now_ms()))
+            except (Unavailable, Locked):
+                pass
+            except Refusal as refusal:
+                if refusal.kind is not IN_USE:
+                    raise
+            else:
+                return
+            await waiter.wait(POLL_INTERVAL_SECONDS)
 
 
 def document_of(terminal: Terminal, page_url: str | None = None) -> VirtualTerminal:

@@ -1,9 +1,14 @@
-"""The live parts of the page as HTML, made from what the terminal shows."""
+"""The live parts of the page as HTML, made from what the terminal shows and printed.
+
+Everything printed comes from applications, so it is only ever shown as text, as drawn codes, or as an image.
+"""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +22,8 @@ from paydesk.sandbox.terminals.receipts import Paper
 from paydesk.sandbox.terminals.screens import CARD_ACTIONS, ROWS, Row, Screen, ScreenName
 from paydesk.sandbox.virtual.looks import CARD_COLOURS
 from paydesk.sandbox.virtual.page_access import Access
-from paydesk.sandbox.virtual.paper import sheet_of
+from paydesk.terminals import print_content, qr
+from paydesk.terminals.print_content import InvalidContent, Piece
 from paydesk.web.html import environment
 
 if TYPE_CHECKING:
@@ -29,6 +35,10 @@ PARTS = (
 )  # fmt: skip
 """The names of the live parts, in the order of their fingerprints."""
 MESSAGES_SHOWN = 30
+PRINTS_KEPT = 64
+"""Drawing a code takes longer than all the rest of the page."""
+CODES_DRAWN_MAX = 10
+"""In one print: all that fit into a text would take seconds and hundreds of kilobytes. The others are shown as text."""
 CONTACTLESS, STUBBORN_CARD = ("tap", "phone"), "wrong_pin"
 _USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
@@ -49,7 +59,7 @@ def parts(access: Access) -> dict[str, Markup]:
         "said": screen.lines[-1] if has_digits else ". ".join(screen.lines),
         # The colour of the card in the slot.
         "inserted": CARD_COLOURS.get(screen.card, "grey") if screen.entry == "insert" else "",
-        "paper": sheet_of(paper, access.address(f"/paper/{paper.number}")) if paper is not None else None,
+        "paper": _sheet(paper, access.address(f"/paper/{paper.number}")) if paper is not None else None,
         "is_paper_out": paper is not None and _is_out(paper, panel),
         "messages": [_line(message) for message in list(panel.messages)[: -MESSAGES_SHOWN - 1 : -1]],
         "is_online": panel.is_online,
@@ -59,7 +69,7 @@ def parts(access: Access) -> dict[str, Markup]:
         "clock": f"{local:%H:%M}" if is_frozen else "",
         "clock_ahead_ms": _ahead_ms(now_ms, local),
     }
-    macros = _macros()
+    macros = _macros("parts.html")
     return {name: getattr(macros, name)(view) for name in PARTS}
 
 
@@ -88,14 +98,14 @@ def refusal_of(action: ActionName, screen: ScreenName) -> str:
 
 def refused(refusal: Refusal) -> dict[str, Markup]:
     """Return the parts of the page that show and say why an action was refused."""
-    macros = _macros()
+    macros = _macros("parts.html")
     message = refusal.public_message
     return {"hint": macros.refused(message, refusal.kind.code), "say": macros.said(message)}
 
 
 def order_refused(message: str) -> dict[str, Markup]:
     """Return the parts of the page that show in the form, and say, why an order was refused."""
-    macros = _macros()
+    macros = _macros("parts.html")
     return {"order-refused": macros.order_refused(message), "say": macros.said(message)}
 
 
@@ -128,8 +138,50 @@ def _is_out(paper: Paper, panel: Panel) -> bool:
     return panel.stage != "open" and screen.name != "pairing" and not panel.is_paper_taken
 
 
-def _macros() -> Any:
-    return environment(PACKAGE).get_template("parts.html").module
+def _sheet(paper: Paper, image_url: str) -> dict[str, Any]:
+    """Return the print: its number, what is seen of it at the terminal, and each copy under its title."""
+    if paper.receipt is not None:
+        macros = _macros("print.html")
+        visible, seller = macros.lines(paper.receipt.buyer), macros.lines(paper.receipt.seller)
+        copies = [("Copy of the buyer", visible), ("Copy of the seller", seller)]
+    else:
+        visible = _macros("print.html").image(image_url) if paper.image else tagged(paper.text)
+        copies = [("Print", visible)]
+    return {"number": paper.number, "visible": visible, "copies": copies}
+
+
+@lru_cache(PRINTS_KEPT)
+def tagged(text: str) -> Markup:
+    """Return a text with the tags of print actions as HTML; one with invalid tags as it is."""
+    try:
+        pieces = print_content.parse(text)
+    except InvalidContent:
+        pieces = [Piece("text", text)]
+    return _macros("print.html").tagged(_tagged_lines(pieces))  # type: ignore[no-any-return]  # a template's macro
+
+
+def _tagged_lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]]:
+    """Return the pieces of each line, each with its drawn code. A code has a line of its own."""
+    from markupsafe import Markup
+
+    number, numbered = 0, list[tuple[int, Piece]]()
+    for piece in pieces:
+        if piece.kind != "text":
+            number += 1
+        numbered.append((number, piece))
+        if piece.kind in ("qr", "pdf417"):
+            number += 1
+    drawn = [piece for piece in pieces if piece.kind == "qr"][:CODES_DRAWN_MAX]
+    # The payload of a code is in the drawing alone, which has no text.
+    drawings = {id(piece): Markup(qr.svg_of(piece.text)) for piece in drawn}  # noqa: S704
+    return [
+        [(piece, drawings.get(id(piece))) for _, piece in line]
+        for _, line in groupby(numbered, key=lambda item: item[0])
+    ]
+
+
+def _macros(template: str) -> Any:
+    return environment(PACKAGE).get_template(template).module
 
 
 def _ahead_ms(now_ms: int, local: datetime) -> int:
