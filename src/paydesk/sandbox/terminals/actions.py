@@ -40,12 +40,12 @@ ACTIONS: Mapping[str, str] = {
 }
 """Each action with the field that it takes, if any. Rows of `screens.py` name the actions that a screen takes."""
 
+# The API lists the names in its document.
 if TYPE_CHECKING:
     ActionName = str
 else:
     ActionName = Literal[tuple(ACTIONS)]
 Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
-
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
 _PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)

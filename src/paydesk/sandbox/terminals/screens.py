@@ -153,6 +153,7 @@ ROWS: Mapping[str, Row] = {
 }
 # fmt: on
 
+# The API lists the names in its document.
 if TYPE_CHECKING:
     ScreenName = str
 else:
@@ -196,12 +197,15 @@ class OrderScreens:
         self.order, self._seller_name, self._kind = order, seller_name, kind
         self.order_id: str | None = order.get("id")
         self.card = ""
-        self.entry: str = ""
+        self.entry = ""
         self._currency = str(order.get("currency", ""))
         self._amount = spelled(str(order.get("amount", "")), self._currency)
 
     def screen(self, name: str, texts: Mapping[str, str] | None = None, **fields: Any) -> Screen:
-        """Return the screen of that row, with the texts that it names; while a card is inserted, asked to remove it."""
+        """Return the screen of that row, with the texts that it names.
+
+        An outcome or an end is `remove_card` while a card is inserted.
+        """
         row, is_inserted = ROWS[name], self.entry == "insert"
         hold = "Do not remove the card" if is_inserted else "Please wait"
         known = {"sum": f"{self._amount} {self._currency}", "seller": self._seller_name, "hold": hold}
