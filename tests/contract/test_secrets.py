@@ -68,6 +68,7 @@ async def inbox() -> AsyncIterator[Receiver]:
         yield made
 
 
+@pytest.mark.on_postgres
 async def test_no_secret_is_in_a_log_or_in_the_database(
     request: pytest.FixtureRequest, database_url: str, tmp_path: Path, inbox: Receiver
 ) -> None:

@@ -48,6 +48,7 @@ _SECRET_PARAMETER = re.compile(
     r"(?:^|_)(?:(?:api|access|secret|private)?key|auth(?:token)?|bearer|code|credentials?|hmac|jwt"
     r"|pass(?:code|phrase|wd)?|pwd|sig|signature)$"
 )
+_PARAMETER = re.compile(r"[A-Za-z_$@][A-Za-z_$@.:\[\]-]{0,27}[0-9]{0,2}|[0-9]{1,2}")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
 # A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
 _NAMED = re.compile(
@@ -115,14 +116,18 @@ def _harmless(text: str, names: Collection[str]) -> str:
 
 
 def redacted_url(url: str) -> str:
-    """Return the URL with the values of parameters masked whose names are those of secrets, and credentials in it."""
+    """Return the URL with credentials in it masked, and the values of parameters whose names are those of secrets.
+
+    A name that is no word is masked too: a secret may have been sent in its place.
+    """
     address, mark, query = url.partition("?")
     parameters = []
     for parameter in query.split("&"):
         name, equals, value = parameter.partition("=")
         plain = unquote_plus(name)
         is_secret = is_secret_name(plain) or _SECRET_PARAMETER.search(_words(plain)) is not None
-        parameters.append(f"{name}{equals}{MASK}" if value and is_secret else parameter)
+        shown = name if not name or _PARAMETER.fullmatch(plain) else MASK
+        parameters.append(f"{shown}{equals}{MASK if value and is_secret else value}")
     return _without_secrets(f"{address}{mark}{'&'.join(parameters)}", "")
 
 

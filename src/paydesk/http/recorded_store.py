@@ -55,12 +55,12 @@ _FILTERS = """($3 = '' OR order_id = $3) AND ($4 = '' OR request_id = $4) AND (a
    AND ($11 = '' OR $11 = CASE WHEN path LIKE '/device/%' OR path LIKE '/virtual/%' THEN 'terminals'
                                ELSE 'applications' END)"""
 
-_PAGE = f"SELECT {_LISTED} FROM recorded_requests WHERE entry_id < $1 AND {_FILTERS}"
-_NEWEST = " ORDER BY entry_id DESC LIMIT $2"
+_FROM = f"SELECT {_LISTED} FROM recorded_requests"
+_WHERE, _NEWEST = f"WHERE entry_id < $1 AND {_FILTERS}", "ORDER BY entry_id DESC LIMIT $2"
 # A page of at most 10,000 rows, newest first. Those of one order, or with one id, are found by an index.
-LIST = f"{_PAGE}{_NEWEST}"
-OF_ORDER = f"{_PAGE} AND order_id = $3{_NEWEST}"
-OF_ID = f"{_PAGE} AND request_id = $4{_NEWEST}"
+LIST = f"{_FROM} {_WHERE} {_NEWEST}"
+OF_ORDER = f"{_FROM} {_WHERE} AND order_id = $3 {_NEWEST}"
+OF_ID = f"{_FROM} {_WHERE} AND request_id = $4 {_NEWEST}"
 
 GET = f"SELECT {_LISTED}, request_body, response_body FROM recorded_requests WHERE entry_id = $1"
 
