@@ -168,7 +168,7 @@ def test_commands_of_a_subscription(tmp_path: Path) -> None:
         window.run(subscribe)
         # The variables of the first block are known to the others, as in one window.
         window.start(_variables_of(subscribe) + receive, "receiver.log", until="Running on")
-        window.run(_variables_of(subscribe) + "".join(DELIVERED + one if LIST in one else one for one in others))
+        window.run(_variables_of(subscribe) + "".join(others).replace(LIST, DELIVERED + LIST))
         output = window.wait("receiver.log", "is processed, version 3")
         service = credentials(tmp_path)
         url, token = f"{service['base_url']}/operator/v1", service["operator"]["token"]
