@@ -73,7 +73,7 @@ async def resettable(
     credentials = CredentialsFile(database, KEYS, settings, demo, base_url, now_ms, password)
     await credentials.refresh(file)
     live = LiveCredentials(credentials, file, clock)
-    chosen: Chosen = {"credentials": dev_credentials.CredentialsFile(live.texts, live.renew)}
+    chosen: Chosen = {"credentials": dev_credentials.KeptCredentials(live.texts, live.renew)}
     async with running(
         database,
         clock=clock,

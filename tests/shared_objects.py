@@ -13,7 +13,7 @@ from paydesk.http.rate_limit import BearerRates
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
 from paydesk.operators.console_key import ConsoleKey
 from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.dev_credentials import CredentialsFile
+from paydesk.sandbox.dev_credentials import KeptCredentials
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.settings import UNTHROTTLED, Settings
 from paydesk.shared import Shared
@@ -34,7 +34,7 @@ class Chosen(TypedDict, total=False):
     acquirers: Acquirers
     readiness: Readiness
     fleet: Fleet
-    credentials: CredentialsFile
+    credentials: KeptCredentials
     streams: EventStreams
     console_key: ConsoleKey
 

@@ -28,7 +28,7 @@ from paydesk.http.large_bodies import LargeBodies
 from paydesk.http.rate_limit import BearerRates
 from paydesk.http.request import host_name
 from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import OperatorBearer
+from paydesk.http.surfaces import OperatorAuthentication
 from paydesk.node import StartRefused
 from paydesk.oauth.bearer import Bearers
 from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
@@ -55,8 +55,8 @@ from paydesk.web.hints import Hints
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-ONE_PER_NODE = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder)
-"""What the listeners of a node share; of everything else each listener has its own."""
+ONE_PER_PROCESS = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder)
+"""What the listeners of a process share; of everything else each listener has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Composition:
 
     shared: Shared
     context: WorkerContext
-    """What the node's workers get."""
+    """What the workers of the process get."""
 
     def app(self, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
         """Return the application of these surfaces."""
@@ -106,7 +106,7 @@ def compose(
         OrderLabels(labels.of_status),
         Bearers(bounded, cache_seconds),
         DeviceBearers(bounded, cache_seconds),
-        OperatorBearer(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
+        OperatorAuthentication(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
         BearerRates(settings, throttle_log, processes),
         _client_throttle(settings, database.signals, throttle_log, processes),
         SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),
@@ -119,7 +119,8 @@ def compose(
         Readers(database.signals),
         acquirers_of(settings, database, clock, resets),
         Readiness(database, keys, clock),
-        Reporter(bounded),
+        # With a limit of its own: what needs a person is recorded even while requests take all units of work.
+        Reporter(BoundedDatabase(database, settings.requests_max)),
         EventStreams(database.signals),
         Hints(database.signals),
         InProcess(),

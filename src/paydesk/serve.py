@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from paydesk import logs, node
-from paydesk.compose import LOOPBACK_NAMES, ONE_PER_NODE, Parts, compose
+from paydesk.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
 from paydesk.health.clock import WatchedClock
@@ -58,7 +58,7 @@ async def run(
         await clock.compare(database)
         clients = compose(settings, database, server_keys, clock, processes=processes)
         objects = clients.shared.objects
-        shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_NODE))
+        shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_PROCESS))
         operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=processes)
         clients_app, operators_app = clients.app(CLIENT_SURFACES), operators.app(OPERATOR_SURFACES)
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:

@@ -12,10 +12,13 @@ import httptools
 import pytest
 from starlette.routing import Route, Router
 
+from paydesk import app
 from paydesk.api import OPERATIONS
 from paydesk.app import BUSIEST, TableRouter
 from paydesk.http import retired
 from paydesk.http.asgi import Receive, Scope, Send
+from paydesk.storage.database import Database
+from shared_objects import composed
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))
 PARAMETER = r"\{\w+(:path)?\}"
@@ -84,3 +87,11 @@ def test_each_busiest_path_is_in_the_table(path: str) -> None:
     """It is the path of an operation, and only its end can be a parameter."""
     assert path in PATHS
     assert re.fullmatch(r"[^{}]+(\{\w+\})?", path)
+
+
+async def test_every_endpoint_can_be_built(database: Database) -> None:
+    """In a service without parts: each is built for its first request, so no start would show that one cannot be."""
+    shared = composed(database).shared
+    for operation in OPERATIONS:
+        if not operation.development:
+            assert app._endpoint(operation, shared).operation is operation

@@ -145,6 +145,7 @@ def block(template: str, name: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
+    assert OF_NOUNS, "operations.py adds them when it is imported"
     console = html.environment(PACKAGE)
     console.globals |= {"view": view, "spelled": spelled, "value_at": value_at, "masked": redacted_url}
     console.globals |= {"order_look": order_look, "recorded_look": recorded_look, "answer_look": answer_look}

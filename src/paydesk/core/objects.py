@@ -1,4 +1,4 @@
-"""The objects that a process shares, found by their type: no list names all of them."""
+"""The objects that the requests to a listener share, found by their type: no list names all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Objects:
-    """At most one object of each type."""
+    """At most one object of each type; a subclass is another type."""
 
     def __init__(self, *objects: object) -> None:
         self._by_type: dict[type, Any] = {type(one): one for one in objects}

@@ -131,7 +131,7 @@ async def serve(
             stop_on(stop)
             live = LiveCredentials(credentials, options.credentials, clock)
             parts = Parts(
-                objects=(fleet, dev_credentials.CredentialsFile(live.texts, live.renew), key),
+                objects=(fleet, dev_credentials.KeptCredentials(live.texts, live.renew), key),
                 development=True,
                 loopback_allowed=True,
                 https_host_names=https.vendor_hosts() if secure is not None else frozenset(),

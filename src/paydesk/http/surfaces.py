@@ -107,7 +107,7 @@ def _refuse_json(form: bytes) -> None:
 
 def _operators_and_test_tokens(shared: Shared) -> Authenticate:
     """Return the function that authenticates operators and test access tokens."""
-    bearers, operators = shared.objects[Bearers], shared.objects[OperatorBearer]
+    bearers, operators = shared.objects[Bearers], shared.objects[OperatorAuthentication]
 
     async def authenticate(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):
@@ -125,8 +125,8 @@ def _operators_and_test_tokens(shared: Shared) -> Authenticate:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorBearer:
-    """Authenticates operators, of whom the packages above know."""
+class OperatorAuthentication:
+    """How an operator is authenticated; composed with the service, as this package knows nothing of operators."""
 
     caller: Authenticate
 
@@ -207,7 +207,7 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
     ),
     "operator": SurfacePolicy(
         has_strict_query=True,
-        authenticate=lambda shared: shared.objects[OperatorBearer].caller,
+        authenticate=lambda shared: shared.objects[OperatorAuthentication].caller,
         may_forbid=lambda operation: operation.role != "every",
     ),
     "virtual": SurfacePolicy(

@@ -1,4 +1,4 @@
-"""What forms and commands read of `/operator/v1`."""
+"""The documents of `/operator/v1` that forms and commands read."""
 
 from __future__ import annotations
 

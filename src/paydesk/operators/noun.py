@@ -18,7 +18,7 @@ from paydesk.rows import Rows
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"
 ROWS = Rows("operator", f"{BASE}/")
-"""Those of no noun."""
+"""Builds the rows of `/operator/v1`."""
 _DID = {
     "create": "Added",
     "change": "Changed",

@@ -1,4 +1,4 @@
-"""The data of a noun, of which words speak too: its paths, its errors and what it is called."""
+"""What a kind of object of `/operator/v1`, such as an order or a terminal, is called; its paths and its errors."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from paydesk.http import recorded_store
 from paydesk.http.in_process import InProcess
 from paydesk.operation import Answer, Call
 from paydesk.operators.errors import REQUEST_NOT_FOUND
-from paydesk.sandbox.dev_credentials import CredentialsFile
+from paydesk.sandbox.dev_credentials import KeptCredentials
 
 CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")
 BODY_CHARACTERS_MAX = 65_536
@@ -107,7 +107,7 @@ async def send(call: Call) -> Answer:
 
 def _token(call: Call, application_id: int | None, seller_id: int | None, live: int | None) -> str | None:
     """Return the token for the sender of a request; the file's test token if no sender was authenticated."""
-    credentials = call.shared.objects.get(CredentialsFile)
+    credentials = call.shared.objects.get(KeptCredentials)
     texts = credentials.texts() if credentials is not None else set[str]()
     kind = "APP_USR" if live else "TEST"
     for one in filter(None, map(_TOKEN.fullmatch, sorted(texts))):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class CredentialsFile:
+class KeptCredentials:
     """The credentials file of the running service."""
 
     texts: Callable[[], set[str]]

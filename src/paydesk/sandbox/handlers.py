@@ -23,7 +23,7 @@ from paydesk.orders import store as orders
 from paydesk.orders.errors import ORDER_NOT_FOUND
 from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
 from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, reset, store
-from paydesk.sandbox.dev_credentials import CredentialsFile
+from paydesk.sandbox.dev_credentials import KeptCredentials
 from paydesk.sandbox.next_due import Due
 from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
@@ -125,7 +125,7 @@ async def move_clock(call: Call) -> Handled:
             return Answer(200, _read_clock(call))
         await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
     elif move.reset:
-        kept = reset.kept_tokens(call.shared.objects.get(CredentialsFile))
+        kept = reset.kept_tokens(call.shared.objects.get(KeptCredentials))
         await dev_clock.reset(call.database, clock, kept)
     else:
         by_ms = (typed_seconds(move.advance or "") or 0) * 1000
@@ -137,7 +137,7 @@ async def move_clock(call: Call) -> Handled:
     call.database.signals.notify(["clock"])
     call.database.signals.hint("clock")
     _show_time(call)
-    credentials = call.shared.objects.get(CredentialsFile)
+    credentials = call.shared.objects.get(KeptCredentials)
     renewed = await credentials.renew() if credentials is not None else None
     return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
 

@@ -75,13 +75,6 @@ def filtered(text: str) -> str:
     return _text(text.encode(errors="replace"))[:FILTERED_CHARACTERS_MAX]
 
 
-def subject_of(body: bytes) -> str:
-    """Return the id of the order that the notification is about; empty if the body names none."""
-    document = parsed(_text(body)[:BODY_CHARACTERS_MAX])
-    subject = _subject(document).get("order_id") if isinstance(document, dict) else None
-    return subject if isinstance(subject, str) else ""
-
-
 def received(entry: InboxEntry) -> Received:
     """Return the entry for the answer, with the fields that its body has."""
     body = parsed(entry.body)

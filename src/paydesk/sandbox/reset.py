@@ -13,7 +13,7 @@ from paydesk import audit
 from paydesk.core.secrets import digest
 from paydesk.http.request_recorder import RequestRecorder
 from paydesk.operation import Answer, Call
-from paydesk.sandbox.dev_credentials import CredentialsFile
+from paydesk.sandbox.dev_credentials import KeptCredentials
 from paydesk.sandbox.resets import Resets
 from paydesk.sandbox.terminals.fleet import Fleet
 from paydesk.sandbox.virtual import store as virtual
@@ -120,7 +120,7 @@ DELETE FROM refresh_tokens WHERE NOT EXISTS (
 async def reset(call: Call) -> Answer:
     """Remove all orders and start anew. Tokens that are not in the credentials file are removed too."""
     objects = call.shared.objects
-    fleet, credentials, recorder = objects.get(Fleet), objects.get(CredentialsFile), objects[RequestRecorder]
+    fleet, credentials, recorder = objects.get(Fleet), objects.get(KeptCredentials), objects[RequestRecorder]
     kept = kept_tokens(credentials)
     async with objects[Resets].lock, AsyncExitStack() as stack:
         if fleet is not None:
@@ -135,7 +135,7 @@ async def reset(call: Call) -> Answer:
     return Answer(204)
 
 
-def kept_tokens(credentials: CredentialsFile | None) -> set[bytes]:
+def kept_tokens(credentials: KeptCredentials | None) -> set[bytes]:
     """Return the digests of the tokens that stay: those in the credentials file."""
     return {digest(text) for text in credentials.texts()} if credentials is not None else set()
 

@@ -89,7 +89,7 @@ def presence_of(age_ms: int | None) -> Presence:
 
 @dataclass(frozen=True, slots=True)
 class OrderLabels:
-    """The labels of orders' statuses, which are made where orders are."""
+    """Labels the statuses of orders; composed with the service, as terminals know nothing of orders."""
 
     of_status: Callable[[str, str], str]
     """Returns the label of a status with its detail."""

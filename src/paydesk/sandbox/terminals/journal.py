@@ -118,6 +118,11 @@ class Journal:
         await self._write(lambda _: None, script)
 
     async def _write(self, change: Callable[[dict[str, Entry]], object], script: str | None = None) -> None:
+        if not self._is_stored:
+            entries, self.script = dict(self.entries), script or self.script
+            change(entries)
+            self.entries = entries
+            return
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
@@ -130,10 +135,9 @@ class Journal:
                 self.entries, self.script = entries, script
 
     async def _store(self, entries: list[Entry], script: str) -> None:
-        if self._is_stored:
-            about = self.kind, self.orders, self.latest, self.seed, self.is_retired
-            file = _File(self.terminal_id, self.device_token.reveal(), script, entries, *about)
-            await asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
+        about = self.kind, self.orders, self.latest, self.seed, self.is_retired
+        file = _File(self.terminal_id, self.device_token.reveal(), script, entries, *about)
+        await asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
 
 
 def path_of(folder: Path, terminal_id: str) -> Path:
