@@ -35,8 +35,6 @@ MODULES = (applications, tokens, devices, pages, virtual_pages, virtual, public,
 OPERATIONS_MAX = 20
 NOTIFYING = (applications, devices, virtual)
 """Their operations change orders, of which receivers hear."""
-ALWAYS = (applications.TABLE, devices.TABLE)
-"""Where point-of-sale systems and terminals send what they know of a card."""
 
 
 class Part(NamedTuple):
@@ -83,8 +81,8 @@ def canaries() -> Canaries:
 
 
 def _some(part: Part, sendings: list[Sending], shift: int) -> list[Sending]:
-    """Return all requests of applications and terminals, and a quarter of the others."""
-    return sendings if part.table in ALWAYS else quarter(sendings, shift)
+    """Return a quarter of the requests of operators and of their pages, which cost most, and all others."""
+    return quarter(sendings, shift) if part.table in (operators.TABLE, console.TABLE) else sendings
 
 
 def _all(_: Part, sendings: list[Sending], shift: int) -> list[Sending]:  # noqa: ARG001 - `_some` has it

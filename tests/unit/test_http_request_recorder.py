@@ -197,7 +197,7 @@ def test_plain_targets_are_kept_as_they_were_sent() -> None:
 def test_what_is_kept_is_bounded_and_can_be_stored() -> None:
     """PostgreSQL stores no NUL and no half of a surrogate pair."""
     sent = request(
-        "/v1/\x00" + "x" * 9000, "q=\x00&" + "y" * 9000, b"\x00\xff" + b"z" * 999_999, method="M" * 999,
+        "/v1/\x00" + "x" * 9000, "q=\x00&page=" + "y" * 9000, b"\x00\xff" + b"z" * 999_999, method="M" * 999,
         user_agent="u\x00" * 999, x_idempotency_key="k" * 999,
     )  # fmt: skip
     row = kept(sent, Reply(404, refusal=NOT_FOUND.with_reason("\ud800" * 9000)))
