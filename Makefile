@@ -43,7 +43,8 @@ check: $(DEV) ## Check lint, format, types, imports, generated files and the bil
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m paydesk.docs.generated --check
+	@$(BIN)/lint-imports --no-cache --config imports.toml
+	@$(BIN)/python -m tools.docs.generated --check
 	@$(BIN)/python scripts/sbom.py --check
 
 format: $(DEV) ## Format all files
@@ -51,7 +52,7 @@ format: $(DEV) ## Format all files
 	@$(BIN)/ruff format
 
 generate: $(DEV) ## Write the generated files: pages of docs/, the list of common passwords
-	@$(BIN)/python -m paydesk.docs.generated
+	@$(BIN)/python -m tools.docs.generated
 	@$(BIN)/python scripts/common_passwords.py
 
 screenshots: $(DEV) ## Write the screenshots in docs/; needs Chromium

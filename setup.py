@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent / "src"))
 
 from paydesk.core.version import COMMIT_FILE, commit
 
-PACKAGE = "paydesk"
+PACKAGE, KIT = "paydesk", "paydesk_dev"
 
 
 def write_commit(package: Path) -> None:
@@ -32,10 +32,10 @@ class Build(build_py):
         if self.editable_mode:
             super().run()
             return
-        package = Path(self.build_lib) / PACKAGE
-        shutil.rmtree(package, ignore_errors=True)
+        for package in (PACKAGE, KIT):
+            shutil.rmtree(Path(self.build_lib) / package, ignore_errors=True)
         super().run()
-        write_commit(package)
+        write_commit(Path(self.build_lib) / PACKAGE)
 
 
 class Source(sdist):

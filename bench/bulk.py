@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.storage.database import Database, Transaction
 
 CHUNK = 100_000
 SELLERS = 99

@@ -25,17 +25,18 @@ from starlette.routing import Route
 
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
 from bench.service import NoOp
-from paydesk import logs, node, settings
-from paydesk.compose import Composition, Parts, compose
+from paydesk.console.sessions import OPERATORS
 from paydesk.core.clock import SystemClock
-from paydesk.http import server
-from paydesk.http.asgi import ASGIApp
-from paydesk.operators import credentials
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.serve import CLIENT_SURFACES
-from paydesk.storage.migrate import migrate
-from paydesk.web import hints
-from paydesk.web.hints import Hints
+from paydesk.operators.accounts import credentials
+from paydesk.platform import logs, settings
+from paydesk.platform.http.asgi import ASGIApp
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.platform.storage.migrate import migrate
+from paydesk.platform.web import hints
+from paydesk.platform.web.hints import Hints
+from paydesk.service.compose import Composition, Parts, compose
+from paydesk.service.serve import CLIENT_SURFACES
 
 OPERATIONS = {
     "noop": "noop",
@@ -62,12 +63,12 @@ checked every 15 s, which is one check in 150 creates."""
 
 HOUR = 3600.0
 TIMERS = {
-    "paydesk.http.server": ("SWEEP_SECONDS", "TICK_SECONDS"),
-    "paydesk.storage.postgres_notify": ("HEARTBEAT_SECONDS",),
-    "paydesk.web.event_streams": ("COMMENT_SECONDS",),
-    "paydesk.web.hints": ("COMMENT_SECONDS", "ANNOUNCE_SECONDS", "INTEREST_SECONDS"),
+    "paydesk.platform.http.server.server": ("SWEEP_SECONDS", "TICK_SECONDS"),
+    "paydesk.platform.storage.postgres.notify": ("HEARTBEAT_SECONDS",),
+    "paydesk.platform.web.event_streams": ("COMMENT_SECONDS",),
+    "paydesk.platform.web.hints": ("COMMENT_SECONDS", "ANNOUNCE_SECONDS", "INTEREST_SECONDS"),
 }
-RECORDED = {"paydesk.http.request_recorder": ("SUCCEEDED_PER_SECOND", "FAILED_PER_SECOND")}
+RECORDED = {"paydesk.platform.http.recording.recorder": ("SUCCEEDED_PER_SECOND", "FAILED_PER_SECOND")}
 """Requests are recorded at a rate per second, which is next to nothing under load."""
 
 

@@ -31,7 +31,7 @@ from bench.postgres import Postgres
 from bench.running import Running, free_port, lua, started
 from bench.seed import Sizes
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
+from paydesk.platform.storage.connect import open_database
 
 FEW = 1000
 CREATES_PER_SECOND_MAX = 10_000

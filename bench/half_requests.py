@@ -23,7 +23,7 @@ from rich.table import Table
 from bench.load import BenchError, Measured, find_wrk
 from bench.running import Running, service
 from bench.seed import Sizes
-from paydesk import node
+from paydesk.platform.process import node
 
 SIZES = Sizes(terminals=2_000, families=32)
 HEAD = "POST /v1/orders HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"

@@ -18,12 +18,13 @@ import uvloop
 
 from bench import seed
 from bench.statements import CountingDatabase
-from paydesk import logs, node, settings
-from paydesk.compose import compose
 from paydesk.core.clock import SystemClock
-from paydesk.http import server
-from paydesk.storage.database import Database
-from paydesk.workers import run_all
+from paydesk.platform import logs, settings
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.platform.storage.database import Database
+from paydesk.service.compose import compose
+from paydesk.service.workers import run_all
 
 
 async def serve(database_url: str, port: int, counts_file: Path | None = None) -> None:

@@ -10,9 +10,10 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import Keys
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox, subscriptions
-from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.schemas import TOPIC, TYPES, Notification
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.storage.database import Database, Transaction
 
 SELLER_ID = 1160535239
 APPLICATION_ID = 3676047501096810

@@ -17,13 +17,13 @@ from rich.console import Console
 
 from bench.bulk import _COUNTED as COUNTED
 from bench.postgres import Postgres
+from paydesk.engine.orders.status_labels import EXTENDED
 from paydesk.operators.orders.lists import OrderFilters
 from paydesk.operators.search.hits import Hits
 from paydesk.operators.search.orders import orders_by_ending
-from paydesk.orders.status_labels import EXTENDED
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.storage.migrate import migrate
 
 SELLER, FEW = 1, 7
 """Of seven sellers the first has more than half of the orders."""

@@ -41,8 +41,8 @@ def main() -> None:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paydesk-bench-")))
             port, credentials = free_port(), folder / "credentials.json"
-            command = [sys.executable, "-m", "paydesk.cli", "dev", "--port", str(port), "--data", str(folder / "data")]
-            command += ["--credentials", str(credentials)]
+            command = [sys.executable, "-m", "paydesk.commands.cli", "dev", "--port", str(port)]
+            command += ["--data", str(folder / "data"), "--credentials", str(credentials)]
             process = stack.enter_context(started(command, port, "/readyz"))
             figures = asyncio.run(_Measured(process.pid, credentials, arguments).run())
     except BenchError as error:

@@ -25,7 +25,7 @@ from rich.table import Table
 from bench.load import BenchError, find_wrk
 from bench.running import Running, service
 from bench.seed import Sizes
-from paydesk import node
+from paydesk.platform.process import node
 
 SIZES = Sizes(terminals=2_000, families=32, pollers=1)
 REQUEST = "GET /v1/orders/{} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n"

@@ -34,12 +34,12 @@ from bench.postgres import Postgres
 from bench.rows import DATABASES
 from bench.running import free_port, started
 from paydesk.core.clock import SystemClock
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.passwords import hash_password
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
-from paydesk.storage.migrate import migrate
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.passwords import hash_password
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.storage.migrate import migrate
 
 TRIES = 2_000
 LANES = 2

@@ -25,15 +25,16 @@ import uvloop
 
 from bench.counted import read_answer, request, served
 from bench.seed import FIRST_SERIAL, KEYS, TERMINAL_PREFIX, Sizes, seed
-from paydesk import logs, node, settings
-from paydesk.app import EVERY_SURFACE
-from paydesk.compose import compose
-from paydesk.http import request_recording
-from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.operators import credentials
-from paydesk.sandbox import store as sandbox
-from paydesk.storage.migrate import migrate
+from paydesk.operators.accounts import credentials
+from paydesk.platform import logs, settings
+from paydesk.platform.http.asgi import ASGIApp, Receive, Scope, Send
+from paydesk.platform.http.recording import worker as request_recording
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.process import node
+from paydesk.platform.storage.migrate import migrate
+from paydesk.service.app import EVERY_SURFACE
+from paydesk.service.compose import compose
+from paydesk_dev.inbox import store as sandbox
 
 T = TypeVar("T")
 

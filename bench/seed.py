@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from paydesk.core.keys import Keys
-from paydesk.device import store as device
-from paydesk.oauth import authorizations
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.tokens import Lifetimes, Pair
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
+from paydesk.engine.device import store as device
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.platform.storage.database import Database, Transaction
 
 KEYS = Keys(1, {1: b"bench" * 7})
 SCOPE = "offline_access read write"

@@ -19,15 +19,16 @@ from starlette.routing import Route
 
 from bench import seed
 from bench.seed import Sizes
-from paydesk import logs, node, settings
-from paydesk.compose import compose
-from paydesk.health.clock import WatchedClock
-from paydesk.http import server
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.http.reply import Reply, send_reply
-from paydesk.serve import CLIENT_SURFACES
-from paydesk.storage.migrate import migrate
-from paydesk.workers import run_all
+from paydesk.platform import logs, settings
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.http.asgi import Receive, Scope, Send
+from paydesk.platform.http.reply import Reply, send_reply
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.platform.storage.migrate import migrate
+from paydesk.service.compose import compose
+from paydesk.service.serve import CLIENT_SURFACES
+from paydesk.service.workers import run_all
 
 
 class NoOp:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import Any
 
-from paydesk.storage.database import Database, Row, T, Transaction, Work
+from paydesk.platform.storage.database import Database, Row, T, Transaction, Work
 
 
 class CountingTransaction:

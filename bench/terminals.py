@@ -31,12 +31,12 @@ from bench.load import BenchError, cpu_seconds, memory_mb
 from bench.postgres import Postgres
 from bench.running import free_port, started
 from bench.wakes import Client, Run, connect
-from paydesk import node
 from paydesk.core.clock import SystemClock
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.process import node
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.client import Pace
 
 WARM_TERMINALS = 50
 """They wait before memory is first measured, so that what a node needs once does not count."""

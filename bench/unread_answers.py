@@ -29,7 +29,7 @@ from rich.table import Table
 from bench.load import BenchError
 from bench.running import Running, service
 from bench.seed import Sizes
-from paydesk import node
+from paydesk.platform.process import node
 
 SIZES = Sizes(terminals=600, families=1, pollers=1)
 REQUESTS = b"GET /v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3 HTTP/1.1\r\nHost: %s\r\n\r\n" * 1_000

@@ -28,8 +28,8 @@ from bench.load import cpu_seconds, family_cpu_seconds
 from bench.postgres import Postgres
 from bench.running import free_port, started
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 
 HEAD_START_SECONDS = 1.0
 """Time before its order at which a terminal starts to wait."""

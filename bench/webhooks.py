@@ -24,15 +24,15 @@ from rich.table import Table
 
 from bench import notifications
 from bench.postgres import Postgres
-from paydesk import logs
 from paydesk.core.clock import SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.storage.migrate import migrate
-from paydesk.webhooks import worker
-from paydesk.webhooks.schedule import PENDING
+from paydesk.engine.webhooks.delivery import worker
+from paydesk.engine.webhooks.schedule import PENDING
+from paydesk.platform import logs
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.storage.migrate import migrate
+from paydesk.platform.worker import WorkerContext
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok"
 LOOK_SECONDS = 0.05

@@ -1,7 +1,7 @@
 """`make run`: starts `paydesk dev`, makes a payment, prints where to go next, and shows requests until Ctrl-C.
 
-The log file has the whole log as JSON; shown are the lines that `paydesk.dev.log_lines` makes of it. Its arguments and
-its exit code are those of `paydesk dev`.
+The log file has the whole log as JSON; shown are the lines that `paydesk_dev.dev.log_lines` makes of it. Its arguments
+and its exit code are those of `paydesk dev`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from paydesk.dev.log_lines import LogLines, has_colors
+from paydesk_dev.dev.log_lines import LogLines, has_colors
 
 PAYDESK = Path(sys.executable).with_name("paydesk")
 DEFAULT_CREDENTIALS = Path(".paydesk/credentials.json")

@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LOCK, SBOM = ROOT / "requirements.lock", ROOT / "sbom.cdx.json"
-VENDORED = ROOT / "src" / "paydesk" / "web" / "static" / "vendor" / "vendored.toml"
+VENDORED = ROOT / "src" / "paydesk" / "platform" / "web" / "static" / "vendor" / "vendored.toml"
 SPEC_VERSION = "1.6"
 
 _PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: ; (?P<marker>.+?))? --hash")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oauth_scene import REDIRECT_URI, Scene, make_scene
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import Application
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.platform.storage.database import Transaction
 from service import Service, access_token
 
 

@@ -10,10 +10,10 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from paydesk.health.clock import ClockJumped
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, Payment
-from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.engine.payments.acquirer import Acquirer, Approved, Card, Declined, Payment
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.health.clock import ClockJumped
+from paydesk.platform.http.asgi import Receive, Scope, Send
 
 PATH = "/acquirer/payments"
 

@@ -12,8 +12,8 @@ import random
 
 from acquirer_scene import Bank, card, new_payment
 from paydesk.core import crash_points
-from paydesk.payments.acquirer import Outcome, Payment
-from paydesk.storage.connect import open_database
+from paydesk.engine.payments.acquirer import Outcome, Payment
+from paydesk.platform.storage.connect import open_database
 
 AMOUNT_MINOR = 1000
 PAYMENTS, PARTS, TILLS = 30, 6, 8

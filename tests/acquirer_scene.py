@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.money import minor_units
-from paydesk.payments.acquirer import Approved, Card, Payment
-from paydesk.sandbox.simulator import rules
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.storage.database import Database
+from paydesk.engine.payments.acquirer import Approved, Card, Payment
+from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.database import Database
 
 if TYPE_CHECKING:
     from service import Service

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.send import Message, Request, request
+from paydesk.engine.webhooks.delivery.send import Message, Request, request
+from paydesk.platform.storage.database import Database, Transaction
 
 ADD = """
 INSERT INTO attempts (seller_id, delivery_id, attempt, started_ms, duration_ms, answer_status, answer_body, error,

@@ -9,10 +9,10 @@ from authorize_scene import request_of
 from device_scene import START_MS, Desk
 from paydesk.core import crash_points
 from paydesk.core.clock import MovableClock
-from paydesk.device.authorizing import authorize
-from paydesk.device.schemas import AuthorizeRequest
-from paydesk.operation import Answer
-from paydesk.storage.connect import open_database
+from paydesk.engine.device.authorization.handlers import authorize
+from paydesk.engine.device.schemas import AuthorizeRequest
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.connect import open_database
 from shared_objects import make_shared
 
 

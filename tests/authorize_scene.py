@@ -11,16 +11,16 @@ from typing import Any
 
 from paydesk.core.clock import Clock
 from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.device.authorizations import Authorizations
-from paydesk.invariants import check
-from paydesk.jobs import JobWorker
-from paydesk.payments import inquiries, reversals
-from paydesk.payments.acquirer import Acquirers, Card, InquiryResult, Outcome, Payment, Unknown
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.device.authorization.calls import Authorizations
+from paydesk.engine.invariants import check
+from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments.acquirer import Acquirers, Card, InquiryResult, Outcome, Payment, Unknown
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Device, Reply, Service, Terminal
 
 ENCRYPTED, BLOB = "c2VjcmV0LWNhcmQtZGF0YQ==", b"secret-card-data"

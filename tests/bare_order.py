@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 _COLUMNS = "seller_id, order_id, terminal_id, status, status_detail, payment_status_detail"
 _TEXTS = "currency, country, amount, expiration_time, config, integration_data"

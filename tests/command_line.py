@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kept_logging import kept_logging
-from paydesk import cli
+from paydesk.commands import cli
 
 STUB = """#!{python} -ISE
 import json, socket, sys

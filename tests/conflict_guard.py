@@ -12,17 +12,17 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
-from paydesk.core import conflict_keys
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.core.idempotency_key import Key
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
-from paydesk.storage.database import Row, Transaction, Work
-from paydesk.storage.migrate import shipped
-from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.sqlite import SqliteDatabase
-from paydesk.storage.statements import only_reads, without_comments
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.store import COLUMNS as ORDER_COLUMNS
+from paydesk.platform.idempotency_key import Key
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Row, Transaction, Work
+from paydesk.platform.storage.migrate import shipped
+from paydesk.platform.storage.postgres.database import PostgresDatabase
+from paydesk.platform.storage.sqlite.database import SqliteDatabase
+from paydesk.platform.storage.statements import only_reads, without_comments
 
 BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
     "orders": (("order_id",), conflict_keys.order),
@@ -58,7 +58,7 @@ UNNAMED = {
 """Tables whose rows are changed without being named, each with its reason. They are never locked."""
 
 TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", "".join(migration.script for migration in shipped())))
-ADVICE = "Name it in the unit's `conflict_keys`, with a function of core/conflict_keys.py, or give the unit no keys."
+ADVICE = "Name it in the unit's `conflict_keys`, with a function of conflict_keys.py, or give the unit no keys."
 violations: list[str] = []
 """What units have done against the rule since `conftest` looked last."""
 
@@ -168,7 +168,7 @@ def guarded(write: Any) -> Any:
         if not conflict_keys:
             return await write(self, work)
         violations.extend(
-            f"The conflict key {key!r} was not made by a function of core/conflict_keys.py."
+            f"The conflict key {key!r} was not made by a function of platform/storage/conflict_keys.py."
             for key in conflict_keys
             if not isinstance(key, tuple)
         )

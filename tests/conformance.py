@@ -8,10 +8,10 @@ from typing import Any
 
 import jsonschema_rs
 
-from paydesk.api import OPERATIONS
-from paydesk.http.error_responses import may_answer
-from paydesk.http.openapi import answer_schema
-from paydesk.operation import Operation
+from paydesk.platform.http.openapi.document import answer_schema
+from paydesk.platform.http.refusals.error_responses import may_answer
+from paydesk.platform.operation import Operation
+from paydesk.service.api import OPERATIONS
 
 _ROUTES = [
     (operation.method, re.compile(re.sub(r"\{\w+\}", "[^/]+", operation.path)), operation) for operation in OPERATIONS

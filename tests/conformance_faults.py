@@ -11,13 +11,15 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from paydesk.device.schemas import Message
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals import journal, payment, scripts, slot, terminal
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable
-from paydesk.sandbox.terminals.journal import AUTHORIZING, Entry, Journal
-from paydesk.sandbox.terminals.payment import Device
-from paydesk.sandbox.terminals.reporter import Reporter
+from paydesk.engine.device.schemas import Message
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual import journal
+from paydesk_dev.virtual.journal import AUTHORIZING, Entry, Journal
+from paydesk_dev.virtual.scripts import scripts
+from paydesk_dev.virtual.terminal import payment, slot, terminal
+from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable
+from paydesk_dev.virtual.terminal.payment import Device
+from paydesk_dev.virtual.terminal.reporter import Reporter
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -107,7 +109,7 @@ def ignores_the_permits_end(patch: pytest.MonkeyPatch) -> None:
 
 def gives_up_on_404(patch: pytest.MonkeyPatch) -> None:
     """It takes a 404 to a result for the end."""
-    from paydesk.sandbox.terminals import reporter
+    from paydesk_dev.virtual.terminal import reporter
 
     patch.setattr(reporter, "_is_recorded", lambda reply: reply.status in (200, 404, 409))
 

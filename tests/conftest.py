@@ -36,11 +36,11 @@ import rotating
 import sent_statements
 import unlucky_ids
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.node import YOUNG_OBJECTS_MAX
-from paydesk.oauth.consent import passwords
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
-from paydesk.storage.migrate import migrate
+from paydesk.engine.oauth.consent import passwords
+from paydesk.platform.process.node import YOUNG_OBJECTS_MAX
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.migrate import migrate
 from postgres_server import PostgresServer
 from unread_clocks import watch_clocks
 
@@ -261,8 +261,8 @@ def database_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["together", "alone"])
 def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether waiting writes share commits (`together`), as in a service, or not (`alone`)."""
-    from paydesk.storage import sqlite
-    from paydesk.storage.postgres import PostgresDatabase
+    from paydesk.platform.storage.postgres.database import PostgresDatabase
+    from paydesk.platform.storage.sqlite import database as sqlite
 
     if request.param == "alone":
         monkeypatch.setattr(sqlite, "FLUSH_WORKS_MAX", 1)
@@ -276,7 +276,7 @@ def batching(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def patient_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raise the database's time limit for a loaded machine."""
-    from paydesk.storage import bounded
+    from paydesk.platform.storage import bounded
 
     monkeypatch.setattr(bounded, "STALL_SECONDS", 60)
 

@@ -12,9 +12,9 @@ from jinja2 import Template
 
 from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
-from paydesk.console import operations
 from paydesk.console.screen import environment
-from paydesk.operators.sessions.store import OPERATORS
+from paydesk.console.sessions import OPERATORS
+from paydesk.service import pages as operations
 from service import KEYS, Service
 
 ROLES = ("owner", "operator", "support", "viewer")

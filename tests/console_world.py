@@ -16,10 +16,10 @@ from aiohttp import web
 from console_scene import Console, console
 from operator_calls import Operator, operator
 from pairing_scene import ask_to_pair
-from paydesk.api import OPERATIONS
 from paydesk.core.clock import MovableClock
-from paydesk.operation import Operation
-from paydesk.storage.database import Database
+from paydesk.platform.operation import Operation
+from paydesk.platform.storage.database import Database
+from paydesk.service.api import OPERATIONS
 from print_scene import print_on
 from refund_scene import part_of, pay, refund
 from service import Device, Service, Terminal, running

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ending_thread import EndingThread
 from kept_logging import kept_logging
-from paydesk import logs, settings
-from paydesk.dev import service
+from paydesk.platform import logs, settings
+from paydesk_dev.dev import service
 
 START_SECONDS_MAX = 60.0
 

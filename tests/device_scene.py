@@ -14,22 +14,23 @@ from pydantic import BaseModel
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
-from paydesk.device import leases, polling, results, sessions
-from paydesk.device.gateway import Gateway
-from paydesk.device.operations import OPERATIONS
-from paydesk.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status import Move
-from paydesk.orders.status_labels import PLAIN
-from paydesk.settings import Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database, Row, Transaction
-from paydesk.terminals import handlers, store, stores
-from paydesk.terminals.schemas import OperatingMode, SetupRequest
+from paydesk.engine.device import leases, results, sessions
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.operations import OPERATIONS
+from paydesk.engine.device.polling import handlers as polling
+from paydesk.engine.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import Move
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.terminals import handlers, store, stores
+from paydesk.engine.terminals.schemas import OperatingMode, SetupRequest
+from paydesk.platform.operation import Answer, Call, Caller, Handler
+from paydesk.platform.settings import Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Database, Row, Transaction
 from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.storage.database import Database, T, Work
+from paydesk.platform.storage.database import Database, T, Work
 
 
 class FaultyDatabase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.core.rates import SECOND_NS
+from paydesk.core.limits.rates import SECOND_NS
 
 
 class HandClock:

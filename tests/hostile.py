@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache, partial
 from typing import Any
 
-from paydesk.http.body import BODY_BYTES_MAX, DEPTH_MAX, FORM_FIELDS_MAX, MEMBERS_MAX
+from paydesk.platform.http.body import BODY_BYTES_MAX, DEPTH_MAX, FORM_FIELDS_MAX, MEMBERS_MAX
 
 QUERY_BYTES_MAX = 7 * 1024
 HEADER_BYTES_MAX = 14 * 1024

@@ -8,13 +8,13 @@ from typing import Any
 from oauth_scene import DAY_MS, SECOND_MS
 from page_scene import Browser, session_of
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.device import missed_wakeups
-from paydesk.events import relay
-from paydesk.orders import expiry
-from paydesk.retention import Sweep
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.device.polling import missed_wakeups
+from paydesk.engine.events import relay
+from paydesk.engine.orders import expiry
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.retention import Sweep
 from recording_database import RecordingDatabase
 from refund_scene import DECLINED, LATE_DECLINED, paid, refund, work
 from refund_scene import worker as worker_of_refunds

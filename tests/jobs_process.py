@@ -8,12 +8,12 @@ from paydesk.core import crash_points
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import JobWorker
-from paydesk.payments import inquiries, reversals
-from paydesk.sandbox.simulator.acquirer import create_acquirers
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments.simulator.acquirer import create_acquirers
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.worker import WorkerContext
 
 
 async def process_all(database_url: str, now_ms: int, wall_ms: int) -> None:

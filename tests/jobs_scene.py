@@ -11,12 +11,12 @@ from device_scene import UNKNOWN, Desk, answered
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import JobWorker
-from paydesk.orders.order import Order
-from paydesk.payments import inquiries, reversals
-from paydesk.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
-from paydesk.storage.database import Row
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.storage.database import Row
+from paydesk.platform.worker import WorkerContext
 
 VISA = Card("visa", "credit_card", "423564", "5682", "chip")
 REFERENCE = "90210000000017"

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from paydesk.http import request_log
+from paydesk.platform.http import request_log
 
 
 @contextmanager

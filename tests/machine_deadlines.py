@@ -14,10 +14,10 @@ import pytest
 
 from moved_time import by_the_machine
 from paydesk.core import runtime
-from paydesk.storage import postgres_connections
-from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_hosts import Hosts
-from paydesk.storage.postgres_notify import Relay
+from paydesk.platform.storage.postgres import connections as postgres_connections
+from paydesk.platform.storage.postgres.connections import Connection
+from paydesk.platform.storage.postgres.hosts import Hosts
+from paydesk.platform.storage.postgres.notify import Relay
 
 WAITING: tuple[tuple[Any, str], ...] = ((Connection, "_within_the_deadline"), (Hosts, "connect"), (Relay, "_notify"))
 """What waits for an answer."""

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from authorize_scene import SET_KIND
-from paydesk.sandbox.terminals.actions import Action, ActionName
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screens import ROWS, Screen
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.actions import Action, ActionName
+from paydesk_dev.virtual.terminal.client import Pace
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.screens import ROWS, Screen
 from service import Service, Terminal, running
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS

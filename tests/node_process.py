@@ -21,14 +21,15 @@ from typing import Any
 from acquirer_door import with_door
 from forks import Fork, Forks
 from free_port import free_port
-from paydesk import logs, node, settings
-from paydesk.compose import Parts, compose
 from paydesk.core import crash_points
-from paydesk.health.clock import WatchedClock
-from paydesk.http import server
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.payments.acquirer import Acquirers
-from paydesk.workers import run_all
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.platform import logs, settings
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.http.asgi import Receive, Scope, Send
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.service.compose import Parts, compose
+from paydesk.service.workers import run_all
 from paydesk_process import environment
 from service import KEYS
 from waiting import HANGS_SECONDS

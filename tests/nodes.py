@@ -11,9 +11,9 @@ from typing import Unpack
 
 from moved_time import advance
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.settings import Settings
-from paydesk.storage.connect import notifications_published, open_database
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import notifications_published, open_database
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from shared_objects import Chosen
 from waiting import HANGS_SECONDS, until

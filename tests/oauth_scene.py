@@ -13,18 +13,18 @@ import msgspec
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.oauth import authorizations, handlers, lifecycle
-from paydesk.oauth.authorizations import Authorization
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import Application, AuthenticationCache
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.lifecycle import OnReplay
-from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.settings import Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database, Transaction, Work
-from paydesk.storage.work import write_until_kept
+from paydesk.engine.oauth import authorizations, handlers, lifecycle
+from paydesk.engine.oauth.authorizations import Authorization
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import Application, AuthenticationCache
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.sellers import Seller
+from paydesk.engine.oauth.lifecycle import OnReplay
+from paydesk.platform.operation import Answer, Call, Caller, Handler
+from paydesk.platform.settings import Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Database, Transaction, Work
+from paydesk.platform.storage.work import write_until_kept
 from shared_objects import make_shared
 
 START_MS = 1_769_869_602_109

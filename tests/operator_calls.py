@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.operators import credentials
+from paydesk.operators.accounts import credentials
 from service import Reply, Service
 
 

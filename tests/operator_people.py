@@ -8,9 +8,9 @@ from functools import cache
 from argon2 import PasswordHasher
 
 from page_scene import Browser, Page
-from paydesk.operators import credentials
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.storage.database import Transaction
+from paydesk.console.sessions import OPERATORS
+from paydesk.operators.accounts import credentials
+from paydesk.platform.storage.database import Transaction
 from service import Service
 
 PASSWORD = "a pass phrase of the operator's"

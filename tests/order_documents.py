@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from paydesk.core.clock import rfc3339
-from paydesk.orders import status
-from paydesk.orders.order import OrderRefund
-from paydesk.orders.presentation import EXAMPLE_ORDER, example, order_document
-from paydesk.orders.status import Move, State
-from paydesk.orders.status_labels import PLAIN
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import OrderRefund
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER, example, order_document
+from paydesk.engine.orders.status import Move, State
+from paydesk.engine.orders.status_labels import PLAIN
 
 START_MS = EXAMPLE_ORDER.created_ms
 Document = dict[str, Any]

@@ -13,11 +13,11 @@ from typing import Any
 import aiohttp
 
 from manual_scene import QUICK, Counter
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.virtual import page_keys
-from paydesk.storage.database import Database
-from paydesk.web.event_streams import EventStreams
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web.event_streams import EventStreams
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.client import Pace
 from service import KEYS, running
 from waiting import HANGS_SECONDS
 

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from paydesk import cli
+from paydesk.commands import cli
 
 for module in (
-    *("aiohttp", "argon2", "uvloop", "paydesk.dev.certificates", "paydesk.dev.service", "paydesk.serve"),
-    *("paydesk.sandbox.terminals.simulation", "paydesk.supervisor", "paydesk.webhooks.forwarding"),
+    *("aiohttp", "argon2", "uvloop"),
+    *("paydesk_dev.tls.certificates", "paydesk_dev.dev.service", "paydesk.service.serve"),
+    *("paydesk_dev.virtual.simulation", "paydesk.platform.process.supervisor"),
+    *("paydesk.engine.webhooks.delivery.notice",),
 ):
     import_module(module)
 cli.tree()

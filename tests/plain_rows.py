@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 SUBSCRIBE = """

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from event_loops import EACH_LOOP, LOOPS
-from paydesk.dev.certificates import find_or_create
-from paydesk.dev.proxy import Proxy
-from paydesk.http import server
+from paydesk.platform.http.server import server
+from paydesk_dev.proxy.proxy import Proxy
+from paydesk_dev.tls.certificates import find_or_create
 from service import Reply
 
 API, AUTH = "api.mercadopago.com", "auth.mercadopago.com"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core import ids
-from paydesk.http import recorded_store
-from paydesk.http.recorded_store import Recorded
+from paydesk.platform.http.recording import store as recorded_store
+from paydesk.platform.http.recording.store import Recorded
 from service import Service
 
 

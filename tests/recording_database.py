@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from paydesk.storage.database import Database, Row, T, Transaction, Work
+from paydesk.platform.storage.database import Database, Row, T, Transaction, Work
 
 
 class RecordingTransaction:

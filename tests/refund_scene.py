@@ -7,17 +7,17 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from paydesk.compose import acquirers_of
 from paydesk.core.clock import Clock
 from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.invariants import check
-from paydesk.jobs import JobWorker
-from paydesk.payments.acquirer import Acquirers, Approved, Outcome, Payment
-from paydesk.payments.refund import Refund
-from paydesk.payments.refund_worker import JOB
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Acquirers, Approved, Outcome, Payment
+from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refunds.worker import JOB
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.compose import acquirers_of
 from service import KEYS, Device, Reply, Service
 
 DECLINED, LOST, UNHEARD, NOT_SENT, LATE, LATE_DECLINED, SLOW = (f"99900.{number}" for number in range(30, 37))

@@ -12,12 +12,12 @@ from typing import Any
 
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.dev.credentials import CredentialsFile, LiveCredentials, spare_password
-from paydesk.dev.demo import find_or_create
-from paydesk.sandbox import dev_credentials
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.webhooks import subscriptions
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev import credentials_file as dev_credentials
+from paydesk_dev.dev.credentials import CredentialsFile, LiveCredentials, spare_password
+from paydesk_dev.dev.demo import find_or_create
 from service import KEYS, Reply, Service, running
 from shared_objects import Chosen
 

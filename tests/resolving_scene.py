@@ -12,9 +12,9 @@ from command_line import command
 from jobs_scene import FakeAcquirer
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Acquirers
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.platform.storage.database import Database
 from service import Device, Service, running
 from waiting import HANGS_SECONDS
 

@@ -8,10 +8,10 @@ from typing import Any
 from oauth_scene import DAY_MS
 from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import WorkerContext
-from paydesk.retention import STEP_ROWS_MAX, Sweep
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.retention import STEP_ROWS_MAX, Sweep
 
 NOW_MS = 1_800_000_000_000
 SELLER = 1160535239

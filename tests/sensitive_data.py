@@ -14,9 +14,9 @@ from operator import methodcaller
 from typing import Any
 
 from declared.attempt import Attempt
-from paydesk.http import fields
-from paydesk.http.error_responses import takes_body
-from paydesk.storage.database import Database
+from paydesk.platform.http.openapi import fields
+from paydesk.platform.http.refusals.error_responses import takes_body
+from paydesk.platform.storage.database import Database
 from service import Reply
 
 HEADERS = ("User-Agent", "Referer", "X-Forwarded-For", "Accept-Language", "X-Test-Token", "X-Card", "X-Cvv",

@@ -10,7 +10,7 @@ from typing import Any
 import webhooks_scene as scene
 from operator_calls import Operator, operator
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.storage.database import Database, Transaction
 from service import Reply, Service, running
 
 URL = "http://127.0.0.1:9/hooks?shop=7"

@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from paydesk.storage.postgres_transaction import PostgresTransaction
+from paydesk.platform.storage.postgres.transaction import PostgresTransaction
 
 NOT_SENT = {
-    "operators.sessions.store.MOVE": "only the clock of development moves sessions",
-    "orders.store.REATTACH": "only the simulated outcomes of development attach an order again",
-    "payments.refund_worker.JOB.postpone_open": "as inquiries and reversals, which have the same job, of another table",
+    "console.sessions.MOVE": "only the clock of development moves sessions",
+    "engine.orders.store.REATTACH": "only the simulated outcomes of development attach an order again",
+    "engine.payments.refunds.worker.JOB.postpone_open": (
+        "as inquiries and reversals, which have the same job, of another table"
+    ),
     "storage.postgres_connections._END_BACKEND": "the driver's own: it has no transaction",
     "storage.postgres_connections._SESSION": "the driver's own: it has no transaction",
-    "storage.postgres_notify.NOTIFY": "the driver's own: it has no transaction",
-    "terminals.store.VIRTUAL": "only a development service starts virtual terminals",
-    "webhooks.outcome_store.RELEASE_ALL": "only a SQLite service has a single process, which releases all at its start",
+    "platform.storage.postgres.notify.NOTIFY": "the driver's own: it has no transaction",
+    "engine.terminals.store.VIRTUAL": "only a development service starts virtual terminals",
+    "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (
+        "only a SQLite service has a single process, which releases all at its start"
+    ),
 }
 """The statements that no test sends in a transaction, each with its reason."""
 

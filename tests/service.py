@@ -22,24 +22,25 @@ from starlette import routing
 import conformance
 import counted
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, Scene, make_scene
-from paydesk.app import EVERY_SURFACE
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
-from paydesk.device.gateway import Gateway
-from paydesk.http import request_recording, server
-from paydesk.http.gauges import Gauges
-from paydesk.http.unknown_paths import UnknownPaths
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes, Pair
-from paydesk.operation import Operation, Surface
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.settings import Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
-from paydesk.terminals.schemas import OperatingMode
-from paydesk.workers import WORKERS, run_all
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.schemas import OperatingMode
+from paydesk.platform.http.recording import worker as request_recording
+from paydesk.platform.http.refusals.unknown_paths import UnknownPaths
+from paydesk.platform.http.server import server
+from paydesk.platform.http.server.gauges import Gauges
+from paydesk.platform.operation import Operation, Surface
+from paydesk.platform.settings import Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.service.app import EVERY_SURFACE
+from paydesk.service.workers import WORKERS, run_all
+from paydesk_dev.virtual.fleet import Fleet
 from shared_objects import KEYS, Chosen, composed
 from waiting import HANGS_SECONDS, until
 

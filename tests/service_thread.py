@@ -11,8 +11,8 @@ import refund_scene
 from ending_thread import EndingThread
 from page_scene import PASSWORD, browser
 from paydesk.core.clock import MovableClock
-from paydesk.operators import credentials
-from paydesk.storage.connect import open_database
+from paydesk.operators.accounts import credentials
+from paydesk.platform.storage.connect import open_database
 from service import REDIRECT_URI, Service, running
 
 START_SECONDS_MAX = 30.0

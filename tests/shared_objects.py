@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
-from paydesk.compose import Composition, Parts, compose
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
-from paydesk.device.gateway import Gateway
-from paydesk.health.readiness import Readiness
-from paydesk.http.rate_limit import BearerRates
-from paydesk.oauth.clients.authentication import AuthenticationCache, ClientThrottle
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.dev_credentials import KeptCredentials
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.settings import UNTHROTTLED, Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database
-from paydesk.web.event_streams import EventStreams
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientThrottle
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.settings import UNTHROTTLED, Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web.event_streams import EventStreams
+from paydesk.service.compose import Composition, Parts, compose
+from paydesk_dev.credentials_file import KeptCredentials
+from paydesk_dev.dev.console_key import ConsoleKey
+from paydesk_dev.virtual.fleet import Fleet
 
 KEYS = Keys(1, {1: b"k" * 32})
 

@@ -17,7 +17,7 @@ import pytest
 
 import moved_time
 from paydesk.core import runtime
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 
 Events = list[tuple[SelectorKey, int]]
 

@@ -13,10 +13,10 @@ import pytest
 
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.health.clock import WatchedClock
-from paydesk.storage.postgres_batch import BatchUnit
-from paydesk.storage.postgres_transaction import drive
-from paydesk.storage.work import run_at_once
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.storage.postgres.batch import BatchUnit
+from paydesk.platform.storage.postgres.transaction import drive
+from paydesk.platform.storage.work import run_at_once
 
 CLOCKS = (SystemClock, MovableClock, WatchedClock)
 CLOCK_MODULES = frozenset(clock.__module__ for clock in CLOCKS)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from paydesk.core.clock import Clock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal, running
 from shared_objects import Chosen
 

@@ -18,16 +18,19 @@ from paydesk.core.clock import Clock, MovableClock, rfc3339
 from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, JobWorker
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import diagnosis, outbox, store, subscriptions
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.mistakes import NamedSecret, Recorded
-from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery import store
+from paydesk.engine.webhooks.delivery.job import DeliveryJob
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.schemas import TOPIC, TYPES, Notification
+from paydesk.engine.webhooks.signatures import diagnosis
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret, Recorded
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.jobs import Claim, JobWorker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 
 SELLER = 1160535239
 APPLICATION = 3676047501096810

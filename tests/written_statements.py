@@ -10,21 +10,23 @@ from types import ModuleType
 from typing import Any
 
 import paydesk
-from paydesk.jobs import Job
-from paydesk.oauth.consent.accounts import Accounts
+import paydesk_dev
+from paydesk.engine.oauth.consent.accounts import Accounts
 from paydesk.operators.newest import Newest
-from paydesk.storage.statements import without_comments
+from paydesk.platform.jobs import Job
+from paydesk.platform.storage.statements import without_comments
 
-ALLOWED_MODULES = "paydesk.invariants."
+ALLOWED_MODULES = "paydesk.engine.invariants."
 """They hold the whole database against the rules."""
 VERB = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\s")
 """In capitals, as in all our SQL: a sentence may begin with one of these words."""
 
 
 def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(paydesk.__path__, "paydesk."):
-        if not found.name.endswith("__main__"):
-            yield importlib.import_module(found.name)
+    for package in (paydesk, paydesk_dev):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield importlib.import_module(found.name)
 
 
 def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN, IN_USE, PROPERTY_VALUE
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.operation import Operation, Query
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.operations import ORDER
-from paydesk.rows import Rows
-from paydesk.sandbox import callback, handlers, inbox, inbox_page, reset, simulated_payments
-from paydesk.sandbox.schemas import (
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.engine.orders.operations import ORDER
+from paydesk.engine.payments.simulator import order_payments as simulated_payments
+from paydesk.platform.operation import Operation, Query
+from paydesk.platform.rows import Rows
+from paydesk.platform.web import assets, html
+from paydesk_dev.clock import handlers
+from paydesk_dev.inbox import callback
+from paydesk_dev.inbox import page as inbox_page
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.reset import reset
+from paydesk_dev.schemas import (
     AcquirerAnswer,
     AcquirerRequest,
     ClockAnswer,
@@ -18,7 +24,6 @@ from paydesk.sandbox.schemas import (
     ResetRequest,
     SimulatedRequest,
 )
-from paydesk.web import assets, html
 
 SIMULATION: tuple[Operation, ...] = (
     ORDER.post(
@@ -153,5 +158,5 @@ OPERATIONS: tuple[Operation, ...] = (
             " as `POST /virtual/v1/terminals` does, with their points of sale."
         ),
     ),
-    *assets.operations("paydesk.sandbox", development=True),
+    *assets.operations("paydesk_dev.inbox", development=True),
 )

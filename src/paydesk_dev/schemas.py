@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import Meta
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time, one_of
-from paydesk.device.reports import Card, PaymentMethod
-from paydesk.orders.schemas import PaymentType
-from paydesk.orders.status import FAILED_DETAILS
+from paydesk.core.text.durations import PATTERN, TYPED_PATTERN, typed_seconds
+from paydesk.engine.device.rules.reports import Card, PaymentMethod
+from paydesk.engine.orders.schemas import PaymentType
+from paydesk.engine.orders.status import FAILED_DETAILS
 
 ADVANCE_SECONDS_MAX = 3660 * 86_400
 

@@ -14,9 +14,9 @@ from browser import png
 from console_scene import console
 from console_world import World, world
 from paydesk.core.clock import MovableClock
-from paydesk.sandbox.store import set_clock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.inbox.store import set_clock
 
 DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 HOOKS = "https://shop.example/hooks"

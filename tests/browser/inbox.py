@@ -7,8 +7,8 @@ import time
 import uuid
 
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import subscriptions
-from paydesk.webhooks.signature import standard_headers, x_signature
+from paydesk.engine.webhooks.signatures.signature import standard_headers, x_signature
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from service import KEYS, Service
 
 MOVES = (

@@ -12,8 +12,8 @@ from browser import png
 from browser.inbox import MOVES, send, subscribe
 from browser.shop import open_shop
 from paydesk.core.clock import MovableClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 
 WINDOW = ViewportSize(width=960, height=900)
 NAME = "demo-inbox.png"

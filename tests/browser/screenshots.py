@@ -17,8 +17,8 @@ from browser.shop import HOME, Shop, open_shop
 from browser.visit import Visit, visiting
 from browser.windows import Windows
 from paydesk.core.clock import MovableClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 WINDOW = {"width": 390, "height": 700}

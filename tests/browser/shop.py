@@ -11,13 +11,13 @@ from typing import Any
 from argon2 import PasswordHasher
 
 from browser.receiver import Receiver, receiving
-from paydesk.commands.authorize import address
+from paydesk.commands.application.authorize import address
 from paydesk.core.clock import MovableClock
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
 from service import Service, running
 
 APPLICATION = "Balcão Aurora"

@@ -17,8 +17,8 @@ from browser.windows import Windows
 from conftest import first_and_others
 from console_hostile import ATTRIBUTE, TAG, spoil
 from console_world import World, forms, screens, world
-from paydesk.operation import Operation
-from paydesk.storage.connect import open_database
+from paydesk.platform.operation import Operation
+from paydesk.platform.storage.connect import open_database
 from rotating import quarter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -17,9 +17,9 @@ from browser.console_window import PHONE, opening
 from browser.windows import TIMEOUT_MS, Windows
 from command_line import command
 from console_world import World, world
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.web.hints import PER_READER_MAX, Hints
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.web.hints import PER_READER_MAX, Hints
 from paydesk_process import credentials
 from refund_scene import paid
 from waiting import until

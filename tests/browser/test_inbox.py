@@ -11,7 +11,7 @@ from browser.conftest import Open
 from browser.inbox import fill, subscribe
 from browser.test_looks import check_accessibility, check_widths
 from browser.visit import Visit
-from paydesk.sandbox import inbox_page
+from paydesk_dev.inbox import page as inbox_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

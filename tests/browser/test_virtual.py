@@ -19,10 +19,10 @@ from browser.windows import Windows
 from manual_scene import OUTCOME_SECONDS
 from moved_time import advance
 from page_counter import PageCounter, page_counter
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import panel
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.storage.connect import open_database
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.connect import open_database
+from paydesk_dev.virtual.terminal import panel
+from paydesk_dev.virtual.terminal.client import Pace
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -19,11 +19,11 @@ from moved_time import advance
 from operator_calls import operator
 from page_counter import PageCounter, page_counter
 from paydesk.core.clock import MovableClock
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import panel
-from paydesk.sandbox.terminals.screens import ScreenName
-from paydesk.storage.connect import open_database
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.connect import open_database
+from paydesk_dev.virtual.terminal import panel
+from paydesk_dev.virtual.terminal.screens import ScreenName
 from waiting import HANGS_SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

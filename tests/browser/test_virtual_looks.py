@@ -16,8 +16,8 @@ from browser.virtual_window import DESKTOP, PHONE, QUICK, opening
 from browser.windows import Windows
 from conftest import first_and_others
 from page_counter import PageCounter, page_counter
-from paydesk.sandbox.terminals.screens import ScreenName
-from paydesk.storage.connect import open_database
+from paydesk.platform.storage.connect import open_database
+from paydesk_dev.virtual.terminal.screens import ScreenName
 from rotating import quarter
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -20,9 +20,9 @@ from playwright.async_api import Browser, Page, ViewportSize
 from browser import png
 from manual_scene import QUICK
 from page_counter import PageCounter, page_counter
-from paydesk.sandbox.terminals.receipts import Receipt
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
+from paydesk_dev.virtual.terminal.receipts import Receipt
 from print_scene import print_on
 
 TERMINAL_ID = "PAYDESK_VIRTUAL__C151AD43AD9F"

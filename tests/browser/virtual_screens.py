@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 from page_counter import PageCounter
-from paydesk.sandbox.terminals import screens
-from paydesk.sandbox.terminals.receipts import Receipt
-from paydesk.sandbox.terminals.screens import INSTALLMENTS, OrderScreens, Screen
+from paydesk_dev.virtual.terminal import screens
+from paydesk_dev.virtual.terminal.receipts import Receipt
+from paydesk_dev.virtual.terminal.screens import INSTALLMENTS, OrderScreens, Screen
 
 ORDER = {"id": "ORD01J67CQQH5904WDBVZEM4JMEP3", "amount": "24.90", "currency": "BRL"}
 _LINES = [

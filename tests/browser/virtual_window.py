@@ -13,7 +13,7 @@ from playwright.async_api import ConsoleMessage, Page, Request, Response, Viewpo
 from browser.windows import Listeners, Windows, listening
 from moved_time import advance
 from page_counter import PageCounter
-from paydesk.sandbox.terminals.client import Pace
+from paydesk_dev.virtual.terminal.client import Pace
 from waiting import until
 
 PHONE, DESKTOP = ViewportSize(width=390, height=844), ViewportSize(width=1280, height=800)

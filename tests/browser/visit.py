@@ -12,7 +12,7 @@ from playwright.async_api import ConsoleMessage, Locator, Page, Request, Respons
 
 from browser.shop import EMAIL, PASSWORD, Shop
 from browser.windows import Listeners, Windows, listening
-from paydesk.web.language import Texts, texts
+from paydesk.platform.web.language import Texts, texts
 
 LOCALES = {"pt": "pt-BR", "es": "es-AR", "en": "en-US"}
 PHONE = {"width": 390, "height": 844}

@@ -16,8 +16,8 @@ from requests_oauthlib import OAuth2Session as OAuthlibSession
 import node_clients
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
 from paydesk.core.clock import MovableClock
-from paydesk.http import server
-from paydesk.storage.database import Database
+from paydesk.platform.http.server import server
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 Got = dict[str, Any]

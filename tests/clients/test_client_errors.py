@@ -22,8 +22,8 @@ from mercadopago.errors import MercadoPagoError
 import counted
 import node_clients
 from accounts import other_application
-from paydesk.http import server
-from paydesk.storage.database import Database
+from paydesk.platform.http.server import server
+from paydesk.platform.storage.database import Database
 from service import Service, order_body, running
 from tables import each
 

@@ -18,7 +18,7 @@ import pytest
 
 import node_clients
 from conftest import skip_unless_ci
-from paydesk.dev.certificates import VENDOR_HOSTS
+from paydesk_dev.tls.certificates import VENDOR_HOSTS
 from paydesk_process import PAYDESK, credentials, environment
 from waiting import HANGS_SECONDS, wait_until
 

@@ -21,10 +21,10 @@ from accounts import other_seller, with_scope
 from paydesk.core import errors as shared
 from paydesk.core.errors import ErrorKind
 from paydesk.core.ids import ulid
-from paydesk.http import server
-from paydesk.orders import errors
-from paydesk.payments import errors as payment_errors
-from paydesk.storage.database import Database
+from paydesk.engine.orders import errors
+from paydesk.engine.payments import errors as payment_errors
+from paydesk.platform.http.server import server
+from paydesk.platform.storage.database import Database
 from refund_scene import DECLINED, paid, part_of
 from service import Service, order_body, running
 

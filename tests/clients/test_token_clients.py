@@ -26,9 +26,9 @@ import node_clients
 from oauth_scene import ALL_SCOPES, REDIRECT_URI
 from operator_calls import operator
 from page_scene import PASSWORD, give_password
-from paydesk.http import server
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.http.server import server
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from seller import Seller
 from service import Service, running
 

@@ -16,12 +16,13 @@ import webhooks_scene as scene
 from free_port import free_port
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
-from paydesk.orders import events, status
-from paydesk.orders.presentation import EXAMPLE_ORDER
-from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox, signature
-from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC
+from paydesk.engine.orders import events, status
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC
+from paydesk.engine.webhooks.signatures import signature
+from paydesk.platform.storage.database import Database, Transaction
 from receiver_process import ReceiverProcess, receiver
 from tables import each
 

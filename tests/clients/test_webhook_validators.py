@@ -17,19 +17,21 @@ import node_clients
 from paydesk.core.clock import MovableClock
 from paydesk.core.ids import ulid, uuid
 from paydesk.core.secrets import Secret
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import JobWorker
-from paydesk.orders import samples
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox, resend_store, subscriptions
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.outbox import OrderEvent
-from paydesk.webhooks.resending import ResendJob
-from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, TOPIC
-from paydesk.webhooks.sending import Sender
-from paydesk.webhooks.subscriptions import SubscriptionSecret
+from paydesk.engine.orders import samples
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery import resend_store
+from paydesk.engine.webhooks.delivery.job import DeliveryJob
+from paydesk.engine.webhooks.delivery.resending import ResendJob
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.outbox import OrderEvent
+from paydesk.engine.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.engine.webhooks.subscriptions.store import SubscriptionSecret
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 from webhook_validators import ALL, OF_THE_BODY, OF_X_SIGNATURE, accepting
 from webhooks_scene import APPLICATION, KEYS, SELLER, Received, Receiver, receiver, step, subscribe, worker
 

@@ -17,7 +17,7 @@ import dev_thread
 from command_line import command
 from free_port import free_port
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import signature
+from paydesk.engine.webhooks.signatures import signature
 from paydesk_process import credentials, request
 from receiver_process import ReceiverProcess, receiver
 from tables import each

@@ -12,10 +12,10 @@ from operator_calls import Operator, operator
 from operator_people import PASSWORD, SIGN_IN, begin_session, make_person, sign_in_page, signed_in
 from page_scene import PASSWORD as SELLERS_PASSWORD
 from page_scene import Browser, Page, browser
-from paydesk.oauth.consent import passwords
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.console.sessions import OPERATORS
+from paydesk.engine.oauth.consent import passwords
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 EMAIL = "eva@shop.example"

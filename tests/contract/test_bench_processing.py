@@ -6,8 +6,8 @@ import aiohttp
 import pytest
 from bench.processing import Till
 
-from paydesk.invariants import check
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database
 from service import running
 
 

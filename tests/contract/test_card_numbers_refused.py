@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from page_scene import authorization
-from paydesk.settings import Settings, SettingsError, load
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings, SettingsError, load
+from paydesk.platform.storage.database import Database
 from raw_http import exchange, head
 from service import Service, order_body, running
 from tables import each

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk.commands import operators
-from paydesk.commands.failure import WrongUsage
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.nouns import accounts as operators
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Row
 from paydesk_process import credentials, request
 
 URI = "https://shop.example/callback"

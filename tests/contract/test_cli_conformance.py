@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from command_line import command as command_here
-from paydesk.conformance.rules import RULES
-from paydesk.conformance.runner import CASES
+from paydesk_dev.conformance.rules import RULES
+from paydesk_dev.conformance.runner import CASES
 from paydesk_process import command
 from tables import each
 
@@ -18,7 +18,7 @@ CONFORMANCE = ("terminals", "conformance")
 FREE = ("--listen", "127.0.0.1:0")
 PROGRAM = """
 import asyncio, os, pathlib, sys
-from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk_dev.virtual.fleet import Fleet
 
 async def main(folder):
     fleet = Fleet(os.environ["PAYDESK_BASE_URL"], folder)

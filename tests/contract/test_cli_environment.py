@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk.commands.environment import SHELLS, env
-from paydesk.settings import CLIENT_VARIABLES
+from paydesk.commands.application.environment import SHELLS, env
+from paydesk.platform.settings import CLIENT_VARIABLES
 from paydesk_process import PAYDESK, environment
 
 HOSTILE = 'it\'s "$(touch broken)" `id` \\ $HOME ; & | # ü \N{RIGHT SINGLE QUOTATION MARK}'

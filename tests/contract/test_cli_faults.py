@@ -8,7 +8,7 @@ from typing import Any
 
 from command_line import command
 from docs_programs import DOCS, blocks
-from paydesk.webhooks.faults import KINDS, Fault
+from paydesk_dev.faults.kinds import KINDS, Fault
 from paydesk_process import credentials
 from tables import each
 

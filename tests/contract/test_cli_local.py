@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk.cli import tree
-from paydesk.commands.local import described_database
+from paydesk.commands.cli import tree
+from paydesk.commands.local.local import described_database
 from paydesk.core.version import version
-from paydesk.settings import Settings
+from paydesk.platform.settings import Settings
 from tables import each
 
 WITHOUT_JSON = {"dev", "serve", "openapi"}

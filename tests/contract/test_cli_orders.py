@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk.commands import checked
+from paydesk.commands.client import checked
 from paydesk.core.ids import ORDER_ID, UUID
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.schemas import SIMULATED_DETAILS
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk_dev.schemas import SIMULATED_DETAILS
 from paydesk_process import PAYDESK, credentials, dev, environment
 from tables import each
 from waiting import HANGS_SECONDS

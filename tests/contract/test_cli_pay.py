@@ -13,9 +13,9 @@ import pytest
 import dev_thread
 from command_line import command
 from forwarded import Got, hook, wait_until
-from paydesk.commands import progress
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.terminals.scripts import AVAILABLE
+from paydesk.commands.application import progress
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk_dev.virtual.scripts.scripts import AVAILABLE
 from paydesk_process import credentials, request
 from tables import each
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from command_line import command
 from operator_calls import operator
-from paydesk.api import OPERATIONS
-from paydesk.commands.client import DEVELOPMENT
+from paydesk.commands.client.client import DEVELOPMENT
+from paydesk.service.api import OPERATIONS
 from service import Service
 from tables import each
 

@@ -60,7 +60,8 @@ def _is_private(pid: int) -> None:
 def test_memory_of_a_private_process_cannot_be_dumped() -> None:
     """Also where a handler of core dumps ignores their limit: the process is not dumpable."""
     program = (
-        "import ctypes; from paydesk import node; node.keep_private(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+        "import ctypes; from paydesk.platform.process import node; node.keep_private();"
+        " print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "0"

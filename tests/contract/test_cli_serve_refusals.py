@@ -17,13 +17,13 @@ import pytest
 from command_line import command
 from paydesk.core import keys
 from paydesk.core.keys import KeysError
-from paydesk.dev import service as development
-from paydesk.node import StartRefused
-from paydesk.serve import check_database, check_files, check_settings
-from paydesk.settings import Settings
-from paydesk.storage import mark
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction, UnsafeDatabase
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction, UnsafeDatabase
+from paydesk.service.serve import check_database, check_files, check_settings
+from paydesk_dev.dev import service as development
 from paydesk_process import dev
 from postgres_server import PostgresServer
 from tables import each
@@ -31,8 +31,8 @@ from tables import each
 NOW_MS = 1_800_000_000_000
 OPENS_A_DATABASE = """
 import asyncio, os, sys
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 
 async def run():
     await migrate(await open_database("sqlite:new.db"), 1)

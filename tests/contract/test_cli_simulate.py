@@ -19,8 +19,8 @@ import dev_thread
 from command_line import command as run_here
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 from paydesk_process import PAYDESK, command, credentials, environment, request, start
 from serve_process import ServeProcess
 from service import access_token

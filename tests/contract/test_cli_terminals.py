@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from command_line import command
-from paydesk.commands.terminals import question
+from paydesk.commands.nouns.terminals import question
 from paydesk_process import credentials, environment, request
 from tables import each
 
@@ -86,7 +86,7 @@ def test_person_is_asked(folder: Path, seller: str, typed: str, code: int, statu
     codes = ask_to_pair(folder, f"asked-{status}-{len(typed)}")
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "paydesk.cli", "terminals", "pair", codes["user_code"], "--seller", seller],
+        [sys.executable, "-m", "paydesk.commands.cli", "terminals", "pair", codes["user_code"], "--seller", seller],
         cwd=folder,
         env=environment(),
         stdin=follower,

@@ -11,7 +11,7 @@ import pytest
 from command_line import command
 from forwarded import Got, hook
 from free_port import free_port
-from paydesk.orders import samples
+from paydesk.engine.orders import samples
 from tables import each
 from webhook_validators import in_python
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from command_line import command
 from paydesk.core.secrets import Secret
-from paydesk.orders import samples
-from paydesk.webhooks import send
-from paydesk.webhooks.forwarding import Notice
+from paydesk.engine.orders import samples
+from paydesk.engine.webhooks.delivery import send
+from paydesk.engine.webhooks.delivery.notice import Notice
 from tables import each
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -23,7 +23,7 @@ from mercadopago.webhook import InvalidWebhookSignatureError, SignatureFailureRe
 from oauth_scene import SECOND_MS
 from paydesk.core.clock import MovableClock
 from paydesk.core.ids import ulid
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Service, Terminal, order_body, running
 from webhooks_scene import Received, receiver, step, subscribe, until, worker
 

@@ -11,13 +11,13 @@ import pytest
 
 from conformance_faults import FAULTS
 from conftest import short_and_long
-from paydesk.conformance import bench, devices, exchanges, runner
-from paydesk.conformance.bench import Bench
-from paydesk.conformance.cases import permits, restarts, results, sessions
-from paydesk.conformance.kit import Patience
-from paydesk.conformance.rules import RULES
 from paydesk.core.secrets import Secret
-from paydesk.http import server
+from paydesk.platform.http.server import server
+from paydesk_dev.conformance import bench, devices, exchanges, runner
+from paydesk_dev.conformance.bench import Bench
+from paydesk_dev.conformance.cases import permits, restarts, results, sessions
+from paydesk_dev.conformance.kit import Patience
+from paydesk_dev.conformance.rules import RULES
 from skipped_waits import skipped_waits
 
 PATIENCE = Patience(seconds=20, quiet_seconds=0.6)

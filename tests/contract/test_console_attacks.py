@@ -18,9 +18,9 @@ from console_scene import Console
 from console_world import PASSWORD, World, forms, screens, world
 from page_scene import Browser, Page
 from paydesk.console.request import SESSION
-from paydesk.operation import Operation
-from paydesk.storage.database import Database
-from paydesk.web import event_streams
+from paydesk.platform.operation import Operation
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web import event_streams
 from waiting import HANGS_SECONDS
 
 KEPT = (

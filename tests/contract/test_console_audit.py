@@ -43,7 +43,7 @@ async def test_every_role_reads_what_changed(service: Service, owner: Console, r
 
 async def test_trail_is_filtered_and_paged(owner: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address has the filters without empty ones; a wrong one is refused in words."""
-    monkeypatch.setattr("paydesk.console.audit_trail.ROWS", 2)
+    monkeypatch.setattr("paydesk.operators.audit_trail.page.ROWS", 2)
     assert owner.operator is not None
     number, author = owner.operator.operator_id, owner.operator
     for name in ("Ana", "Bea", "Eva"):

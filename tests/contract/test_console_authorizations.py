@@ -73,7 +73,7 @@ async def test_page_lists_the_authorizations_of_its_subject(service: Service) ->
 
 async def test_long_lists_have_pages(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each authorization is on one of them."""
-    monkeypatch.setattr("paydesk.console.authorizations.READ_MAX", 1)
+    monkeypatch.setattr("paydesk.operators.authorizations.page.READ_MAX", 1)
     owner = await console(service)
     await other_application(service)
     here, seen = pages(service)["sellers"], list[str]()

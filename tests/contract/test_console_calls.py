@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import paydesk.console
 from command_line import command
-from paydesk.api import OPERATIONS
 from paydesk.console.api import BASE, Api
 from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.operators.properties import properties
+from paydesk.service.api import OPERATIONS
 from tables import each
 
 TOKEN = "PDO-" + "0" * 40
@@ -110,13 +110,20 @@ CALLS = {**COMMANDS, **row_calls()}
 """All commands that send what the console sends, or show what one of its pages shows."""
 
 
+def console_files() -> list[Path]:
+    """Return the modules with screens: of the console, of the nouns and of the kit."""
+    sources = Path(paydesk.console.__path__[0]).parents[1]
+    files = sorted(file for folder in ("paydesk", "paydesk_dev") for file in (sources / folder).rglob("*.py"))
+    return [file for file in files if "paydesk.console" in file.read_text()]
+
+
 def calls_of_console() -> set[Call]:
     """Return the methods and paths in the code of the console."""
     found: set[Call] = set()
-    for file in sorted(Path(paydesk.console.__path__[0]).rglob("*.py")):
+    for file in console_files():
         for node in ast.walk(ast.parse(file.read_text())):
             if (
-                file.name in ("forms.py", "lists.py")
+                file.name in ("forms.py", "list_pages.py")
                 or not isinstance(node, ast.Call)
                 or not isinstance(node.func, ast.Attribute)
             ):

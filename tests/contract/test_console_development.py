@@ -9,9 +9,9 @@ import pytest
 
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of
 from operator_calls import audited
-from paydesk.console.development_terminals import READ_MAX
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
+from paydesk_dev.console.terminals import READ_MAX
 from service import Service, running
 from virtual_scene import Virtual, create, ended, playing
 

@@ -13,7 +13,7 @@ from console_scene import Console, alert_of, console, links, main_of, notice_of
 from operator_calls import Operator, audited, operator
 from page_scene import Page
 from paydesk.console.actions import ORIGINAL, ORIGINAL_CHARACTERS_MAX
-from paydesk.http.body import FORM_FIELDS_MAX
+from paydesk.platform.http.body import FORM_FIELDS_MAX
 from refund_scene import paid
 from service import Service
 from tables import each

@@ -13,11 +13,11 @@ import pytest
 from console_scene import Console, console
 from operator_calls import audited, operator
 from page_scene import Browser, Page
-from paydesk.commands.list_rows import flat_amount
+from paydesk.commands.tables.cells import flat_amount
 from paydesk.console.request import Notice
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from plain_rows import REVERSAL, run
 from recorded_scene import record
 from refund_scene import DECLINED, paid, refund

@@ -14,8 +14,8 @@ from console_scene import ROLES, alert_of, console
 from page_scene import Browser, Page
 from paydesk.console import request as console_request
 from paydesk.core.clock import MovableClock
-from paydesk.orders.status import STATES
-from paydesk.storage.database import Database
+from paydesk.engine.orders.status import STATES
+from paydesk.platform.storage.database import Database
 from plain_rows import run
 from refund_scene import paid, refund
 from resolving_scene import unknown
@@ -209,7 +209,7 @@ async def test_filter_takes_a_part_of_a_terminals_id(database: Database) -> None
 
 async def test_list_of_orders_continues(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Older orders are on the next page, with the same filters."""
-    monkeypatch.setattr("paydesk.console.orders.ROWS", 2)
+    monkeypatch.setattr("paydesk.operators.orders.list_page.ROWS", 2)
     async with running(database, workers=False) as service:
         browser, found = await console(service, "operator"), []
         made = [(await service.create(await service.terminal())).body["id"] for _ in range(5)]

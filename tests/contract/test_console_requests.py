@@ -12,7 +12,7 @@ import pytest
 
 from console_scene import ROLES, Console, console, part_of
 from operator_calls import audited
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from recorded_scene import record
 from reset_scene import Resettable, resettable
 from service import Service, order_body, running

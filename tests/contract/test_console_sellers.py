@@ -155,7 +155,7 @@ async def test_list_shows_the_state_of_each(owner: Console) -> None:
 
 async def test_list_has_pages(owner: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each seller is on one of them."""
-    monkeypatch.setattr("paydesk.console.lists.ROWS", 1)
+    monkeypatch.setattr("paydesk.operators.list_pages.ROWS", 1)
     path = await added(owner)
     first = await owner.open(HERE)
     (more,) = [href for href in links(first) if "after=" in href]
@@ -298,7 +298,7 @@ async def test_many_stores_have_pages(owner: Console, monkeypatch: pytest.Monkey
     """A store goes on with its points of sale on the next one; of very many only the first are shown."""
     path, store, _ = await with_places(owner)
     await owner.done(f"{path}/stores/{store['store_id']}/add-pos", external_pos_id="TILL2")
-    monkeypatch.setattr("paydesk.console.sellers.PLACES_MAX", 2)
+    monkeypatch.setattr("paydesk.operators.sellers.page.PLACES_MAX", 2)
     first = await owner.open(path)
     assert f"{path}?start=2" in links(first)
     assert ("Till 1" in main_of(first), "TILL2" in main_of(first)) == (True, False)
@@ -315,7 +315,7 @@ async def test_link_to_a_store_opens_the_page_that_has_it(owner: Console, monkey
     path, store, pos = await with_places(owner)
     await owner.done(f"{path}/add-store", name="Market")
     await owner.done(f"{path}/add-store", name="Pier")
-    monkeypatch.setattr("paydesk.console.sellers.PLACES_MAX", 1)
+    monkeypatch.setattr("paydesk.operators.sellers.page.PLACES_MAX", 1)
     ids = {one["name"]: one["store_id"] for one in await did(owner, f"stores?seller={path.rpartition('/')[2]}")}
     first = {f"stores-{store['store_id']}"}
     for query, wanted in (
@@ -336,10 +336,10 @@ async def test_all_stores_are_on_a_page(owner: Console, monkeypatch: pytest.Monk
     path, _, _ = await with_places(owner)
     for name in ("Market", "Pier"):
         await owner.done(f"{path}/add-store", name=name)
-    monkeypatch.setattr("paydesk.console.sellers.READ_ROWS", 1)
+    monkeypatch.setattr("paydesk.operators.sellers.page.READ_ROWS", 1)
     said = main_of(await owner.open(path))
     assert ("Market" in said, "Pier" in said, "Only the first" in said) == (True, True, False)
-    monkeypatch.setattr("paydesk.console.sellers.READ_MAX", 2)
+    monkeypatch.setattr("paydesk.operators.sellers.page.READ_MAX", 2)
     said = main_of(await owner.open(path))
     assert f"Only the first 2 stores are shown. All: paydesk stores list --seller {path.rpartition('/')[2]}" in said
     assert said.count("Only the first") == 1

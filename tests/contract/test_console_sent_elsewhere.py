@@ -15,7 +15,7 @@ import webhooks_scene as scene
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of
 from operator_calls import audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 URL = "http://127.0.0.1:9/hooks"

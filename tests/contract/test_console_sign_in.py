@@ -13,14 +13,14 @@ from console_scene import console, links
 from oauth_scene import frozen_clock
 from operator_people import PASSWORD, SIGN_IN, begin_session, make_person, sign_in_page, signed_in
 from page_scene import Browser
-from paydesk.console.session_rows import SESSIONS_MAX
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import digest
 from paydesk.core.version import version
-from paydesk.oauth.consent.passwords import needs_rehash
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.consent.passwords import needs_rehash
+from paydesk.operators.sessions.rows import SESSIONS_MAX
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev.dev.console_key import ConsoleKey
 from service import Service, running
 from tables import each
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from console_hostile import ATTRIBUTE, COLUMNS, TAG, spoil
 from console_world import screens, world
 from page_scene import Page
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 
 ON_NO_SCREEN = {
     "attempts.error": "the receiver answers here, so that there is no error",

@@ -11,9 +11,9 @@ import pytest
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of
 from operator_calls import audited
 from pairing_scene import ask_to_pair, pair, poll
-from paydesk.console.terminals import ROWS
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.operators.terminals.page import ROWS
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from print_scene import print_on
 from service import Service, Terminal, running
 
@@ -79,7 +79,7 @@ async def test_list_is_filtered(service: Service, owner: Console) -> None:
 
 async def test_list_has_pages(service: Service, owner: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link leads to the next rows, and one back to the start."""
-    monkeypatch.setattr("paydesk.console.terminals.ROWS", 2)
+    monkeypatch.setattr("paydesk.operators.terminals.page.ROWS", 2)
     for name in "ABC":
         await service.terminal(terminal_id=f"M__{name}")
     page = await owner.open(HERE)

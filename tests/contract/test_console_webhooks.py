@@ -13,11 +13,11 @@ import pytest
 from attempt_rows import add_attempt
 from console_scene import ROLES, Console, alert_of, console, links, main_of, notice_of, part_of
 from operator_calls import audited, operator
-from paydesk.console.webhook_looks import host
-from paydesk.console.webhooks import DELIVERIES_MAX, SUBSCRIPTIONS_MAX
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Database
-from paydesk.webhooks.send import Request
+from paydesk.engine.webhooks.delivery.send import Request
+from paydesk.operators.subscriptions.looks import host
+from paydesk.operators.webhooks.page import DELIVERIES_MAX, SUBSCRIPTIONS_MAX
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from webhooks_scene import subscribe
 

@@ -10,10 +10,10 @@ import pytest
 
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.sandbox import next_due
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.webhooks.schedule import PARKED_MS
+from paydesk.engine.webhooks.schedule import PARKED_MS
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev.clock import next_due
 from plain_rows import DELIVERY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from print_scene import print_on
 from service import Service, running

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.dev import demo_operator
-from paydesk.dev.demo import Demo, find_or_create
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.storage.database import Database
-from paydesk.terminals import registry
+from paydesk.console.sessions import OPERATORS
+from paydesk.engine.terminals import registry
+from paydesk.platform.storage.database import Database
+from paydesk_dev.dev import demo_operator
+from paydesk_dev.dev.demo import Demo, find_or_create
 from service import KEYS
 
 NOW_MS = 1_769_869_602_109

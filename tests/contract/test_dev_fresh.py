@@ -10,13 +10,13 @@ import apsw
 import pytest
 
 from command_line import command
-from paydesk.dev import fresh
-from paydesk.node import StartRefused
-from paydesk.settings import Settings
-from paydesk.storage import mark
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import UnsafeDatabase
-from paydesk.storage.migrate import migrate, shipped
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import UnsafeDatabase
+from paydesk.platform.storage.migrate import migrate, shipped
+from paydesk_dev.dev import fresh
 from paydesk_process import Dev, credentials, dev, request
 
 STORE = "INSERT INTO stores (seller_id, store_id, name, created_ms) VALUES (1, 2, 'Shop', 3)"

@@ -24,7 +24,7 @@ import pytest
 import requests
 
 from conftest import skip_unless_ci
-from paydesk.dev.certificates import CERTIFICATE_FILE, VENDOR_HOSTS
+from paydesk_dev.tls.certificates import CERTIFICATE_FILE, VENDOR_HOSTS
 from paydesk_process import Dev, command, credentials, dev, environment, request
 from waiting import HANGS_SECONDS
 
@@ -313,7 +313,7 @@ def test_the_file_has_the_fields_only_while_the_service_has_tls(tmp_path: Path, 
         assert not any(line.startswith(("https", "export")) for line in service.lines)
     assert not (tmp_path / "user").exists()
     # The library takes long to import.
-    assert any("import 'paydesk.dev.service'" in line for line in service.errors)
+    assert any("import 'paydesk_dev.dev.service'" in line for line in service.errors)
     assert not any("import 'cryptography" in line for line in service.errors)
 
 

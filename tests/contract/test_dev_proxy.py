@@ -12,7 +12,7 @@ import structlog
 
 from event_loops import passes_until, turns
 from moved_time import advance
-from paydesk.dev import proxy
+from paydesk_dev.proxy import proxy
 from proxy_scene import API, AUTH, OWN_URL, Scene, on_each_loop
 from waiting import until, until_found
 

@@ -13,15 +13,15 @@ import pytest
 
 from operator_calls import audited, operator
 from paydesk.core.clock import SystemClock
-from paydesk.events.readers import Readers
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Card, NotSent, Payment
-from paydesk.sandbox.reset import CHANGED, EMPTIED, LOCK_ON_POSTGRES
-from paydesk.sandbox.resets import REMEMBERED_MAX, Resets
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.storage.database import Database
-from paydesk.storage.migrate import shipped
-from paydesk.webhooks import subscriptions
+from paydesk.engine.events.readers import Readers
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Card, NotSent, Payment
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.migrate import shipped
+from paydesk_dev.reset.reset import CHANGED, EMPTIED, LOCK_ON_POSTGRES
+from paydesk_dev.reset.resets import REMEMBERED_MAX, Resets
 from print_scene import print_on
 from recording_database import RecordingDatabase
 from reset_scene import Resettable, resettable

@@ -29,10 +29,10 @@ from authorize_scene import (
 from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.device import authorizations
-from paydesk.payments.acquirer import Acquirers, Approved, NotSent, Outcome, Unknown
-from paydesk.storage.database import Database, Unavailable
-from paydesk.terminals import store as terminals
+from paydesk.engine.device.authorization import calls as authorizations
+from paydesk.engine.payments.acquirer import Acquirers, Approved, NotSent, Outcome, Unknown
+from paydesk.engine.terminals import store as terminals
+from paydesk.platform.storage.database import Database, Unavailable
 from service import Device, Reply, Service, approved, order_body, running
 
 CANCELABLE = {"X-Allow-Cancelable-Status": "at_terminal"}

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, new_boot, open_desk
 from paydesk.core.errors import Refusal
-from paydesk.device.decisions import TABLE, Decision, Reported, Situation, error_of
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.storage.database import Database
+from paydesk.engine.device.rules.decisions import TABLE, Decision, Reported, Situation, error_of
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.platform.storage.database import Database
 
 UNREADABLE = b"{}"
 FREE_ORDER = """

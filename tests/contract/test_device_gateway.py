@@ -10,13 +10,13 @@ import pytest
 
 from device_scene import APPROVED, Desk, answered, new_boot, open_desk, refused
 from moved_time import advance
-from paydesk.device.gateway import Gateway
-from paydesk.operation import Answer
-from paydesk.orders import status, store
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database, T, Work
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database, T, Work
 from recording_database import RecordingDatabase
 from waiting import until
 
@@ -115,7 +115,7 @@ async def test_a_poll_without_a_hello_returns_stale_session(desk: Desk) -> None:
 @pytest.mark.parametrize("wait", ["-1", "56", "x", "٣"])
 async def test_next_refuses_a_wait_out_of_bounds(desk: Desk, wait: str) -> None:
     """`wait` is from 0 to 55 seconds."""
-    from paydesk.device.polling import next_message
+    from paydesk.engine.device.polling.handlers import next_message
 
     query = {"boot_id": desk.boot_id, "wait": wait}
     assert refused(await desk.handle(next_message, query=query, in_transaction=False)) == "property_value"

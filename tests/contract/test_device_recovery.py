@@ -6,13 +6,13 @@ import pytest
 
 from device_scene import APPROVED, UNKNOWN, Desk, answered, new_boot, refused
 from jobs_scene import SAID, FakeAcquirer, context_of, inquire, inquiry, process_reversals, reversals_of
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.orders.expiry import UNKNOWN_OUTCOME
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.payments.acquirer import Acquirers, NotFound
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.expiry import UNKNOWN_OUTCOME
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments.acquirer import Acquirers, NotFound
 
 FAILED = status.FAILED["processing_error"]
 ENDED_BY = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"

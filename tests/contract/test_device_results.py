@@ -9,8 +9,8 @@ import pytest
 
 from device_scene import APPROVED, CANCELED, DECLINED, UNKNOWN, Desk, answered, new_boot, refused
 from paydesk.core.errors import Refusal
-from paydesk.orders import status
-from paydesk.orders.order import Order
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
 from tables import each
 
 MOVES = "SELECT move FROM order_events WHERE seller_id = $1 AND order_id = $2 ORDER BY version"

@@ -20,10 +20,10 @@ from authorize_scene import (
     watched,
 )
 from paydesk.core.clock import MovableClock
-from paydesk.orders import store as orders
-from paydesk.payments.acquirer import Acquirers, Approved, Card, Unknown, payment_of
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.storage.database import Database
+from paydesk.engine.orders import store as orders
+from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Unknown, payment_of
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.database import Database
 from refund_scene import refund
 from service import Device, Service, approved, running
 

@@ -11,7 +11,7 @@ import pytest
 
 from cost import TRIES_MAX, milliseconds
 from device_scene import APPROVED, Desk, answered, new_boot, refused
-from paydesk.device.reports import NAMES_MAX
+from paydesk.engine.device.rules.reports import NAMES_MAX
 
 BODY_BYTES = 64 * 1024
 MILLISECONDS_MAX = 100

@@ -12,12 +12,12 @@ import pytest
 from moved_time import advance
 from oauth_scene import ALL_SCOPES, DAY_MS, REDIRECT_URI
 from paydesk.core.clock import MovableClock
-from paydesk.events import handlers, relay
-from paydesk.events.readers import WAITING_PER_TOKEN_MAX, Readers
-from paydesk.invariants import check
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import Application
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.events import handlers, relay
+from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX, Readers
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.platform.storage.database import Database, Transaction
 from retention_scene import context_of, sweep
 from service import Reply, Service, access_token, order_body, running
 from tables import each

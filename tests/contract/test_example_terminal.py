@@ -16,8 +16,8 @@ import pytest
 
 from command_line import command
 from conftest import short_and_long
-from paydesk.operators import credentials
-from paydesk.storage.database import Database
+from paydesk.operators.accounts import credentials
+from paydesk.platform.storage.database import Database
 from service import Service, Terminal, running
 from waiting import until
 

@@ -12,15 +12,15 @@ from moved_time import advance
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.version import version
-from paydesk.core.worker import WorkerContext
-from paydesk.health import readiness as health
-from paydesk.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
-from paydesk.health.readiness import Readiness
-from paydesk.orders import expiry
-from paydesk.serve import _drain
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, T, Unavailable, Work
+from paydesk.engine.orders import expiry
+from paydesk.platform.health import readiness as health
+from paydesk.platform.health.clock import JUMP_SECONDS_MAX, ClockJumped, WatchedClock
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, T, Unavailable, Work
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.serve import _drain
 from postgres_server import PostgresServer
 from raw_http import exchange, head
 from service import KEYS, Service, refresh_token, running

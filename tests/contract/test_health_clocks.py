@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from paydesk.health.clock import ClockDiffers, ClockJumped, WatchedClock
-from paydesk.storage.connect import open_database
+from paydesk.platform.health.clock import ClockDiffers, ClockJumped, WatchedClock
+from paydesk.platform.storage.connect import open_database
 from paydesk_process import environment, request
 from serve_process import ServeProcess
 
@@ -120,7 +120,7 @@ AHEAD = """
 import sys, time
 machine_ns = time.time_ns
 time.time_ns = lambda: machine_ns() + 1800 * 10**9
-from paydesk.cli import main
+from paydesk.commands.cli import main
 sys.argv[0] = "paydesk"
 main()
 """

@@ -13,11 +13,11 @@ import pytest
 from conftest import skip_unless_ci
 from faults.full_disk import DISK_MEGABYTES, CannotMount, small_disk
 from paydesk.core.clock import SystemClock
-from paydesk.health import readiness as health
-from paydesk.health.readiness import Readiness
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import DiskFull
-from paydesk.storage.postgres import PostgresDatabase
+from paydesk.platform.health import readiness as health
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import DiskFull
+from paydesk.platform.storage.postgres.database import PostgresDatabase
 from postgres_server import PostgresServer
 from service import KEYS, Service, running
 from waiting import HANGS_SECONDS

@@ -8,8 +8,8 @@ import pytest
 
 from accounts import other_application, with_scope
 from paydesk.core.clock import MovableClock
-from paydesk.operators import credentials
-from paydesk.storage.database import Database
+from paydesk.operators.accounts import credentials
+from paydesk.platform.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, running
 

@@ -27,12 +27,12 @@ from declared import applications, console, devices, operators, pages, public, t
 from declared.attempt import PAGES, Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
-from paydesk.http import request_log
-from paydesk.http.body import BODY_BYTES_MAX
-from paydesk.http.error_responses import takes_body
-from paydesk.operation import Operation
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.platform.http import request_log
+from paydesk.platform.http.body import BODY_BYTES_MAX
+from paydesk.platform.http.refusals.error_responses import takes_body
+from paydesk.platform.operation import Operation
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from service import running
 
 TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, console, public)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk.storage.connect import open_database
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.sqlite.database import SqliteDatabase
 from postgres_server import PostgresServer
 from service import Reply, Service, Terminal, running
 

@@ -16,14 +16,14 @@ from declared import applications, console, devices, operators, pages, public, t
 from declared.attempt import PAGES, Attempt, Table, Way
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from faulty_database import FaultyDatabase
-from paydesk.api import OPERATIONS
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import ErrorKind
-from paydesk.http.openapi import errors_in_order
-from paydesk.operation import Operation
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.web.language import texts
+from paydesk.platform.http.openapi.document import errors_in_order
+from paydesk.platform.operation import Operation
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web.language import texts
+from paydesk.service.api import OPERATIONS
 from rotating import quarter
 from service import Reply, Service, running
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from accounts import other_application, other_seller
-from paydesk.api import OPERATIONS
 from paydesk.core.secrets import digest
-from paydesk.http.error_responses import takes_body
-from paydesk.operation import Operation
+from paydesk.platform.http.refusals.error_responses import takes_body
+from paydesk.platform.operation import Operation
+from paydesk.service.api import OPERATIONS
 from service import Reply, Service, access_token
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from event_loops import LOOPS, turns
-from paydesk.http import server
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.http.connection import Rest
-from paydesk.http.gauges import Gauges
-from paydesk.http.reply import Reply, send_reply
-from paydesk.settings import Settings
+from paydesk.platform.http.asgi import Receive, Scope, Send
+from paydesk.platform.http.reply import Reply, send_reply
+from paydesk.platform.http.server import server
+from paydesk.platform.http.server.connection import Rest
+from paydesk.platform.http.server.gauges import Gauges
+from paydesk.platform.settings import Settings
 from raw_http import head
 from waiting import until
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from page_scene import Browser, Page, authorization
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from raw_http import exchange
 from service import Reply, running
 

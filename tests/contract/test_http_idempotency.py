@@ -8,7 +8,7 @@ import json
 import pytest
 
 from accounts import other_application, other_seller
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, Terminal, order_body, running
 from tables import each

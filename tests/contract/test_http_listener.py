@@ -17,9 +17,9 @@ import structlog
 
 from event_loops import LOOPS, turns
 from moved_time import advance
-from paydesk.http import listener as listeners
-from paydesk.http.listener import Listener
-from paydesk.http.server import bind
+from paydesk.platform.http.server import listener as listeners
+from paydesk.platform.http.server.listener import Listener
+from paydesk.platform.http.server.server import bind
 from waiting import until, wait_until
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)

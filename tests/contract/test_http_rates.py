@@ -14,11 +14,11 @@ import structlog
 from accounts import other_application, other_seller, with_scope
 from hand_clock import HandClock
 from moved_time import advance
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.http.rate_limit import BearerRates
-from paydesk.oauth import bearer
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.engine.oauth import bearer
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, running
 from waiting import until
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from paydesk.compose import compose
 from paydesk.core.clock import SystemClock
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.http.rate_limit import BearerRates
-from paydesk.oauth.clients.authentication import ClientThrottle
-from paydesk.oauth.consent.throttle import SignInThrottles
-from paydesk.operation import Caller
+from paydesk.engine.oauth.clients.authentication import ClientThrottle
+from paydesk.engine.oauth.consent.throttle import SignInThrottles
+from paydesk.engine.terminals.pairing.rates import PairingRates
 from paydesk.operators.deliveries.handlers import Resends
-from paydesk.settings import THROTTLES, UNTHROTTLED, Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database
-from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.operation import Caller
+from paydesk.platform.settings import THROTTLES, UNTHROTTLED, Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Database
+from paydesk.service.compose import compose
 from shared_objects import KEYS
 
 AT_ONCE, PROCESSES = 8, 4

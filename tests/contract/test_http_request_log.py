@@ -15,10 +15,10 @@ from kept_logging import kept_logging
 from moved_time import advance
 from operator_calls import operator
 from page_scene import Browser, authorization, browser
-from paydesk import logs
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform import logs
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
 from tables import each

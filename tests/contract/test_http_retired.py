@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from paydesk.http.retired import DESCRIBED, RETIRED
-from paydesk.storage.database import Database
+from paydesk.platform.http.refusals.retired import DESCRIBED, RETIRED
+from paydesk.platform.storage.database import Database
 from raw_http import head, wire
 from service import Service, running
 

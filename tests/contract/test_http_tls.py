@@ -18,15 +18,15 @@ import structlog
 
 from event_loops import EACH_LOOP, LOOPS, passes_until, turns
 from moved_time import advance
-from paydesk.dev import certificates
-from paydesk.http import server
-from paydesk.http import tls as handshakes
-from paydesk.http.connection_limits import RECENT_SECONDS
-from paydesk.http.evictable import LINGER_SECONDS
-from paydesk.http.gauges import Gauges
-from paydesk.http.reply import Reply, send_reply
-from paydesk.http.tls import DISCONNECTED, Tls
-from paydesk.settings import Settings
+from paydesk.platform.http.reply import Reply, send_reply
+from paydesk.platform.http.server import server
+from paydesk.platform.http.server.connection_limits import RECENT_SECONDS
+from paydesk.platform.http.server.evictable import LINGER_SECONDS
+from paydesk.platform.http.server.gauges import Gauges
+from paydesk.platform.settings import Settings
+from paydesk_dev.tls import certificates
+from paydesk_dev.tls import connections as handshakes
+from paydesk_dev.tls.connections import DISCONNECTED, Tls
 from waiting import until
 
 HEAD_SECONDS = 50

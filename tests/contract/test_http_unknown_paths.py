@@ -8,10 +8,10 @@ import re
 
 from kept_logging import kept_logging
 from operator_calls import operator
-from paydesk import logs
-from paydesk.api import OPERATIONS
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND
-from paydesk.storage.database import Database
+from paydesk.platform import logs
+from paydesk.platform.storage.database import Database
+from paydesk.service.api import OPERATIONS
 from service import Service, running
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"

@@ -17,13 +17,13 @@ from bench.unread_answers import pipelining
 
 from event_loops import EACH_LOOP, LOOPS, passes_until
 from moved_time import advance
-from paydesk.http import server
-from paydesk.http.connection_limits import RECENT_SECONDS
-from paydesk.http.evictable import LINGER_RESET, LINGER_SECONDS
-from paydesk.http.gauges import Gauges
-from paydesk.http.reply import Reply, send_reply
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.platform.http.reply import Reply, send_reply
+from paydesk.platform.http.server import server
+from paydesk.platform.http.server.connection_limits import RECENT_SECONDS
+from paydesk.platform.http.server.evictable import LINGER_RESET, LINGER_SECONDS
+from paydesk.platform.http.server.gauges import Gauges
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from raw_http import exchange, head, wire
 from service import Service, running
 from waiting import until

@@ -12,9 +12,9 @@ import pytest
 
 from event_loops import passes_until
 from moved_time import advance
-from paydesk.http import connection_limits, server
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.platform.http.server import connection_limits, server
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from raw_http import Wire, exchange, head, wire
 from service import Reply, Service, order_body, running
 from tables import each

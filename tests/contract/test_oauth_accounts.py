@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, authorizations_of, make_scene
-from paydesk.oauth import authorizations
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.sellers import Seller
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.platform.storage.database import Transaction
 
 
 async def test_an_application_is_found_as_created(scene: Scene) -> None:

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import AuthenticationCache, Entry
-from paydesk.operation import Answer
-from paydesk.storage.database import Database, Work
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import AuthenticationCache, Entry
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database, Work
 
 SOMEWHERE_ELSE = "https://elsewhere.example/callback"
 

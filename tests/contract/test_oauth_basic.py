@@ -11,7 +11,7 @@ from urllib.parse import quote_plus, urlencode
 import pytest
 
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from raw_http import exchange, head
 from service import Reply, Service, running
 from tables import each

@@ -10,12 +10,12 @@ import pytest
 from oauth_scene import DAY_MS, SECOND_MS, Scene, authorizations_of
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import authorizations, store
-from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Caller
-from paydesk.storage.database import Transaction, Work
+from paydesk.engine.oauth import authorizations, store
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.platform.operation import Caller
+from paydesk.platform.storage.database import Transaction, Work
 
 CACHE_SECONDS = 5
 

@@ -20,10 +20,10 @@ from structlog.testing import capture_logs
 
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, Scene, make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.oauth.operations import INTROSPECT, REVOKE, TOKEN
-from paydesk.operation import Operation
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.engine.oauth.operations import INTROSPECT, REVOKE, TOKEN
+from paydesk.platform.operation import Operation
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from service import Reply, Service, running
 from token_bodies import Sent, plainly, requests
 

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, running
 
 

@@ -11,10 +11,10 @@ import pytest
 from oauth_scene import DAY_MS, SECOND_MS, Scene, make_scene, states_of
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import authorizations, handlers, lifecycle
-from paydesk.oauth.lifecycle import Move, State
-from paydesk.operation import Answer
-from paydesk.storage.database import Database
+from paydesk.engine.oauth import authorizations, handlers, lifecycle
+from paydesk.engine.oauth.lifecycle import Move, State
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database
 
 Outcome = Answer | Refusal | None
 

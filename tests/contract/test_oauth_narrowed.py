@@ -10,8 +10,8 @@ import pytest
 from oauth_scene import ALL_SCOPES, SECOND_MS, frozen_clock
 from operator_calls import Operator
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, order_body, running
 
 READ, WRITE = "/terminals/v1/list", "/v1/orders"

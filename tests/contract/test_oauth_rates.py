@@ -18,10 +18,10 @@ from hand_clock import HandClock
 from nodes import two_nodes
 from oauth_scene import Scene, make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.oauth.clients.authentication import ClientRates, ClientThrottle
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.clients.authentication import ClientRates, ClientThrottle
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, running
 from waiting import until_found
 

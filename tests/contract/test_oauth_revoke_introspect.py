@@ -9,10 +9,10 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, DAY_MS, SECOND_MS, START_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
-from paydesk.oauth import handlers
-from paydesk.oauth.bearer import Bearers
-from paydesk.operation import Handler
-from paydesk.storage.database import Database
+from paydesk.engine.oauth import handlers
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.platform.operation import Handler
+from paydesk.platform.storage.database import Database
 from service import running
 
 INACTIVE = {"active": False}

@@ -12,10 +12,10 @@ from oauth_scene import CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, frozen_cl
 from operator_calls import audited, operator
 from page_scene import Browser, authorization, browser
 from paydesk.core.secrets import digest
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import AuthenticationCache
-from paydesk.oauth.tokens import new_code
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import AuthenticationCache
+from paydesk.engine.oauth.tokens import new_code
+from paydesk.platform.storage.database import Database, Transaction
 from service import Reply, Service, running
 from tables import each
 

@@ -9,12 +9,12 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, make_scene
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.oauth import authorizations, handlers, tokens
-from paydesk.oauth.tokens import Lifetimes
-from paydesk.operation import Call, Caller
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Database
-from paydesk.storage.postgres_transaction import PostgresTransaction
+from paydesk.engine.oauth import authorizations, handlers, tokens
+from paydesk.engine.oauth.tokens import Lifetimes
+from paydesk.platform.operation import Call, Caller
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.postgres.transaction import PostgresTransaction
 
 
 async def test_an_exchange_answers_every_field(scene: Scene) -> None:

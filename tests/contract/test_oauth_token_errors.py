@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from oauth_scene import CHALLENGE, REDIRECT_URI, SECOND_MS, VERIFIER, Scene, make_scene
-from paydesk.oauth.errors import OAUTH_ERRORS
-from paydesk.oauth.operations import TOKEN
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.errors import OAUTH_ERRORS
+from paydesk.engine.oauth.operations import TOKEN
+from paydesk.platform.storage.database import Database
 from tables import each
 
 Body = dict[str, Any]

@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
-from paydesk.http.request import SANDBOX_HEADER_GONE
-from paydesk.oauth.errors import INVALID_REQUEST
-from paydesk.storage.connect import open_database
+from paydesk.engine.oauth.errors import INVALID_REQUEST
+from paydesk.platform.http.request import SANDBOX_HEADER_GONE
+from paydesk.platform.storage.connect import open_database
 from service import Reply, Service, running
 
 FORM = "application/x-www-form-urlencoded"

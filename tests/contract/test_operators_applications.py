@@ -12,7 +12,7 @@ from oauth_scene import REDIRECT_URI
 from operator_calls import Operator, audited, operator
 from page_scene import browser
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, running
 
 URI, OTHER_URI = "https://shop.example/callback", "https://shop.example/other?from=pay"

@@ -9,9 +9,9 @@ import pytest
 
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.operators import attention_store as store
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Row, Transaction
+from paydesk.operators.attention import store
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Row, Transaction
 from plain_rows import DELIVERY, EVENT, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from print_scene import print_on
 from resolving_scene import unknown

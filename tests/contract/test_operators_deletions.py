@@ -9,9 +9,9 @@ import pytest
 from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
 from page_scene import browser
-from paydesk.api import OPERATIONS
-from paydesk.invariants import check
-from paydesk.webhooks import subscriptions
+from paydesk.engine.invariants import check
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.service.api import OPERATIONS
 from service import KEYS, Service
 
 APPLICATION = {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]}

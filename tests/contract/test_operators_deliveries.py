@@ -16,10 +16,10 @@ from accounts import other_seller
 from moved_time import advance
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.webhooks import replaying
-from paydesk.webhooks.schedule import PARKED_MS
+from paydesk.engine.webhooks.delivery import replaying
+from paydesk.engine.webhooks.schedule import PARKED_MS
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Service, access_token, running
 from webhooks_scene import subscribe
 

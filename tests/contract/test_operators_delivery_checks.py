@@ -13,8 +13,8 @@ import pytest
 from attempt_rows import add_attempt
 from operator_calls import Operator, audited, operator
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Database
-from paydesk.webhooks.send import Request
+from paydesk.engine.webhooks.delivery.send import Request
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from webhooks_scene import subscribe
 

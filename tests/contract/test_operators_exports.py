@@ -19,10 +19,10 @@ from accounts import other_seller
 from cost import turns_within
 from faulty_database import FaultyDatabase
 from operator_calls import Operator, audited, operator
-from paydesk.operators.orders.export import SLICE_ROWS, Exporting
-from paydesk.operators.orders.export_formats import COLUMNS, csv_lines, harmless
-from paydesk.orders.order import Order
-from paydesk.storage.database import Database, T, Work
+from paydesk.engine.orders.order import Order
+from paydesk.operators.orders.export.formats import COLUMNS, csv_lines, harmless
+from paydesk.operators.orders.export.handlers import SLICE_ROWS, Exporting
+from paydesk.platform.storage.database import Database, T, Work
 from plain_rows import run
 from refund_scene import paid, refund
 from resolving_scene import typed

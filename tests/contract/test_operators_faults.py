@@ -18,11 +18,11 @@ import webhooks_scene as scene
 from faulty_database import FaultyDatabase
 from moved_time import advance
 from operator_calls import Operator, audited, operator
-from paydesk.http import held_answers
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, T, Work
-from paydesk.webhooks import fault_store
-from paydesk.webhooks.faults import KINDS, Fault
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, T, Work
+from paydesk_dev.faults import held_answers
+from paydesk_dev.faults import store as fault_store
+from paydesk_dev.faults.kinds import KINDS, Fault
 from service import Reply, Service, Terminal, running
 from tables import each
 from virtual_scene import create, ended, playing

@@ -9,9 +9,9 @@ import pytest
 from accounts import other_seller
 from operator_calls import operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.operators import figures
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Row, Transaction
+from paydesk.operators.overview import figures
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Row, Transaction
 from refund_scene import paid, refund
 from service import Service, running
 from tables import each

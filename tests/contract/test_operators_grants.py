@@ -12,9 +12,9 @@ import pytest
 from accounts import other_application, other_seller
 from oauth_scene import ALL_SCOPES, START_MS, frozen_clock
 from paydesk.core.clock import rfc3339
-from paydesk.operators import credentials
+from paydesk.operators.accounts import credentials
 from paydesk.operators.authorizations.handlers import LISTS_OF_APPLICATION
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.storage.database import Database, Transaction
 from service import Reply, Service, running
 
 BASE = "/operator/v1/grants"

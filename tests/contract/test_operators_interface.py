@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from paydesk.api import OPERATIONS
-from paydesk.operators import credentials
-from paydesk.storage.database import Database
+from paydesk.operators.accounts import credentials
+from paydesk.platform.storage.database import Database
+from paydesk.service.api import OPERATIONS
 from service import Service, running
 from tables import each
 

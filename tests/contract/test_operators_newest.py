@@ -10,8 +10,8 @@ import pytest
 from accounts import other_seller
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import schedule
+from paydesk.engine.webhooks import schedule
+from paydesk.platform.storage.database import Database, Transaction
 from plain_rows import DELIVERY, EVENT, INQUIRY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from service import Service, running
 from tables import each

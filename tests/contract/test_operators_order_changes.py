@@ -10,10 +10,10 @@ import pytest
 
 from accounts import other_seller
 from operator_calls import Audited, Operator, audited, operator
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Unknown
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Unknown
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from refund_scene import DECLINED, Refunder, expire_leases, ledgers_agree, only, paid, part_of, refund, work
 from service import Reply, Service, running
 

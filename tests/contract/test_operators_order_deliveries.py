@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from operator_calls import operator
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import running
 from webhooks_scene import subscribe
 

@@ -10,7 +10,7 @@ import pytest
 from accounts import other_seller
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from tables import each
 

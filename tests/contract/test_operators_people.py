@@ -15,11 +15,11 @@ from page_scene import Browser
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth.consent import passwords
-from paydesk.operators.operator_passwords import hashed
-from paydesk.operators.store import Person
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.consent import passwords
+from paydesk.operators.accounts.passwords import hashed
+from paydesk.operators.accounts.store import Person
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 EMAIL = "ana@example.com"

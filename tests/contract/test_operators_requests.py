@@ -9,7 +9,7 @@ import pytest
 
 from accounts import other_seller
 from operator_calls import Operator, operator
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from refund_scene import paid
 from reset_scene import resettable
 from service import Service, running

@@ -13,8 +13,8 @@ from conftest import short_and_long
 from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.payments.acquirer import NotFound, Unknown
-from paydesk.storage.database import Database
+from paydesk.engine.payments.acquirer import NotFound, Unknown
+from paydesk.platform.storage.database import Database
 from resolving_scene import REASON, THREE_MINUTES_MS, advancing, scene, typed, unknown, until
 from service import Device, Reply, Service, approved
 from tables import each

@@ -11,9 +11,9 @@ import pytest
 from jobs_scene import SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.payments import reversals
-from paydesk.payments.acquirer import Declined, NotFound, Unknown
-from paydesk.storage.database import Database
+from paydesk.engine.payments import reversals
+from paydesk.engine.payments.acquirer import Declined, NotFound, Unknown
+from paydesk.platform.storage.database import Database
 from refund_scene import Refunder, paid, refund
 from resolving_scene import REASON, THREE_MINUTES_MS, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running

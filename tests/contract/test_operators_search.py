@@ -10,7 +10,7 @@ import pytest
 from accounts import other_seller
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from plain_rows import run
 from refund_scene import paid, refund
 from service import Service, running

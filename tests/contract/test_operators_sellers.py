@@ -10,10 +10,10 @@ import pytest
 from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
 from paydesk.core.secrets import Secret
-from paydesk.invariants import check
-from paydesk.oauth.consent import passwords
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.storage.database import Transaction
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.platform.storage.database import Transaction
 from service import Service
 from tables import each
 

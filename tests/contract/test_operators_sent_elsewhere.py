@@ -14,8 +14,8 @@ import webhooks_scene as scene
 from moved_time import advance
 from operator_calls import audited, operator
 from paydesk.core.secrets import Secret
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from sent_elsewhere_scene import Desk, desk
 from waiting import until_found
 

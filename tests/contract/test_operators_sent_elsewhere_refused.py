@@ -13,7 +13,7 @@ import pytest
 import webhooks_scene as scene
 from hostile_urls import PRIVATE, connections, rows_of
 from operator_calls import audited, operator
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from sent_elsewhere_scene import URL, Desk, desk
 from tables import each
 from waiting import HANGS_SECONDS

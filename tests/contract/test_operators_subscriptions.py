@@ -13,8 +13,8 @@ from accounts import other_application
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.storage.database import Database
-from paydesk.webhooks import parking
+from paydesk.engine.webhooks.delivery import parking
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from tables import each
 

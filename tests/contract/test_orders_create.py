@@ -10,9 +10,10 @@ import pytest
 import counted
 from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
-from paydesk.orders import store
-from paydesk.storage import postgres, postgres_sets
-from paydesk.storage.database import Database
+from paydesk.engine.orders import store
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.postgres import database as postgres
+from paydesk.platform.storage.postgres import sets as postgres_sets
 from service import Service, order_body, running
 from tables import each
 
@@ -279,7 +280,7 @@ async def test_an_order_canceled_during_create_does_not_conflict(
                 assert (await service.cancel(standing.pop())).status == 200
             return await perform(connection, kind, sql, args)
 
-        monkeypatch.setattr("paydesk.storage.postgres_transaction.execute_one", cancel_before_the_look)
+        monkeypatch.setattr("paydesk.platform.storage.postgres.transaction.execute_one", cancel_before_the_look)
         assert (await service.create(terminal)).status == 201
         assert not standing
     await database.close()

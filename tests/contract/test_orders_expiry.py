@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import expiry
-from paydesk.orders import store as orders
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.orders import expiry
+from paydesk.engine.orders import store as orders
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Service, running
 from skipped_waits import skipped_waits, time_passes
 

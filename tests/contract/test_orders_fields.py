@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from paydesk.core.money import CURRENCIES
-from paydesk.core.text import RULE
-from paydesk.orders.schemas import OrderRequest
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.core.text.characters import RULE
+from paydesk.engine.orders.schemas import OrderRequest
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, order_body, running
 
 Path = tuple[str | int, ...]

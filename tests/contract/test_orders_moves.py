@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from operator_calls import operator
-from paydesk.invariants import check
-from paydesk.orders import status
-from paydesk.orders.status import State
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import status
+from paydesk.engine.orders.status import State
+from paydesk.platform.storage.database import Database
 from refund_scene import refund
 from service import Device, Reply, Service, running
 

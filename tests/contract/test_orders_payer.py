@@ -12,9 +12,9 @@ from accounts import other_seller
 from kept_logging import kept_logging
 from oauth_scene import DAY_MS
 from operator_calls import operator
-from paydesk import logs
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform import logs
+from paydesk.platform.storage.database import Database
 from retention_scene import sweep
 from sensitive_data import stored
 from service import Reply, Service, Terminal, order_body, running

@@ -9,8 +9,8 @@ import pytest
 
 from accounts import other_application, other_seller
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from refund_scene import DECLINED, ledgers_agree, notifications, only, paid, part_of, refund
 from service import Service, running
 

@@ -11,7 +11,7 @@ import pytest
 
 from accounts import other_application, other_seller, with_scope
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal, running
 
 MINUTE_MS, DAY_MS = 60_000, 86_400_000

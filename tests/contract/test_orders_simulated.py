@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from paydesk.core.clock import MovableClock
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.payments.acquirer import Approved, Card, Declined, Payment
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, Payment
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from refund_scene import ledgers_agree
 from service import Device, Reply, Service, order_body, running
 

@@ -9,10 +9,10 @@ import msgspec
 
 from operator_calls import operator
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import expiry, status, status_labels
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.orders import expiry, status, status_labels
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Service, running
 from webhooks_scene import receiver, step, subscribe, worker
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from accounts import other_application, other_seller
 from page_scene import Browser, authorization, browser, give_password
-from paydesk.oauth import authorizations
-from paydesk.oauth.pages.applications import LISTED_MAX
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.pages.applications import LISTED_MAX
+from paydesk.platform.storage.database import Transaction
 from service import Service
 
 

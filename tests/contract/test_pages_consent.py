@@ -16,10 +16,10 @@ from accounts import other_seller
 from oauth_scene import CHALLENGE, REDIRECT_URI, VERIFIER, frozen_clock
 from page_scene import PASSWORD, STATE, Browser, authorization, browser, give_password
 from paydesk.core.keys import Keys
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent.requests import OPEN_MAX
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent.requests import OPEN_MAX
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
 from service import Service, running
 
 ISSUER = "http://127.0.0.1"

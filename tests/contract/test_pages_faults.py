@@ -9,9 +9,9 @@ import pytest
 
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from page_scene import STATE, Browser, authorization
-from paydesk.oauth.clients import applications
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.clients import applications
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 ISSUER = "http://127.0.0.1"

@@ -9,10 +9,10 @@ import pytest
 
 from faulty_database import FaultyDatabase
 from page_scene import PASSWORD, Browser, Page, authorization, browser
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Unavailable
-from paydesk.web import assets
-from paydesk.web.language import LANGUAGES
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Unavailable
+from paydesk.platform.web import assets
+from paydesk.platform.web.language import LANGUAGES
 from service import Service, running
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -16,11 +16,11 @@ from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret, digest
-from paydesk.oauth.consent import passwords, sellers
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.consent import passwords, sellers
+from paydesk.engine.oauth.consent.passwords import hash_password, needs_rehash
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Service, running
 from tables import each
 
@@ -168,7 +168,7 @@ async def test_redirects_stay_on_this_service(sqlite_service: Service, wanted: s
 @pytest.fixture
 async def sqlite_service(sqlite_url: str) -> AsyncIterator[Service]:
     """A service where the kind of database doesn't matter."""
-    from paydesk.storage.connect import open_database
+    from paydesk.platform.storage.connect import open_database
 
     database = await open_database(sqlite_url)
     async with running(database, workers=False) as service:

@@ -13,8 +13,8 @@ from pairing_scene import MODEL, ask_to_pair, pair, poll, send
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import KEYS, Service, Terminal, approved, running
 from tables import each
 

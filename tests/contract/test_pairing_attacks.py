@@ -12,10 +12,11 @@ from moved_time import advance
 from operator_calls import operator
 from pairing_scene import ask_to_pair, new_terminal, pair, poll, send
 from paydesk.core.clock import MovableClock
-from paydesk.core.redaction import carries_secret, redacted
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.terminals import pairing_rates, pairing_store
+from paydesk.core.text.redaction import carries_secret, redacted
+from paydesk.engine.terminals.pairing import rates as pairing_rates
+from paydesk.engine.terminals.pairing import store as pairing_store
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from recording_database import RecordingDatabase
 from service import Service, running
 

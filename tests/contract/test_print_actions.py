@@ -11,11 +11,11 @@ import pytest
 from accounts import other_application, other_seller
 from operator_calls import audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.invariants import check
-from paydesk.printing import expiry
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.printing import expiry
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from print_scene import PATH, TEXT, action_body, in_base64, jpeg, png, print_on, report, status_of
 from service import KEYS, Reply, Service, order_body, running
 from tables import each

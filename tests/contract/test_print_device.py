@@ -8,9 +8,9 @@ import uuid
 import pytest
 
 from moved_time import advance
-from paydesk.invariants import check
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from print_scene import TEXT, print_on, report, status_of
 from service import Service, running
 from tables import each

@@ -14,9 +14,9 @@ from bench.refusals import auc
 from conftest import CHEAP
 from operator_people import SIGN_IN, make_person
 from page_scene import PASSWORD, Browser, browser
-from paydesk.http.endpoint import INVALID_CLIENT_EVERY_SECONDS
-from paydesk.oauth.consent.passwords import REFUSED_EVERY_SECONDS, hash_password
-from paydesk.storage.database import Database
+from paydesk.engine.oauth.consent.passwords import REFUSED_EVERY_SECONDS, hash_password
+from paydesk.platform.http.endpoint import INVALID_CLIENT_EVERY_SECONDS
+from paydesk.platform.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running
 from skipped_waits import skipped_waits

@@ -20,8 +20,8 @@ import counted
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.operators.credentials import add_operator, new_token
-from paydesk.storage.connect import open_database
+from paydesk.operators.accounts.credentials import add_operator, new_token
+from paydesk.platform.storage.connect import open_database
 from postgres_server import PostgresServer
 from service import KEYS, Device, Service, access_token, approved, order_body
 from webhooks_scene import Receiver, receiver, subscribe, until

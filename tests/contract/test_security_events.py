@@ -16,8 +16,8 @@ from oauth_scene import DAY_MS, SECOND_MS
 from operator_calls import operator
 from page_scene import Browser, browser
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Device, Service, running
 from waiting import until
 

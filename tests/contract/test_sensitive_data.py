@@ -18,11 +18,11 @@ from declared import applications, console, devices, operators, pages, public, t
 from declared.attempt import Table
 from faulty_database import FaultyDatabase
 from kept_logging import kept_logging
-from paydesk import logs
 from paydesk.core.clock import MovableClock
-from paydesk.operation import Operation
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform import logs
+from paydesk.platform.operation import Operation
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from rotating import quarter
 from sensitive_data import Canaries, Sending, sprayed, stored
 from service import Service, running

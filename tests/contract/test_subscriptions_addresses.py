@@ -15,11 +15,11 @@ import webhooks_scene as scene
 from hostile_urls import HOSTILE, PRIVATE, PUBLIC, UNPARSED, connections, name_server, rows_of
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.webhooks import urls
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks import urls
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, running
 from tables import each
 from waiting import until

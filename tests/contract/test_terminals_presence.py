@@ -14,15 +14,15 @@ from nodes import two_nodes
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, SystemClock, rfc3339
 from paydesk.core.signals import Signals
-from paydesk.device import gateway, presence
-from paydesk.device.gateway import Gateway
-from paydesk.device.presence import Sightings
-from paydesk.sandbox import store as sandbox_store
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import handlers, store
-from paydesk.terminals.presence import presence_of, record
+from paydesk.engine.device import gateway, presence
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.presence import Sightings
+from paydesk.engine.terminals import handlers, store
+from paydesk.engine.terminals.presence import presence_of, record
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.inbox import store as sandbox_store
 from recording_database import RecordingDatabase
 from service import Reply, Service, Terminal, running
 from virtual_scene import create, playing

@@ -13,8 +13,8 @@ from device_scene import Desk, answered, new_boot, open_desk
 from jobs_scene import FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from resolving_scene import scene, typed, unknown
 from service import Device, Service, running
 from waiting import HANGS_SECONDS

@@ -10,9 +10,9 @@ import pytest
 
 from accounts import other_seller
 from acquirer_scene import new_payment
-from paydesk.invariants import check
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal, order_body, running
 
 PATH = "/virtual/v1/acquirer/payments"

@@ -12,10 +12,10 @@ import pytest
 
 from manual_scene import outcomes_stay
 from operator_calls import operator
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.actions import ActionName
-from paydesk.storage.database import Database
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual.terminal.actions import ActionName
 from service import Service
 from skipped_waits import skipped_waits, time_passes
 from virtual_scene import TERMINALS, Virtual, create, ended, playing

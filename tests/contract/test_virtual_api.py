@@ -17,14 +17,14 @@ from hand_clock import HandClock
 from operator_calls import audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.http.rate_limit import BearerRates
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.virtual import page_keys
-from paydesk.sandbox.virtual.handlers import WAITING_MAX
-from paydesk.sandbox.virtual.store import TERMINALS_MAX
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.api.handlers import WAITING_MAX
+from paydesk_dev.virtual.api.store import TERMINALS_MAX
+from paydesk_dev.virtual.fleet import Fleet
 from print_scene import PATH, print_on
 from service import KEYS, Service, running
 from skipped_waits import skipped_waits

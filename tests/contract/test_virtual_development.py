@@ -14,13 +14,16 @@ from pydantic import ValidationError
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
-from paydesk.operation import Answer, Call, Caller, Handler
-from paydesk.sandbox import handlers, inbox, inbox_page, next_due, store
-from paydesk.sandbox.dev_clock import restore_clock
-from paydesk.sandbox.operations import OPERATIONS
-from paydesk.sandbox.schemas import ClockMove
-from paydesk.storage.database import Database, Transaction, Unavailable
-from paydesk.webhooks.signature import secret_of, standard_headers, x_signature
+from paydesk.engine.webhooks.signatures.signature import secret_of, standard_headers, x_signature
+from paydesk.platform.operation import Answer, Call, Caller, Handler
+from paydesk.platform.storage.database import Database, Transaction, Unavailable
+from paydesk_dev.clock import handlers, next_due
+from paydesk_dev.clock.clock import restore_clock
+from paydesk_dev.inbox import page as inbox_page
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.inbox import store
+from paydesk_dev.operations import OPERATIONS
+from paydesk_dev.schemas import ClockMove
 from shared_objects import make_shared
 
 KEYS = Keys(1, {1: b"k" * 32})

@@ -12,9 +12,9 @@ import pytest
 
 from authorize_scene import is_consistent
 from manual_scene import QUICK, Counter, counter
-from paydesk.sandbox.terminals.actions import ActionName, ActionNotPossible
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.actions import ActionName, ActionNotPossible
 from skipped_waits import time_passes
 from waiting import until_found
 

@@ -18,17 +18,20 @@ import counted
 import plain_rows
 from cost import turns_within
 from page_scene import Browser, Page
+from paydesk.console import statuses
 from paydesk.core.secrets import Secret
-from paydesk.http.endpoint import Endpoint
-from paydesk.sandbox import inbox, inbox_page, inbox_view, store
-from paydesk.sandbox.inbox_checks import NO_SECRET, check
-from paydesk.sandbox.inbox_view import ShownNotification
-from paydesk.sandbox.operations import OPERATIONS
-from paydesk.storage.database import Database
-from paydesk.web import statuses
-from paydesk.webhooks import subscriptions
-from paydesk.webhooks.mistakes import NamedSecret
-from paydesk.webhooks.signature import manifest, standard_headers, x_signature
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret
+from paydesk.engine.webhooks.signatures.signature import manifest, standard_headers, x_signature
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.http.endpoint import Endpoint
+from paydesk.platform.storage.database import Database
+from paydesk_dev.inbox import page as inbox_page
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.inbox import store
+from paydesk_dev.inbox import view as inbox_view
+from paydesk_dev.inbox.checks import NO_SECRET, check
+from paydesk_dev.inbox.view import ShownNotification
+from paydesk_dev.operations import OPERATIONS
 from service import KEYS, Service, running
 from shared_objects import make_shared
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from authorize_scene import is_consistent, ledger, rows, service_terminal
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.storage.database import Database
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.fleet import Fleet
 from service import Service, running
 from skipped_waits import skipped_waits
 from waiting import until_found

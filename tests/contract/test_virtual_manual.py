@@ -12,12 +12,12 @@ import pytest
 from manual_scene import Counter, counter
 from moved_time import advance
 from paydesk.core.clock import MovableClock
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import receipts, slot
-from paydesk.sandbox.terminals.actions import Action, ActionName, ActionNotPossible
-from paydesk.sandbox.terminals.receipts import RECEIPT_CHARACTERS
-from paydesk.storage.database import Database
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual.terminal import receipts, slot
+from paydesk_dev.virtual.terminal.actions import Action, ActionName, ActionNotPossible
+from paydesk_dev.virtual.terminal.receipts import RECEIPT_CHARACTERS
 from skipped_waits import time_passes
 from waiting import until, until_found
 

@@ -17,13 +17,13 @@ from hand_clock import HandClock
 from moved_time import advance
 from page_counter import HTMX, PageCounter, page_counter
 from paydesk.core.clock import MovableClock
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.http.rate_limit import BearerRates
-from paydesk.sandbox.terminals.screens import Screen
-from paydesk.sandbox.virtual import page_keys
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.web import event_streams, live
+from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web import event_streams, live
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.terminal.screens import Screen
 from service import KEYS
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS

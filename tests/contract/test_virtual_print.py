@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from manual_scene import QUICK, Counter, counter
-from paydesk.invariants import check
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from print_scene import PATH, TEXT, action_body, in_base64, png, print_on, status_of
 from waiting import until_found
 

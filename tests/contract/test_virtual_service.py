@@ -10,10 +10,10 @@ import pytest
 
 from oauth_scene import START_MS
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.fleet import Fleet
 from service import Service, Terminal, running
 from skipped_waits import skipped_waits, time_passes
 from waiting import until

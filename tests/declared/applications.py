@@ -10,8 +10,8 @@ from accounts import other_seller, with_scope
 from declared.attempt import Attempt, Table
 from declared.everywhere import with_fault
 from faulty_database import FaultyDatabase
-from paydesk.operation import Operation
-from paydesk.storage.database import Locked
+from paydesk.platform.operation import Operation
+from paydesk.platform.storage.database import Locked
 from print_scene import action_body, print_on
 from refund_scene import DECLINED, UNHEARD, only, paid, part_of, refund
 from service import Reply, Service, order_body

@@ -10,10 +10,10 @@ from typing import Any
 
 from faulty_database import FaultyDatabase
 from operator_calls import Operator
-from paydesk.api import OPERATIONS
 from paydesk.core.errors import ErrorKind
-from paydesk.http.error_responses import takes_body
-from paydesk.operation import Operation, Surface
+from paydesk.platform.http.refusals.error_responses import takes_body
+from paydesk.platform.operation import Operation, Surface
+from paydesk.service.api import OPERATIONS
 from raw_http import exchange, head
 from service import Device, Reply, Service
 

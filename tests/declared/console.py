@@ -11,13 +11,14 @@ from declared.everywhere import FAILURES
 from declared.pages import SIGN_IN_FAILURES
 from faulty_database import FaultyDatabase
 from operator_people import Person, begin_session, make_person
-from paydesk.api import OPERATIONS
-from paydesk.console import password, sign_in
 from paydesk.console.request import PURPOSE, SESSION
-from paydesk.operation import Operation
-from paydesk.operators import links
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.web.forms import ANONYMOUS
+from paydesk.operators.accounts import links
+from paydesk.operators.sign_in import page as sign_in
+from paydesk.operators.sign_in import password
+from paydesk.platform.operation import Operation
+from paydesk.platform.web.forms import ANONYMOUS
+from paydesk.service.api import OPERATIONS
+from paydesk_dev.dev.console_key import ConsoleKey
 from service import KEYS, Reply, Service
 
 FORM = "application/x-www-form-urlencoded"

@@ -9,7 +9,7 @@ from typing import Any
 from authorize_scene import request_of, service_terminal
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
-from paydesk.operation import Operation
+from paydesk.platform.operation import Operation
 from print_scene import print_on
 from service import Device, Reply, Service, order_body
 

@@ -9,7 +9,7 @@ import structlog
 
 from declared.attempt import Attempt, Ways
 from moved_time import advance
-from paydesk.storage.database import Unavailable
+from paydesk.platform.storage.database import Unavailable
 from service import Reply
 from waiting import until
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from declared.attempt import Attempt, Table
 from declared.everywhere import with_fault
-from paydesk.storage.database import Locked
+from paydesk.platform.storage.database import Locked
 from refund_scene import DECLINED, UNHEARD, only, paid, part_of, refund
 from service import Reply
 

@@ -14,7 +14,7 @@ from operator_calls import Operator, operator
 from operator_people import PASSWORD, Person, begin_session, make_person
 from pairing_scene import ask_to_pair
 from paydesk.core import ids
-from paydesk.operation import Operation
+from paydesk.platform.operation import Operation
 from refund_scene import paid
 from service import Reply, Service, Terminal
 

@@ -9,8 +9,8 @@ from accounts import other_application, other_seller
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from page_scene import PASSWORD, Browser, authorization, give_password, session_of
-from paydesk.oauth.clients import applications
-from paydesk.operation import Operation
+from paydesk.engine.oauth.clients import applications
+from paydesk.platform.operation import Operation
 from service import Reply, Service
 
 SIGN_IN_FAILURES = 1

@@ -12,9 +12,9 @@ from faulty_database import FaultyDatabase
 from moved_time import advance
 from operator_calls import operator
 from pairing_scene import ask_to_pair, new_terminal
-from paydesk.operation import Operation
-from paydesk.storage.database import Unavailable
-from paydesk.terminals.pairing_rates import FULL_SECONDS
+from paydesk.engine.terminals.pairing.rates import FULL_SECONDS
+from paydesk.platform.operation import Operation
+from paydesk.platform.storage.database import Unavailable
 from service import Reply, Service
 
 LOOKS_ANEW_SECONDS, LOOKS_MAX = 1.0, 200

@@ -7,8 +7,8 @@ from dataclasses import replace
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from oauth_scene import Scene, make_scene
-from paydesk.oauth.clients import applications
-from paydesk.operation import Operation
+from paydesk.engine.oauth.clients import applications
+from paydesk.platform.operation import Operation
 from service import Reply, Service
 
 CLIENT_FAILURES = 10

@@ -11,8 +11,8 @@ from accounts import other_seller, with_scope
 from declared.attempt import Attempt, Table
 from faulty_database import FaultyDatabase
 from operator_calls import operator
-from paydesk.operation import Operation
-from paydesk.sandbox.virtual.store import TERMINALS_MAX
+from paydesk.platform.operation import Operation
+from paydesk_dev.virtual.api.store import TERMINALS_MAX
 from service import Reply, Service, Terminal
 
 TERMINALS = "/virtual/v1/terminals"

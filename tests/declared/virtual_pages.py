@@ -11,9 +11,9 @@ from declared.everywhere import FAILURES
 from declared.virtual import all_withdrawn, second_order, standalone
 from faulty_database import FaultyDatabase
 from page_scene import Browser
-from paydesk.operation import Operation
-from paydesk.sandbox.virtual import page_keys
-from paydesk.web.live import PER_PAGE_MAX
+from paydesk.platform.operation import Operation
+from paydesk.platform.web.live import PER_PAGE_MAX
+from paydesk_dev.virtual import page_keys
 from service import KEYS, Reply, Service
 from virtual_scene import create
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 
 from faults.load import Answered, Client, Record, Refresher, tokens_of
-from paydesk.invariants import check
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database
 from service import Reply
 
 ORDERS = "SELECT order_id, status, version FROM orders"

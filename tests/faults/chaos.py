@@ -22,10 +22,10 @@ from faults.records import Records
 from faults.scene import Cast, cast
 from faults.terminals import Terminal
 from faults.tills import Till
-from paydesk.invariants import check
-from paydesk.payments.jobs import LEASE_SECONDS
-from paydesk.storage.connect import open_database
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.jobs import LEASE_SECONDS
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.storage.connect import open_database
 from postgres_server import PostgresServer
 
 DRAIN_AHEAD_MS = 180_000

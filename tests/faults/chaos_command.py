@@ -19,8 +19,8 @@ from faults.breaking import Fault
 from faults.caller import share_after_one_repeat
 from faults.chaos import Plan, Run
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 from postgres_server import PostgresServer
 
 SHOWN_MAX = 30

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from faults.final_state import Facts, OrderFact
 from faults.records import LIVE, Arrival, Records, ResultRecord
-from paydesk.orders.status import CREATED, State, legal
+from paydesk.engine.orders.status import CREATED, State, legal
 
 VIOLATIONS_MAX = 100
 ENDED_OPENLY = ("exhausted", "superseded", "withdrawn")

@@ -11,9 +11,9 @@ from typing import Any
 from event_loops import turns
 from faults.in_process import InProcessService
 from oauth_scene import SECOND_MS
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes, Pair
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.platform.storage.database import Transaction
 from service import KEYS, Device, Reply, order_body
 from waiting import until
 

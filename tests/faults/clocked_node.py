@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import node_process
-from paydesk import jobs
-from paydesk.orders import expiry
+from paydesk.engine.orders import expiry
+from paydesk.platform import jobs
 
 OFFSET = struct.Struct("<q")
 LOOKS_OFTEN, LOOK_SECONDS = "LOOKS_OFTEN", 0.05

@@ -9,9 +9,9 @@ from typing import Any, Literal, NoReturn
 import aiohttp
 
 from faults.virtual_terminals import DoorClient
-from paydesk.device.schemas import Message
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals.journal import AUTHORIZING, Journal
+from paydesk.engine.device.schemas import Message
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.journal import AUTHORIZING, Journal
 
 TerminalStep = Literal[
     "none",

@@ -19,11 +19,11 @@ import structlog
 from bench import notifications
 
 from paydesk.core.clock import SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import worker
+from paydesk.engine.webhooks.delivery import worker
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 
 ANNOUNCED = "SELECT COUNT(*) FROM order_events"
 BATCH_SECONDS = 0.1

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import webhooks_scene
 from faults.records import Records, Shown
-from paydesk.oauth import store as oauth
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth import store as oauth
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
 
 ORDERS = """
 SELECT order_id, terminal_id, external_reference, status, status_detail, payment_status_detail, version, permitted_ms,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from paydesk.core.clock import Clock
-from paydesk.operation import Surface
-from paydesk.settings import UNTHROTTLED, Settings
-from paydesk.storage.database import Database
+from paydesk.platform.operation import Surface
+from paydesk.platform.settings import UNTHROTTLED, Settings
+from paydesk.platform.storage.database import Database
 from service import Reply, Service
 from shared_objects import composed
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from faults.records import Arrival, Records
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import signature
+from paydesk.engine.webhooks.signatures import signature
 
 
 class Inbox:

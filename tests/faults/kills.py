@@ -21,7 +21,7 @@ from faults.unreliable_run import expire_leases
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.storage.connect import open_database
+from paydesk.platform.storage.connect import open_database
 from service import Device, Service, access_token
 from waiting import until
 from webhooks_scene import Receiver, receiver, subscribe

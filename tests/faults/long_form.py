@@ -20,8 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import migrate
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import migrate
 from postgres_server import PostgresServer
 
 FINDINGS_SHOWN_MAX = 20

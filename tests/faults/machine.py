@@ -22,8 +22,8 @@ from faults.in_process import InProcessService
 from faults.load import Client, Refresher, Till
 from oauth_scene import make_scene
 from paydesk.core.clock import Clock, MovableClock, SystemClock
-from paydesk.settings import Settings
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.sqlite.database import SqliteDatabase
 from service import Device, access_token
 from webhooks_scene import subscribe
 

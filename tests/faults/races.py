@@ -17,10 +17,10 @@ from functools import partial
 from event_loops import turns
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.orders.status import STATES
-from paydesk.storage import bounded
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders.status import STATES
+from paydesk.platform.storage import bounded
+from paydesk.platform.storage.database import Database
 from service import Device, Reply, Service
 from waiting import until_found
 

@@ -15,9 +15,9 @@ import structlog
 from faults import races
 from faults.long_form import arguments_of, bar, conclude, console, migrate_url, migrated_database
 from faults.races import RACES, Race
-from paydesk.storage import sqlite
-from paydesk.storage.connect import open_database
-from paydesk.storage.postgres import PostgresDatabase
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.postgres.database import PostgresDatabase
+from paydesk.platform.storage.sqlite import database as sqlite
 from postgres_server import PostgresServer
 
 ROUNDS_PER_DATABASE = 1000

@@ -24,11 +24,11 @@ from oauth_scene import make_scene
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
-from paydesk.invariants import check
-from paydesk.orders.status import FINAL
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.journal import Journal
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders.status import FINAL
+from paydesk.platform.storage.connect import open_database
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Journal
 from paydesk_process import environment
 from service import Reply, Service, Terminal, access_token, order_body
 from waiting import until

@@ -23,13 +23,13 @@ from node_process import MOVES_ALL_CLOCKS, NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
-from paydesk.invariants import check
-from paydesk.orders.status import FINAL
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.terminal import Terminal
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders.status import FINAL
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Journal
+from paydesk_dev.virtual.terminal.terminal import Terminal
 from service import Service, access_token
 from service import Terminal as Seed
 

@@ -10,11 +10,11 @@ import counted
 from faults.inbox import Inbox
 from oauth_scene import Scene, make_scene
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
 from service import access_token, tokens
 from webhooks_scene import subscribe
 

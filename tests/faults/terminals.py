@@ -15,7 +15,7 @@ from acquirer_door import PATH, asking
 from faults.caller import Answer, Caller, GaveUp
 from faults.records import ChargeRecord, Records, ResultRecord
 from faults.scene import TerminalSeed
-from paydesk.payments.acquirer import Payment
+from paydesk.engine.payments.acquirer import Payment
 from service import approved
 
 WAIT_SECONDS = 1

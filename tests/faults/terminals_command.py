@@ -15,7 +15,7 @@ from faults.caller import share_after_one_repeat
 from faults.chaos import Plan, Run
 from faults.long_form import Report, arguments_of, bar, conclude, migrate_url
 from faults.virtual import Shop
-from paydesk import node
+from paydesk.platform.process import node
 from postgres_server import PostgresServer
 
 PLAYLIST = (

@@ -423,10 +423,10 @@ def test_a_version_that_decreases_is_detected() -> None:
         ('{"error": "x", "event": "undeclared_error"}', 1),
         ('{"timestamp":"2026-01-31T14:26:42.109Z","level":"error","event":"unhandled_exception"}', 1),
         ("Traceback (most recent call last):\n  File …\nValueError: no\n", 1),
-        ("Traceback (most recent call last):\n  File …\npaydesk.storage.database.Unavailable: away\n", 0),
+        ("Traceback (most recent call last):\n  File …\npaydesk.platform.storage.database.Unavailable: away\n", 0),
         (
             "Traceback (most recent call last):\n  File …\nOSError: no\n\nThe above exception was the direct …\n\n"
-            "Traceback (most recent call last):\n  File …\npaydesk.storage.database.Unavailable: away\n",
+            "Traceback (most recent call last):\n  File …\npaydesk.platform.storage.database.Unavailable: away\n",
             0,
         ),
     ],

@@ -11,12 +11,12 @@ from faults.clock_jumps import HOUR_MS, KINDS, JumpingClock, Kind, Watch
 from faults.in_process import InProcessService
 from faults.machine import NO_SESSION, Machine, log_watched
 from oauth_scene import make_scene
-from paydesk.core.worker import WorkerContext
-from paydesk.health.clock import WatchedClock
-from paydesk.invariants import check
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.workers import WORKERS, run_all
+from paydesk.engine.invariants import check
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.workers import WORKERS, run_all
 from service import KEYS, access_token
 from waiting import until
 

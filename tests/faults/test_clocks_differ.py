@@ -12,10 +12,10 @@ import pytest
 
 from faults.cluster import Cluster, cluster
 from oauth_scene import ALL_SCOPES
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes, Pair
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
 from service import KEYS, Service, running
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

@@ -19,8 +19,8 @@ from faults.machine import NO_SESSION, Machine
 from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.connect import open_database
 from service import Service, access_token, order_body
 
 ROUNDS = 5

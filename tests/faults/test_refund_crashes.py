@@ -18,7 +18,7 @@ from node_process import NodeProcess
 from oauth_scene import make_scene
 from paydesk.core.clock import SystemClock
 from paydesk.core.crash_points import LABELS, STEP_LABELS
-from paydesk.storage.connect import open_database
+from paydesk.platform.storage.connect import open_database
 from refund_scene import DECLINED, LOST, UNHEARD, expire_leases, ledgers_agree, only, pay, refund
 from service import Device, Reply, Service, access_token
 from webhooks_scene import subscribe

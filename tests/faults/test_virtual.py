@@ -12,7 +12,7 @@ import pytest
 from faults import virtual
 from faults.chaos import Plan
 from faults.virtual import Shop
-from paydesk.sandbox.terminals.network import REQUEST_FAULTS
+from paydesk_dev.virtual.terminal.network import REQUEST_FAULTS
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from bench import notifications
 from faults.unreliable_receivers import HEALTHY, SLOW_SECONDS, Arrivals, receiving
 from forks import Fork, Forks
 from paydesk.core.clock import SystemClock
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
 from paydesk_process import environment
 
 ANNOUNCED_SHARE = 0.7

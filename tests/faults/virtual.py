@@ -19,10 +19,10 @@ from faults.cluster import Cluster
 from faults.records import Records
 from faults.scene import Cast, TerminalSeed
 from faults.tills import Till
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.playlists import Playlist
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.scripts.playlists import Playlist
+from paydesk_dev.virtual.terminal.client import Pace
 
 AT_ONCE = 50
 """How many terminals say hello at a time."""

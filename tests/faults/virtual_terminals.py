@@ -15,12 +15,12 @@ import structlog
 
 from acquirer_door import PATH, asking
 from paydesk.core.money import minor_units
-from paydesk.payments.acquirer import Payment
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import CALL_SECONDS_MAX, DeviceClient, Pace
-from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk.engine.payments.acquirer import Payment
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Journal
+from paydesk_dev.virtual.terminal.client import CALL_SECONDS_MAX, DeviceClient, Pace
+from paydesk_dev.virtual.terminal.terminal import Terminal
 
 PACE = Pace(poll_seconds=5, backoff_seconds=(0.02, 0.05, 0.1))
 

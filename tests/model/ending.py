@@ -12,8 +12,8 @@ from faults import checker, final_state
 from faults.final_state import Facts
 from model.shop import Shop, listed
 from model.world import USUAL_MINOR, Op, overdue
-from paydesk.invariants import check
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.connect import open_database
 
 LATE_MS, SETTLE_MS, FURTHER_MS = 31_000, 240_000, 270_000
 """Late responses arrive; then all work is due, including expired leases and retries."""

@@ -19,7 +19,7 @@ from model.figures import Figures
 from model.shop import TERMINALS, Death, Shop, opened
 from model.world import Op
 from paydesk.core.crash_points import LABELS, STEP_LABELS
-from paydesk.orders import status
+from paydesk.engine.orders import status
 
 T = TypeVar("T")
 WAIT_SECONDS_MAX = 120.0

@@ -15,7 +15,7 @@ from faults.records import ChargeRecord
 from model.notes import Notes
 from model.requests import CARDS, Answer
 from model.world import Op
-from paydesk.payments.acquirer import Payment
+from paydesk.engine.payments.acquirer import Payment
 
 LATE_MS = 30_000
 Ask = Callable[[str, str, Any], Awaitable[Answer]]

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from paydesk.device.verdicts import OrderState, judge
-from paydesk.orders import status
-from paydesk.orders.status import FAILED, LIVE, State
+from paydesk.engine.device.rules.verdicts import OrderState, judge
+from paydesk.engine.orders import status
+from paydesk.engine.orders.status import FAILED, LIVE, State
 
 Kind = Literal[
     "create",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mutant import Mutant
 
-STORE = "sandbox/simulator/store.py"
-SIMULATOR = "sandbox/simulator/acquirer.py"
-PAYMENT = "sandbox/terminals/payment.py"
+STORE = "paydesk/engine/payments/simulator/ledger.py"
+SIMULATOR = "paydesk/engine/payments/simulator/acquirer.py"
+PAYMENT = "paydesk_dev/virtual/terminal/payment.py"
 
 LEDGER = "tests/workers/test_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"

@@ -13,7 +13,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         ONCE,
         "A repeated request does not join the call that runs on the node",
-        "device/authorizations.py",
+        "paydesk/engine/device/authorization/calls.py",
         "        task = self._running.get(order_id)\n",
         "        task = None\n",
         RACES,
@@ -22,7 +22,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         ONCE,
         "The acquirer is asked under a key of each request",
-        "device/authorizing.py",
+        "paydesk/engine/device/authorization/handlers.py",
         "        payment_of(order, installments=method.installments, tip_minor=terms.requested_tip_minor),\n",
         '        replace(payment_of(order, tip_minor=terms.requested_tip_minor), payment_id=f"PAY{id(request)}"),\n',
         RACES,
@@ -31,7 +31,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         ONCE,
         "An authorization needs no permit",
-        "device/authorizing.py",
+        "paydesk/engine/device/authorization/handlers.py",
         "    if isinstance(permitted_ms, Refusal):\n        raise permitted_ms\n",
         "    del permitted_ms\n",
         RACES,
@@ -40,7 +40,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         ONCE,
         "A call ends when its client disconnects",
-        "device/authorizing.py",
+        "paydesk/engine/device/authorization/handlers.py",
         "    await asyncio.wait((task,))\n",
         "    while not task.done():\n"
         "        await asyncio.wait((task,), timeout=0.01)\n"
@@ -52,7 +52,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         "An approved payment is never lost: processed, or reversed",
         "An approval of a call whose order has ended otherwise is ignored",
-        "device/authorizations.py",
+        "paydesk/engine/device/authorization/calls.py",
         "            await outcomes.reverse_late_approval(change, order, outcome)\n",
         "            pass\n",
         RACES,
@@ -61,7 +61,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         "An approved payment is never lost: processed, or reversed",
         "A repeat that was not sent fails the order, though an earlier request may have been sent",
-        "device/authorizations.py",
+        "paydesk/engine/device/authorization/calls.py",
         " and not await _is_repeated(change.tx, order):",
         ":",
         "tests/contract/test_device_authorize.py",
@@ -70,7 +70,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         "An approved payment is never lost: processed, or reversed",
         "A first request that was not sent fails the order, though a repeat on another node may have been sent",
-        "device/authorizing.py",
+        "paydesk/engine/device/authorization/handlers.py",
         "        await payment_terms.repeat(tx, order, call.now_ms)\n",
         "        pass\n",
         RACES,
@@ -79,7 +79,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         "An approved payment is never lost: processed, or reversed",
         "No inquiry follows a terminal's decline during the service's call to the acquirer",
-        "device/results.py",
+        "paydesk/engine/device/results.py",
         'await orders.inquire(change, order, "the terminal declined before the acquirer answered the service")',
         "pass",
         RACES,
@@ -88,7 +88,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         "An approved payment is never lost: processed, or reversed",
         "A delayed hello fails an order that was sent to the acquirer since",
-        "device/sessions.py",
+        "paydesk/engine/device/sessions.py",
         '    if is_repeated and effect == "fail" and',
         "    if False and",
         "tests/contract/test_device_recovery.py",
@@ -97,7 +97,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         TIP,
         "An inquiry does not know the tip that the service requested",
-        "payments/terms.py",
+        "paydesk/engine/payments/terms.py",
         "        if self.requested is not None:\n            return tip_minor if",
         "        if self.requested is not None and False:\n            return tip_minor if",
         TIPS,
@@ -106,7 +106,7 @@ AUTHORIZE_MUTANTS = (
     Mutant(
         TIP,
         "Any tip is accepted",
-        "payments/terms.py",
+        "paydesk/engine/payments/terms.py",
         "return tip_minor if 0 <= tip_minor <= self.tip_minor_max(order.amount_minor) else None",
         "return tip_minor if 0 <= tip_minor else None",
         TIPS,

@@ -6,7 +6,7 @@ from mutant import Mutant
 
 READ = "tests/contract/test_events_read.py"
 READERS = "tests/races/test_events_readers.py"
-STORE = "events/store.py"
+STORE = "paydesk/engine/events/store.py"
 ONCE = "Every event has one place in its feed"
 ORDERED = "An order's events are in order"
 

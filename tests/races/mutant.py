@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A defect: what it breaks, what is wrong, the text it replaces in a file of `src/paydesk`, and who notices."""
+    """A defect: what it breaks, what is wrong, the text it replaces in a file of `src`, and who notices."""
 
     promise: str
     defect: str

@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "SQLite: a write is answered a tenth of a second before its commit",
-        "storage/sqlite.py",
+        "paydesk/platform/storage/sqlite/database.py",
         "        self._commits.put(units)\n",
         "        self._answer(units)\n        self._loop.call_later(0.1, self._commits.put, units)\n",
         POWER,
@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "SQLite: a commit is not on the disk when it is answered",
-        "storage/sqlite_file.py",
+        "paydesk/platform/storage/sqlite/file.py",
         '"synchronous = FULL"',
         '"synchronous = NORMAL"',
         POWER,
@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "SQLite: a process whose sync failed goes on",
-        "storage/sqlite.py",
+        "paydesk/platform/storage/sqlite/database.py",
         "error=str(error))\n            self._end_process(1)\n",
         "error=str(error))\n",
         FSYNC,
@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "SQLite: what a failed sync left in memory is built upon",
-        "storage/sqlite.py",
+        "paydesk/platform/storage/sqlite/database.py",
         "                renew_log(file)\n",
         "                pass\n",
         FSYNC,
@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         "What was refused as expired stays so",
         "a token refused as expired is remembered as good",
-        "oauth/bearer.py",
+        "paydesk/engine/oauth/bearer.py",
         "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n    tx.notify(token.family_topic)\n",
         "    await tx.run(EXPIRE, token.seller_id, token.digest, now_ms)\n",
         CLOCK,
@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "a key is forgotten with its effect, so a repeat after a crash finds nothing",
-        "http/endpoint.py",
+        "paydesk/platform/http/endpoint.py",
         "            idempotency.claim_with_response(tx, key, digest, reply.status, reply.body, call.now_ms)\n",
         "            pass\n",
         CRASH,
@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "PostgreSQL: a write is answered a tenth of a second before its commit",
-        "storage/postgres.py",
+        "paydesk/platform/storage/postgres/database.py",
         "                (counts,) = await _committed(connection, connection.fetch(*form))\n",
         "                for unit in units:\n"
         "                    unit.settle()\n"
@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "PostgreSQL: a commit does not wait for the disk",
-        "storage/postgres_connections.py",
+        "paydesk/platform/storage/postgres/connections.py",
         "            _check(*session)\n",
         '            _check(*session)\n            await connection.execute("SET synchronous_commit = off")\n',
         AWAY,
@@ -148,7 +148,7 @@ MUTANTS = (
     Mutant(
         "A write is found by the next read",
         "a node keeps orders as it showed them first",
-        "orders/handlers.py",
+        "paydesk/engine/orders/handlers.py",
         "    return Answer(200, order_document(await requested_order(call), call.shared.objects[Labels]))\n",
         "    order = order_document(await requested_order(call), call.shared.objects[Labels])\n"
         "    return Answer(200, get.__dict__.setdefault(call.path, order))\n",
@@ -158,7 +158,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "the key is looked up before it is claimed",
-        "core/idempotency.py",
+        "paydesk/platform/idempotency.py",
         "    if await tx.run(CLAIM, *key, digest, now_ms):\n"
         "        return None\n"
         "    row = await tx.one(REPLAY, *key)\n",
@@ -172,7 +172,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "a request that does its work first ignores that its key is taken",
-        "core/idempotency.py",
+        "paydesk/platform/idempotency.py",
         "now_ms, required=True)\n",
         "now_ms)\n",
         "tests/contract/test_http_idempotency.py",
@@ -181,7 +181,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "a refusal keeps its key",
-        "core/idempotency.py",
+        "paydesk/platform/idempotency.py",
         "    await tx.run(RELEASE, *key)\n",
         "    del tx, key\n",
         "tests/contract/test_http_idempotency.py",
@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "the answer is not stored with its effect",
-        "http/endpoint.py",
+        "paydesk/platform/http/endpoint.py",
         "            idempotency.claim_with_response(tx, key, digest, reply.status, reply.body, call.now_ms)\n",
         "            await tx.run(idempotency.CLAIM, *key, digest, call.now_ms)\n",
         ORDERS,
@@ -198,7 +198,7 @@ MUTANTS = (
     Mutant(
         "One key, one effect, one answer",
         "keys are pruned two days too early",
-        "retention.py",
+        "paydesk/service/retention.py",
         'Rule(lambda settings: settings.idempotency_keep_days, _keys_of("create_order")),',
         'Rule(lambda settings: settings.idempotency_keep_days - 2, _keys_of("create_order")),',
         RETENTION,
@@ -207,7 +207,7 @@ MUTANTS = (
     Mutant(
         "A history is a path without gaps",
         "a move raises the version by two",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         "SET version = version + 1,",
         "SET version = version + 2,",
         OUTCOMES,
@@ -216,7 +216,7 @@ MUTANTS = (
     Mutant(
         "A history is a path in the table of moves",
         "a move has no guard",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         "AND order_id = $2 AND {move.guard}{where",
         "AND order_id = $2{where",
         OUTCOMES,
@@ -225,7 +225,7 @@ MUTANTS = (
     Mutant(
         "One live order per terminal",
         "the index is not unique",
-        "storage/migrations/0001_initial_schema.sql",
+        "paydesk/platform/storage/migrations/0001_initial_schema.sql",
         "CREATE UNIQUE INDEX orders_live_on_terminal",
         "CREATE INDEX orders_live_on_terminal",
         ORDERS,
@@ -234,7 +234,7 @@ MUTANTS = (
     Mutant(
         "An acquirer's number is one order's",
         "the number is looked up instead of claimed",
-        "payments/outcomes.py",
+        "paydesk/engine/payments/outcomes.py",
         "    if await tx.run(CLAIM, order.seller_id, order.live, reference_id, order.order_id):\n",
         "    row = await tx.one(HOLDER, order.seller_id, order.live, reference_id)\n"
         "    if row is None:\n"
@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(
         "No live order where none are taken",
         "creating an order does not lock its terminal",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         ' FOR UPDATE\nON CONFLICT DO NOTHING"""',
         '\nON CONFLICT DO NOTHING"""',
         ORDERS,
@@ -254,7 +254,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the terminal exclude each other",
         "what a terminal does is decided on a row that is not held",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         'LOCK = f"{FIND} FOR UPDATE"',
         "LOCK = FIND",
         OUTCOMES,
@@ -263,7 +263,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the authorization permit exclude each other",
         "a cancel is requested of the terminal after the permit",
-        "orders/status.py",
+        "paydesk/engine/orders/status.py",
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=True,\n',
         '    (CANCELLATION_REQUESTED,),\n    "order.at_terminal",\n    before_authorization=False,\n',
         OUTCOMES,
@@ -272,7 +272,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the authorization permit exclude each other",
         "an operator releases a terminal after the permit",
-        "orders/status.py",
+        "paydesk/engine/orders/status.py",
         '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=True,\n',
         '*BEFORE_CHECK),\n    (CANCELED_BY_API,),\n    "order.canceled",\n    before_authorization=False,\n',
         RELEASE,
@@ -281,7 +281,7 @@ MUTANTS = (
     Mutant(
         "Cancel and the authorization permit exclude each other",
         "authorization is permitted after a cancel request",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         "AND {in_states(status.AT_TERMINAL)}\n   AND permitted_ms IS NULL",
         "AND {in_states(*status.BEFORE_CHECK)}\n   AND permitted_ms IS NULL",
         OUTCOMES,
@@ -290,7 +290,7 @@ MUTANTS = (
     Mutant(
         "The authorization permit and expiry exclude each other",
         "an order expires after authorization was permitted",
-        "orders/status.py",
+        "paydesk/engine/orders/status.py",
         '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=True,\n',
         '    (EXPIRED,),\n    "order.canceled",\n    before_authorization=False,\n',
         OUTCOMES,
@@ -299,7 +299,7 @@ MUTANTS = (
     Mutant(
         "An approved payment is never lost",
         "the approval of an ended order is recorded and not reversed",
-        "device/decisions.py",
+        "paydesk/engine/device/rules/decisions.py",
         "unpaid        late_approval  late_approval",
         "unpaid        finished       finished     ",
         OUTCOMES,
@@ -308,7 +308,7 @@ MUTANTS = (
     Mutant(
         "Every event is delivered at least once",
         "a delivery counts as delivered before it is sent",
-        "webhooks/store.py",
+        "paydesk/engine/webhooks/delivery/store.py",
         '"claimed_until_ms = $5, attempts = attempts + 1"',
         "\"claimed_until_ms = $5, attempts = attempts + 1, status = 'delivered'\"",
         KILLED,
@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "Every event is delivered at least once",
         "an attempt that failed counts as delivered",
-        "webhooks/recording.py",
+        "paydesk/engine/webhooks/delivery/recording.py",
         "            if outcome.delivered:\n                await (outcome_store if",
         "            if True:\n                await (outcome_store if",
         CHAOS,
@@ -326,7 +326,7 @@ MUTANTS = (
     Mutant(
         "Every event is delivered at least once",
         "old deliveries are pruned, also those that are still to be delivered",
-        "retention.py",
+        "paydesk/service/retention.py",
         '    "delivery_id",\n    "ended_ms",',
         '    "delivery_id",\n    "created_ms",',
         RETENTION,
@@ -335,7 +335,7 @@ MUTANTS = (
     Mutant(
         "In order per order and subscription",
         "a delivery is claimed while an earlier one is open",
-        "webhooks/store.py",
+        "paydesk/engine/webhooks/delivery/store.py",
         """f"NOT EXISTS (SELECT 1 {_earlier('due')})\"""",
         '"1 = 1"',
         WEBHOOKS,
@@ -343,7 +343,7 @@ MUTANTS = (
     Mutant(
         "In order per order and subscription",
         "a newer version supersedes one that failed less than five times",
-        "webhooks/store.py",
+        "paydesk/engine/webhooks/delivery/store.py",
         "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS}",
         "first.attempts - first.uncounted >= {schedule.SUPERSEDED_AFTER_ATTEMPTS} - 1",
         SUPERSEDED,
@@ -352,7 +352,7 @@ MUTANTS = (
     Mutant(
         "In order per order and subscription",
         "a fourth failure is superseded by a version that waits",
-        "webhooks/outcome_store.py",
+        "paydesk/engine/webhooks/delivery/outcome_store.py",
         "if failures >= schedule.SUPERSEDED_AFTER_ATTEMPTS and",
         "if failures >= schedule.SUPERSEDED_AFTER_ATTEMPTS - 1 and",
         SUPERSEDED,
@@ -361,7 +361,7 @@ MUTANTS = (
     Mutant(
         "A paused subscription gets nothing, and all of it on resume",
         "a success makes parked deliveries due",
-        "webhooks/outcome_store.py",
+        "paydesk/engine/webhooks/delivery/outcome_store.py",
         "AND next_ms > $4 AND next_ms < {PARKED_MS}",
         "AND next_ms > $4",
         PAUSING,
@@ -370,7 +370,7 @@ MUTANTS = (
     Mutant(
         "A paused subscription gets nothing, and all of it on resume",
         "deliveries that were parked stay so after a resume",
-        "webhooks/store.py",
+        "paydesk/engine/webhooks/delivery/store.py",
         "(last_ms >= {PARKED_MS} OR forward_ms IS NOT NULL)",
         "forward_ms IS NOT NULL",
         PAUSING,
@@ -379,7 +379,7 @@ MUTANTS = (
     Mutant(
         "A subscription that failed for five days is paused once",
         "a success that is recorded at the same time is ignored",
-        "webhooks/failing.py",
+        "paydesk/engine/webhooks/delivery/failing.py",
         "   AND failing_since_ms <= CAST($2 AS bigint) - {PAUSED_AFTER_MS}\nRETURNING failing_since_ms",
         "RETURNING COALESCE(failing_since_ms, 0)",
         PAUSING,
@@ -388,7 +388,7 @@ MUTANTS = (
     Mutant(
         "Deliveries are committed with their event",
         "a move announces nothing",
-        "webhooks/outbox.py",
+        "paydesk/engine/webhooks/outbox.py",
         " WHERE topic = 'orders' AND application_id",
         " WHERE topic = 'order' AND application_id",
         CLIENTS,
@@ -397,7 +397,7 @@ MUTANTS = (
     Mutant(
         "A code mints once",
         "the claim of a code does not look whether it was exchanged",
-        "oauth/store.py",
+        "paydesk/engine/oauth/store.py",
         'WHERE seller_id = $1 AND digest = $2 AND {lifecycle.EXCHANGE.guard("codes")}',
         "WHERE seller_id = $1 AND digest = $2 AND expired_ms IS NULL",
         TOKENS,
@@ -406,7 +406,7 @@ MUTANTS = (
     Mutant(
         "A refresh token has one successor",
         "who comes second is refused, not answered the same tokens",
-        "oauth/grants.py",
+        "paydesk/engine/oauth/grants.py",
         "            return await self._retry(token)\n",
         '            raise INVALID_GRANT.with_reason("used")\n',
         TOKENS,
@@ -415,7 +415,7 @@ MUTANTS = (
     Mutant(
         "A replayed refresh token ends its family",
         "used tokens are pruned by the age that they have, not when they would have expired",
-        "oauth/retention.py",
+        "paydesk/engine/oauth/retention.py",
         "      AND (t.expires_ms >= $3\n",
         "      AND (t.created_ms >= $3\n",
         RETENTION,
@@ -424,7 +424,7 @@ MUTANTS = (
     Mutant(
         "A replayed refresh token ends its family",
         "a family's newest generations are pruned like the others",
-        "oauth/retention.py",
+        "paydesk/engine/oauth/retention.py",
         "return min(family.generation - 1, row[0]",
         "return max(0, row[0]",
         RETENTION,
@@ -433,7 +433,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working at once",
         "the cache of bearers does not hear of revocations",
-        "oauth/bearer.py",
+        "paydesk/engine/oauth/bearer.py",
         '        self._cache.drop_on("family:", lambda topic, bearer: topic in bearer.topics)\n',
         "",
         "tests/contract/test_oauth_bearer.py",
@@ -441,7 +441,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working at once",
         "an access token that is revoked alone is remembered as good",
-        "oauth/bearer.py",
+        "paydesk/engine/oauth/bearer.py",
         "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n    tx.notify(token.family_topic)\n",
         "    await tx.run(REVOKE, token.seller_id, token.digest, now_ms)\n",
         PRESENTED,
@@ -450,7 +450,7 @@ MUTANTS = (
     Mutant(
         "A family's life is the table of its moves",
         "a family whose newest token was refused as expired may be refreshed",
-        "oauth/lifecycle.py",
+        "paydesk/engine/oauth/lifecycle.py",
         'REFRESH = Move("refresh", "the newest refresh token, before it expires", (ACTIVE,)',
         'REFRESH = Move("refresh", "the newest refresh token, before it expires", (ACTIVE, EXPIRED)',
         "tests/unit/test_oauth_lifecycle.py",
@@ -458,7 +458,7 @@ MUTANTS = (
     Mutant(
         "A node that lacks a key rejects no client",
         "a key of the same version is taken for the same key",
-        "oauth/tokens.py",
+        "paydesk/engine/oauth/tokens.py",
         "generation.digest is not None and generation.digest != digest(access_token)",
         "False",
         "tests/contract/test_oauth_keys.py",
@@ -467,7 +467,7 @@ MUTANTS = (
     Mutant(
         "No application revokes another one's token",
         "any client with a refresh token may revoke it",
-        "oauth/presented.py",
+        "paydesk/engine/oauth/presented.py",
         "    if token is None or token.application_id != application.application_id:\n",
         "    if token is None:\n",
         PRESENTED,
@@ -476,7 +476,7 @@ MUTANTS = (
     Mutant(
         "Asking about a token changes nothing",
         "a used refresh token is said to be active",
-        "oauth/presented.py",
+        "paydesk/engine/oauth/presented.py",
         "token.revoked_ms is not None or token.used",
         "token.revoked_ms is not None",
         PRESENTED,
@@ -485,7 +485,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working on the other nodes",
         "revocations are not published to other nodes",
-        "storage/postgres_notify.py",
+        "paydesk/platform/storage/postgres/notify.py",
         '    "family:",\n',
         "",
         WAKES,
@@ -494,7 +494,7 @@ MUTANTS = (
     Mutant(
         "A revoked token stops working on the other nodes",
         "a reconnect ignores notifications that were lost before",
-        "storage/postgres_notify.py",
+        "paydesk/platform/storage/postgres/notify.py",
         "            self._everything_changed()\n            while",
         "            while",
         WAKES,
@@ -503,7 +503,7 @@ MUTANTS = (
     Mutant(
         "An order reaches its terminal",
         "a lone node that hears of a new one does not publish what it missed",
-        "storage/postgres_notify.py",
+        "paydesk/platform/storage/postgres/notify.py",
         "            self.publish((EVERYTHING,))\n",
         "            pass\n",
         WAKES,
@@ -512,7 +512,7 @@ MUTANTS = (
     Mutant(
         "An order reaches its terminal",
         "a lone node does not hear that another has come",
-        "storage/postgres_notify.py",
+        "paydesk/platform/storage/postgres/notify.py",
         "        self._expect_others()\n        if EVERYTHING",
         "        if EVERYTHING",
         WAKES,
@@ -521,7 +521,7 @@ MUTANTS = (
     Mutant(
         "An order reaches its terminal",
         "an order whose wake was lost waits for the next poll",
-        "device/missed_wakeups.py",
+        "paydesk/engine/device/polling/missed_wakeups.py",
         "        context.database.signals.notify_local(",
         "        list(",
         WAKES,
@@ -530,7 +530,7 @@ MUTANTS = (
     Mutant(
         "Workers of several nodes don't hold each other up",
         "a worker waits for what a rival holds",
-        "orders/store.py",
+        "paydesk/engine/orders/store.py",
         "{FIND} FOR UPDATE SKIP LOCKED",
         "{FIND} FOR UPDATE",
         WORKERS,
@@ -539,7 +539,7 @@ MUTANTS = (
     Mutant(
         "What a seller withdraws is dead",
         "withdrawing does not notify the token caches",
-        "oauth/authorizations.py",
+        "paydesk/engine/oauth/authorizations.py",
         "    tx.notify(topic(authorization_id))\n",
         "",
         WITHDRAWAL,
@@ -548,7 +548,7 @@ MUTANTS = (
     Mutant(
         "What a seller withdraws is dead",
         "a refresh does not look whether the seller has withdrawn",
-        "oauth/grants.py",
+        "paydesk/engine/oauth/grants.py",
         "    if credential.withdrawn_ms is not None:\n",
         "    if credential.withdrawn_ms == 0:\n",
         WITHDRAWAL,
@@ -557,7 +557,7 @@ MUTANTS = (
     Mutant(
         "A withdrawal is notified once",
         "withdrawing does not look whether it was done",
-        "oauth/authorizations.py",
+        "paydesk/engine/oauth/authorizations.py",
         "WHERE seller_id = $1 AND authorization_id = $2 AND {_VALID}",
         "WHERE seller_id = $1 AND authorization_id = $2",
         WITHDRAWAL,
@@ -566,7 +566,7 @@ MUTANTS = (
     Mutant(
         "A withdrawal is notified",
         "who may hear nothing more does not hear of that either",
-        "webhooks/store.py",
+        "paydesk/engine/webhooks/delivery/store.py",
         "              OR (s.topic = 'orders'\n                  AND EXISTS",
         "              OR (EXISTS",
         WITHDRAWAL,
@@ -575,7 +575,7 @@ MUTANTS = (
     Mutant(
         "Two operators undo nothing of each other's",
         "an application that is changed, or is given a secret, is not held",
-        "oauth/clients/applications.py",
+        "paydesk/engine/oauth/clients/applications.py",
         'LOCK = f"{GET} FOR UPDATE"',
         "LOCK = GET",
         OPERATORS,
@@ -584,7 +584,7 @@ MUTANTS = (
     Mutant(
         "An e-mail address is one seller's",
         "an address is looked for before it is taken, not claimed",
-        "oauth/consent/sellers.py",
+        "paydesk/engine/oauth/consent/sellers.py",
         "not await _claim_email(tx, seller_id, email)",
         "await find_by_email(tx, email)",
         OPERATORS,
@@ -593,7 +593,7 @@ MUTANTS = (
     Mutant(
         "A removed secret stops working at once",
         "what is remembered of clients does not hear of changes",
-        "oauth/clients/authentication.py",
+        "paydesk/engine/oauth/clients/authentication.py",
         'clear_on("applications")',
         'clear_on("nothing")',
         PARTIES,
@@ -602,7 +602,7 @@ MUTANTS = (
     Mutant(
         "Who is suspended is signed out",
         "suspending a seller leaves the sessions",
-        "operators/sellers/handlers.py",
+        "paydesk/operators/sellers/handlers.py",
         "        await SELLERS.end_all(call.tx, seller.seller_id, call.now_ms)\n",
         "",
         SELLERS,
@@ -611,7 +611,7 @@ MUTANTS = (
     Mutant(
         "No secret is in a log",
         "log lines are not masked",
-        "logs.py",
+        "paydesk/platform/logs.py",
         "            redact,\n",
         "",
         "tests/unit/test_cli_redaction.py",
@@ -619,7 +619,7 @@ MUTANTS = (
     Mutant(
         "No secret is in a log",
         "the line of a request is not masked",
-        "http/request_log.py",
+        "paydesk/platform/http/request_log.py",
         'if texts and carries_secret("\\n".join(texts)):',
         "if False:",
         SECRETS,
@@ -628,7 +628,7 @@ MUTANTS = (
     Mutant(
         "No secret is in a log",
         "the path of an order that does not exist is not masked",
-        "http/endpoint.py",
+        "paydesk/platform/http/endpoint.py",
         "            if self._has_known_path and reply.status < 400:",
         "            if self._has_known_path:",
         "tests/contract/test_http_request_log.py",
@@ -637,7 +637,7 @@ MUTANTS = (
     Mutant(
         "No secret is in the database",
         "a result that can't be read is stored as it came",
-        "device/reports.py",
+        "paydesk/engine/device/rules/reports.py",
         "        return _unreadable(_measured(raw, keys))",
         '        return _unreadable({"raw": raw.decode(errors="replace").replace("\\0", "")})',
         "tests/contract/test_device_unreadable.py",
@@ -646,7 +646,7 @@ MUTANTS = (
     Mutant(
         "No card data is in the database",
         "a name of an unknown field is stored whatever it is",
-        "device/reports.py",
+        "paydesk/engine/device/rules/reports.py",
         "    return name if _NAME.fullmatch(name) and redaction.redacted(name) == name else MASK",
         "    return name",
         "tests/contract/test_device_unreadable.py",
@@ -655,7 +655,7 @@ MUTANTS = (
     Mutant(
         "No card data is in the database",
         "a receiver's answer is stored as it came",
-        "webhooks/sending.py",
+        "paydesk/engine/webhooks/delivery/sending.py",
         'redacted_answer(raw.decode("utf-8", "replace").replace("\\0", "\\N{REPLACEMENT CHARACTER}"))',
         'raw.decode("utf-8", "replace").replace("\\0", "\\N{REPLACEMENT CHARACTER}")',
         "tests/workers/test_webhooks_delivery.py",
@@ -664,7 +664,7 @@ MUTANTS = (
     Mutant(
         "No secret is in a log",
         "a path is cut before it is masked",
-        "http/request_log.py",
+        "paydesk/platform/http/request_log.py",
         'redacted(plain, "path")',
         'redacted(plain[:PATH_CHARACTERS_MAX], "path")',
         "tests/unit/test_log_mask.py",
@@ -672,7 +672,7 @@ MUTANTS = (
     Mutant(
         "No secret is in the database",
         "the audit trail keeps an application's secret",
-        "operators/applications/handlers.py",
+        "paydesk/operators/applications/handlers.py",
         "answer.client_id, after=answer)",
         "answer.client_id, after=NewApplication.of(answer, client_secret=secret.reveal()))",
         SECRETS,
@@ -681,7 +681,7 @@ MUTANTS = (
     Mutant(
         "Official clients take our signatures",
         "the id is signed in upper case",
-        "webhooks/signature.py",
+        "paydesk/engine/webhooks/signatures/signature.py",
         '(("id", data_id),',
         '(("id", data_id.upper()),',
         CLIENTS,
@@ -690,7 +690,7 @@ MUTANTS = (
     Mutant(
         "Load is shed early",
         "one unit of work more than there is room for",
-        "storage/bounded.py",
+        "paydesk/platform/storage/bounded.py",
         "if self._in_progress >= self._units_max:",
         "if self._in_progress > self._units_max:",
         BOUNDED,
@@ -699,7 +699,7 @@ MUTANTS = (
     Mutant(
         "A node that can't serve says so",
         "a database that hangs is taken for one that answers",
-        "health/readiness.py",
+        "paydesk/platform/health/readiness.py",
         "return check.result() if done else _unreachable(",
         "return check.result() if done else None and _unreachable(",
         HEALTH,
@@ -708,7 +708,7 @@ MUTANTS = (
     Mutant(
         "A node with a wrong clock judges nothing by it",
         "a node's clock is not compared with the database's",
-        "health/clock.py",
+        "paydesk/platform/health/clock.py",
         '        if database.name == "sqlite":',
         '        if database.name in ("sqlite", "postgres"):',
         DIFFERENT_CLOCKS,
@@ -722,7 +722,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",
-        "oauth/consent/requests.py",
+        "paydesk/engine/oauth/consent/requests.py",
         "session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
         "session_digest = $3 AND expires_ms > $4\n",
         PAGES_RACES,
@@ -731,7 +731,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "what was asked of one session is another's to answer",
-        "oauth/consent/requests.py",
+        "paydesk/engine/oauth/consent/requests.py",
         "digest = $2 AND session_digest = $3 AND decided_ms IS NULL AND expires_ms > $4\n",
         "digest = $2 AND (session_digest = $3 OR 1 = 1) AND decided_ms IS NULL AND expires_ms > $4\n",
         PAGES_CONSENT,
@@ -740,7 +740,7 @@ MUTANTS = (
     Mutant(
         "What a seller decides at the browser is decided once",
         "an application that was changed meanwhile is given a code all the same",
-        "oauth/consent/requests.py",
+        "paydesk/engine/oauth/consent/requests.py",
         "    if refusal is not None:\n        return refusal\n    if not is_first:\n",
         "    if not is_first:\n",
         PAGES_CONSENT,
@@ -749,7 +749,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "PostgreSQL: a session begins while another password is being set, and outlives it",
-        "oauth/consent/accounts.py",
+        "paydesk/engine/oauth/consent/accounts.py",
         " AND {self.barred} IS NULL FOR SHARE",
         " AND {self.barred} IS NULL",
         PAGES_RACES,
@@ -758,7 +758,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "signing out ends nothing on the server",
-        "oauth/pages/sign_in.py",
+        "paydesk/engine/oauth/pages/sign_in.py",
         "        if await call.database.write(end_session):\n",
         "        if True:\n",
         PAGES_SIGN_IN,
@@ -767,7 +767,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "a form of another browser signs in",
-        "oauth/pages/sign_in.py",
+        "paydesk/engine/oauth/pages/sign_in.py",
         "not request.is_form_token_valid(SIGN_IN, sent.form_token, ANONYMOUS)",
         "not sent.form_token",
         PAGES_SIGN_IN,
@@ -787,7 +787,7 @@ MUTANTS = (
 @contextmanager
 def planted(mutant: Mutant, folder: Path) -> Iterator[None]:
     """Make the defect in the copy until the end of the block. Fails where the text to replace is not there once."""
-    file = folder / "src" / "paydesk" / mutant.file
+    file = folder / "src" / mutant.file
     text = file.read_text()
     assert text.count(mutant.before) == 1, f"{mutant.defect}: does not apply to {mutant.file} any more"
     _write(file, text.replace(mutant.before, mutant.after))

@@ -18,7 +18,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An approval inquired for an ended order is not reversed",
-        "payments/inquiries.py",
+        "paydesk/engine/payments/inquiries.py",
         "        await outcomes.reverse_late_approval(change, order, approved)\n",
         "        pass\n",
         UNKNOWN,
@@ -27,7 +27,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A terminal's approval processes the order while its payment is being reversed",
-        "device/decisions.py",
+        "paydesk/engine/device/rules/decisions.py",
         "reversing     late_approval  late_approval",
         "reversing     end            conflict     ",
         UNKNOWN,
@@ -36,7 +36,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "The intent to reverse a payment is not committed first",
-        "payments/inquiry_store.py",
+        "paydesk/engine/payments/inquiry_store.py",
         "SET reversing_ms = COALESCE(reversing_ms, $3)",
         "SET reversing_ms = CASE WHEN $3 < 0 THEN $3 END",
         INQUIRIES,
@@ -45,7 +45,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An answer is applied after a later attempt",
-        "payments/inquiries.py",
+        "paydesk/engine/payments/inquiries.py",
         "if await inquiry_store.status_of(change.tx, order) != ASKING.name:",
         "if False:",
         INQUIRIES,
@@ -54,7 +54,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A payment not found fails at once, without a reversal",
-        "payments/inquiries.py",
+        "paydesk/engine/payments/inquiries.py",
         '            return "reverse" if is_final else "retry"\n        case Unknown',
         '            return "reverse"\n        case Unknown',
         INQUIRIES,
@@ -63,7 +63,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An approval of another amount processes the order",
-        "payments/inquiries.py",
+        "paydesk/engine/payments/inquiries.py",
         "terms.tip_of(order, result.amount_minor) is None",
         "result.amount_minor < 0",
         INQUIRIES,
@@ -72,7 +72,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A reversal ends as reversed without the acquirer's answer",
-        "payments/reversals.py",
+        "paydesk/engine/payments/reversals.py",
         "        elif isinstance(outcome, Approved):\n",
         "        elif not isinstance(outcome, Declined):\n",
         REVERSALS,
@@ -81,7 +81,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "The order's own payment is reversed as a late approval",
-        "payments/reversals.py",
+        "paydesk/engine/payments/reversals.py",
         'return "unfounded" if reference_id in ("", paid_reference) else "reverse"',
         'return "reverse"',
         REVERSALS,
@@ -90,7 +90,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "Of two approvals the acquirer's is reversed without a reference",
-        "payments/reversals.py",
+        "paydesk/engine/payments/reversals.py",
         'self.row.reference_id if self.order.paid_ms is not None else ""',
         '""',
         REVERSALS,
@@ -99,7 +99,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "The acquirer's confirmation of an approval is not committed",
-        "payments/reversals.py",
+        "paydesk/engine/payments/reversals.py",
         "return await reversal_store.confirm(change.tx, self.row)",
         "return True",
         KILLED,
@@ -108,7 +108,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "An operator resolves an order too early",
-        "payments/resolving.py",
+        "paydesk/engine/payments/resolving.py",
         "    if change.now_ms < from_ms:\n        raise CANNOT_RESOLVE_ORDER",
         "    if change.now_ms < 0:\n        raise CANNOT_RESOLVE_ORDER",
         RESOLVE,
@@ -117,7 +117,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "An operator resolves a reversal during an attempt",
-        "payments/reversal_store.py",
+        "paydesk/engine/payments/reversal_store.py",
         " AND claimed_until_ms <= $5",
         " AND $5 > 0",
         REVERSALS_RESOLVED,
@@ -126,7 +126,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A reversal that may be of the order's own payment is resolved as reversed",
-        "payments/resolving.py",
+        "paydesk/engine/payments/resolving.py",
         'if ending == "reversed" and order.paid_ms is not None and reversal.reference_id in ("", order.reference_id):',
         "if False:",
         REVERSALS_RESOLVED,
@@ -135,7 +135,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "One outcome",
         "Two nodes claim the same inquiry",
-        "payments/jobs.py",
+        "paydesk/engine/payments/jobs.py",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms <= $3",
         "{is_open} AND next_ms <= $2 AND claimed_until_ms < $3 + 900000000",
         INQUIRIES,
@@ -144,7 +144,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "No inquiry follows an unknown result of an ended order",
-        "device/decisions.py",
+        "paydesk/engine/device/rules/decisions.py",
         "unpaid        late_approval  late_approval  -         finished  finished  inquire ",
         "unpaid        late_approval  late_approval  -         finished  finished  finished",
         INQUIRIES,
@@ -153,7 +153,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         HELD,
         "An order that never reached the acquirer waits for an inquiry",
-        "device/verdicts.py",
+        "paydesk/engine/device/rules/verdicts.py",
         "lapsed     hold:inquire    hold:inquire    abort:fail ",
         "lapsed     hold:inquire    hold:inquire    hold:inquire",
         RECOVERY,
@@ -162,7 +162,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         HELD,
         "A payment that is not found counts from the inquiry, not from the permit",
-        "payments/inquiries.py",
+        "paydesk/engine/payments/inquiries.py",
         "        if order.permitted_ms is not None:\n",
         "        if False:\n",
         INQUIRIES,
@@ -171,7 +171,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         LOST,
         "A terminal that says it sent nothing is believed in spite of its result",
-        "device/sessions.py",
+        "paydesk/engine/device/sessions.py",
         "return True if sent is False and order is not None and await store.may_be_charged(tx, order) else sent",
         "return sent",
         RECOVERY,
@@ -180,7 +180,7 @@ OUTCOME_MUTANTS = (
     Mutant(
         "A payment is charged once",
         "An order is resumed after its permit has expired",
-        "device/verdicts.py",
+        "paydesk/engine/device/rules/verdicts.py",
         "now_ms < until_ms and ",
         "",
         RECOVERY,

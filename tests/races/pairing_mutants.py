@@ -15,7 +15,7 @@ PAIRING_MUTANTS = (
     Mutant(
         ONE_TERMINAL,
         "an approval does not check whether the code was decided",
-        "terminals/pairing_store.py",
+        "paydesk/engine/terminals/pairing/store.py",
         '_PENDING = "user_digest = $1 AND expires_ms > $2 AND approved_ms IS NULL AND denied_ms IS NULL"',
         '_PENDING = "user_digest = $1 AND expires_ms > $2"',
         RACES,
@@ -24,7 +24,7 @@ PAIRING_MUTANTS = (
     Mutant(
         ONE_TERMINAL,
         "a device code returns its token after the token was used",
-        "terminals/store.py",
+        "paydesk/engine/terminals/store.py",
         'IS_UNUSED = "SELECT used_ms IS NULL AND revoked_ms IS NULL FROM',
         'IS_UNUSED = "SELECT revoked_ms IS NULL FROM',
         ATTACKS,
@@ -33,7 +33,7 @@ PAIRING_MUTANTS = (
     Mutant(
         ONE_TERMINAL,
         "a terminal paired anew keeps its earlier token",
-        "terminals/store.py",
+        "paydesk/engine/terminals/store.py",
         "    await revoke_tokens(tx, seller_id, terminal_id, now_ms)\n    await tx.run(INSERT_DEVICE",
         "    await tx.run(INSERT_DEVICE",
         PAIRING,
@@ -42,7 +42,7 @@ PAIRING_MUTANTS = (
     Mutant(
         ONE_TERMINAL,
         "a hello does not check again whether its token was revoked",
-        "device/sessions.py",
+        "paydesk/engine/device/sessions.py",
         "    if not await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms):\n",
         "    if await terminals.use_token(tx, seller_id, call.caller.token_digest, call.now_ms) is None:\n",
         RACES,
@@ -51,7 +51,7 @@ PAIRING_MUTANTS = (
     Mutant(
         ONE_TERMINAL,
         "a revoked token reports results of later orders",
-        "device/results.py",
+        "paydesk/engine/device/results.py",
         "    _refuse_later_order(call, order)\n",
         "",
         ATTACKS,
@@ -60,7 +60,7 @@ PAIRING_MUTANTS = (
     Mutant(
         IN_USE,
         "the deletion of a terminal does not lock it",
-        "operators/terminals/changes.py",
+        "paydesk/operators/terminals/changes.py",
         "    terminal = None if owner is None else await store.lock(tx, owner, terminal_id)\n",
         "    terminal = None if owner is None else await store.find(tx, owner, terminal_id)\n",
         RACES,
@@ -69,7 +69,7 @@ PAIRING_MUTANTS = (
     Mutant(
         IN_USE,
         "a point of sale is not locked",
-        "terminals/stores.py",
+        "paydesk/engine/terminals/stores.py",
         'LOCK_POS = f"{FIND_POS} FOR UPDATE"',
         "LOCK_POS = FIND_POS",
         RACES,
@@ -78,7 +78,7 @@ PAIRING_MUTANTS = (
     Mutant(
         "Pairing is bounded",
         "open pairings are not counted",
-        "terminals/pairing.py",
+        "paydesk/engine/terminals/pairing/handlers.py",
         "    if await pairing_store.is_full(tx, now_ms, call.settings.pairings_open_max):\n        return None\n",
         "",
         ATTACKS,

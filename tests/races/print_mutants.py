@@ -13,7 +13,7 @@ PRINT_MUTANTS = (
     Mutant(
         ONE_SLOT,
         "creating an order does not look at the print action",
-        "orders/handlers.py",
+        "paydesk/engine/orders/handlers.py",
         "    if terminal.action_id is not None:\n",
         "    if False:\n",
         RACES,
@@ -22,7 +22,7 @@ PRINT_MUTANTS = (
     Mutant(
         ONE_SLOT,
         "the terminal's print action is read from the statement's own snapshot",
-        "terminals/store.py",
+        "paydesk/engine/terminals/store.py",
         'FOR_ORDER = "SELECT live, operating_mode, action_id FROM terminals',
         'FOR_ORDER = "SELECT live, operating_mode, (SELECT a.action_id FROM print_actions a WHERE a.seller_id = $1'
         " AND a.terminal_id = $2 AND a.content IS NOT NULL) FROM terminals",
@@ -32,7 +32,7 @@ PRINT_MUTANTS = (
     Mutant(
         ONE_SLOT,
         "creating a print action does not lock its terminal",
-        "printing/handlers.py",
+        "paydesk/engine/printing/handlers.py",
         "    terminal = await terminals.for_order(call.tx, caller.seller_id, point.terminal_id)\n",
         "    terminal = await terminals.find(call.tx, caller.seller_id, point.terminal_id)\n",
         RACES,
@@ -41,7 +41,7 @@ PRINT_MUTANTS = (
     Mutant(
         "A print action is printed or canceled",
         "a fetched action can be canceled",
-        "terminals/print_action.py",
+        "paydesk/engine/terminals/print_actions/action.py",
         'CANCEL = Move("cancel", "POST …/cancel", (CREATED,), CANCELED)',
         'CANCEL = Move("cancel", "POST …/cancel", (CREATED, ON_TERMINAL), CANCELED)',
         RACES,
@@ -50,7 +50,7 @@ PRINT_MUTANTS = (
     Mutant(
         "The content of a print action is deleted with its end",
         "an action ends with its content",
-        "terminals/action_store.py",
+        "paydesk/engine/terminals/print_actions/store.py",
         "SET {move.target}, content = NULL, updated_ms = $3",
         "SET {move.target}, updated_ms = $3",
         ACTIONS,

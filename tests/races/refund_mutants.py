@@ -16,7 +16,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "the remaining amount is summed first, and then reserved",
-        "payments/refund_store.py",
+        "paydesk/engine/payments/refunds/store.py",
         "    row = await change.tx.one(RESERVE, ",
         "    sql = (\n"
         '        "SELECT COALESCE(SUM(amount_minor), 0) FROM refunds"\n'
@@ -34,7 +34,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a reservation stays when its refund fails",
-        "payments/refund_store.py",
+        "paydesk/engine/payments/refunds/store.py",
         "status.REFUND_FAILED, order, refund,",
         "status.REFUND_FAILED, order, msgspec.structs.replace(refund, amount_minor=0),",
         STEPS,
@@ -43,7 +43,7 @@ REFUND_MUTANTS = (
     Mutant(
         NEVER_MORE,
         "a refund is confirmed more than once",
-        "payments/refund_store.py",
+        "paydesk/engine/payments/refunds/store.py",
         ' WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open}"""\n\n# The reservation',
         ' WHERE seller_id = $1 AND refund_id = $2"""\n\n# The reservation',
         STEPS,
@@ -52,7 +52,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a worker overwrites a stored response",
-        "core/idempotency.py",
+        "paydesk/platform/idempotency.py",
         " AND answer IS NULL",
         "",
         RACES,
@@ -61,7 +61,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a declined refund releases its key",
-        "http/three_phase.py",
+        "paydesk/platform/http/three_phase.py",
         "            completed = await complete(tx, key, reply.status, reply.body)\n",
         "            if reply.refusal is not None:\n"
         "                await idempotency.release(tx, key)\n"
@@ -73,7 +73,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "a repeat does not wait for the response",
-        "http/three_phase.py",
+        "paydesk/platform/http/three_phase.py",
         "refusal.kind is not RESOURCE_LOCKED or left <= 0",
         "left <= REPEAT_WAITS_SECONDS_MAX",
         STEPS,
@@ -82,7 +82,7 @@ REFUND_MUTANTS = (
     Mutant(
         ONE_ANSWER,
         "every attempt of a refund has a key of its own at the acquirer",
-        "payments/refunds.py",
+        "paydesk/engine/payments/refunds/handlers.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
         STEPS,
@@ -91,7 +91,7 @@ REFUND_MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "an acquirer that does not answer in time has declined",
-        "payments/acquirer.py",
+        "paydesk/engine/payments/acquirer.py",
         '        return Unknown(f"no answer within {seconds_max:g} s")\n',
         '        return Declined("processing_error")  # type: ignore\n',
         STEPS,
@@ -100,7 +100,7 @@ REFUND_MUTANTS = (
     Mutant(
         "An acknowledged change is never lost",
         "a refund that may have been sent fails after a day",
-        "payments/refund.py",
+        "paydesk/engine/payments/refund.py",
         "        return self.attempts == self.unsent + 1\n",
         "        return self.attempts > self.unsent\n",
         STEPS,
@@ -109,7 +109,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are alerted at each attempt of a refund",
-        "payments/jobs.py",
+        "paydesk/engine/payments/jobs.py",
         "{is_open} AND alerted_ms IS NULL",
         "{is_open}",
         ALERTS,
@@ -118,7 +118,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are alerted only if no acquirer is configured",
-        "payments/refund_worker.py",
+        "paydesk/engine/payments/refunds/worker.py",
         "if not self.has_acquirer or waited_ms >= self.settings.acquirer_silent_seconds * 1000:",
         "if not self.has_acquirer:",
         ALERTS,
@@ -127,7 +127,7 @@ REFUND_MUTANTS = (
     Mutant(
         STAYS,
         "operators are alerted about a refund that has ended",
-        "payments/jobs.py",
+        "paydesk/engine/payments/jobs.py",
         " AND {is_open} AND alerted_ms IS NULL",
         " AND alerted_ms IS NULL",
         ALERTS,

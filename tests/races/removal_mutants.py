@@ -11,7 +11,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "One valid owner stays",
         "the owners are read without a lock",
-        "operators/store.py",
+        "paydesk/operators/accounts/store.py",
         "revoked_ms IS NULL ORDER BY operator_id FOR UPDATE",
         "revoked_ms IS NULL ORDER BY operator_id",
         DELETIONS,
@@ -20,7 +20,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "One valid owner stays",
         "the last owner can be revoked",
-        "operators/accounts/handlers.py",
+        "paydesk/operators/accounts/handlers.py",
         '        await _refuse_last_owner(call, operator, "revoked")\n',
         "",
         "tests/contract/test_operators_accounts.py",
@@ -29,7 +29,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "One valid owner stays",
         "an owner who cannot authenticate counts",
-        "operators/accounts/handlers.py",
+        "paydesk/operators/accounts/handlers.py",
         "not any(owners.values())",
         "not owners",
         "tests/contract/test_operators_accounts.py",
@@ -38,7 +38,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "What is in use is not deleted",
         "a store is added to a seller that is being deleted",
-        "operators/stores/handlers.py",
+        "paydesk/operators/stores/handlers.py",
         "await sellers.lock_shared(call.tx",
         "await sellers.get(call.tx",
         DELETIONS,
@@ -47,7 +47,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "What is in use is not deleted",
         "a seller agrees to an application that is being deleted",
-        "oauth/consent/requests.py",
+        "paydesk/engine/oauth/consent/requests.py",
         "await applications.lock_shared(tx",
         "await applications.get(tx",
         DELETIONS,
@@ -56,7 +56,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "A reset leaves nothing behind",
         "statements of orders and of the reset alternate",
-        "sandbox/reset.py",
+        "paydesk_dev/reset/reset.py",
         '    if call.database.name == "postgres":\n        await tx.run(LOCK_ON_POSTGRES)\n',
         "",
         RESETS,
@@ -65,7 +65,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "A reset leaves nothing behind",
         "the acquirer charges a payment of a removed order",
-        "sandbox/resets.py",
+        "paydesk_dev/reset/resets.py",
         "return order_id in self._removed",
         "return False",
         "tests/contract/test_dev_reset.py",
@@ -74,7 +74,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "A cursor from before a reset stays valid",
         "the feed's numbers begin anew",
-        "sandbox/reset.py",
+        "paydesk_dev/reset/reset.py",
         "UPDATE event_counters SET reset_number = last_number",
         "DELETE FROM event_counters",
         "tests/contract/test_dev_reset.py",

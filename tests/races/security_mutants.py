@@ -16,7 +16,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "a replay revokes and is not recorded",
-        "oauth/grants.py",
+        "paydesk/engine/oauth/grants.py",
         "            await operator_events.record(self.tx, self.alert, self.now_ms)\n",
         "",
         EVENTS,
@@ -25,7 +25,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "a replay that revokes nothing is recorded too",
-        "oauth/grants.py",
+        "paydesk/engine/oauth/grants.py",
         "        if await store.revoke_family(self.tx, replayed.seller_id",
         "        if None is not await store.revoke_family(self.tx, replayed.seller_id",
         NODES,
@@ -34,7 +34,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "each node makes an event of its own",
-        "operator_events.py",
+        "paydesk/platform/operator_events.py",
         '        return f"{self.kind}:{self.subject}:{now_ms // HOUR_MS}"\n',
         '        return f"{self.kind}:{self.subject}:{now_ms // HOUR_MS}:{ids.ulid(now_ms)}"\n',
         NODES,
@@ -43,7 +43,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "an event of a refusal that is raised is rolled back with it",
-        "http/endpoint.py",
+        "paydesk/platform/http/endpoint.py",
         "            await self._reporter.report(request.call.alert, request.call.now_ms)\n",
         "            pass\n",
         EVENTS,
@@ -52,7 +52,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "a poll that a restart ends counts as a second device",
-        "device/polling.py",
+        "paydesk/engine/device/polling/handlers.py",
         "is_late=not has_waited",
         "is_late=True",
         EVENTS,
@@ -61,7 +61,7 @@ SECURITY_MUTANTS = (
     Mutant(
         ONE_EVENT,
         "an address that is refused at delivery is an attempt like any other",
-        "webhooks/recording.py",
+        "paydesk/engine/webhooks/delivery/recording.py",
         "if refused is not None and await",
         "if False and await",
         REFUSED,
@@ -70,7 +70,7 @@ SECURITY_MUTANTS = (
     Mutant(
         NARROWS,
         "an access token keeps what its application lost",
-        "oauth/bearer.py",
+        "paydesk/engine/oauth/bearer.py",
         "        return shared(self.scope, self.application_scopes)\n",
         "        return self.scope\n",
         NARROWED,
@@ -79,7 +79,7 @@ SECURITY_MUTANTS = (
     Mutant(
         NARROWS,
         "a refresh answers scopes that the application lost",
-        "oauth/handlers.py",
+        "paydesk/engine/oauth/handlers.py",
         "        scope = shared(pair.generation.scope, application.scopes)\n",
         "        scope = pair.generation.scope\n",
         NARROWED,
@@ -88,7 +88,7 @@ SECURITY_MUTANTS = (
     Mutant(
         NARROWS,
         "a change of an application is not carried to other nodes",
-        "oauth/bearer.py",
+        "paydesk/engine/oauth/bearer.py",
         'clear_on("applications", "sellers")',
         'clear_on("sellers")',
         "tests/races/test_nodes_accounts.py",

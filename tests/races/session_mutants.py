@@ -15,7 +15,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "PostgreSQL: a consent is given in a session that is not locked",
-        "oauth/pages/seller_request.py",
+        "paydesk/engine/oauth/pages/seller_request.py",
         "idle_ms=idle_ms, locked=True)",
         "idle_ms=idle_ms)",
         ENDS,
@@ -24,7 +24,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "everything is withdrawn before the sessions end",
-        "operators/sellers/handlers.py",
+        "paydesk/operators/sellers/handlers.py",
         END_ALL + WITHDRAW_ALL,
         WITHDRAW_ALL + END_ALL,
         ENDS,
@@ -33,7 +33,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that has ended ends the others",
-        "oauth/consent/sessions.py",
+        "paydesk/engine/oauth/consent/sessions.py",
         "    if await SELLERS.current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n",
         "",
         SIGN_IN,
@@ -42,7 +42,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that is not used lives as long as one that is",
-        "oauth/consent/accounts.py",
+        "paydesk/engine/oauth/consent/accounts.py",
         "min(expires_ms, used_ms + idle_ms) <= now_ms",
         "expires_ms <= now_ms",
         SIGN_IN,

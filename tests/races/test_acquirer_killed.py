@@ -15,9 +15,9 @@ from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
 from conftest import first_and_others, short_and_long
 from forks import Forks
-from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
-from paydesk.payments.acquirer import Approved, NotSent, Outcome, Unknown
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
+from paydesk.engine.payments.acquirer import Approved, NotSent, Outcome, Unknown
+from paydesk.platform.storage.connect import open_database
 from paydesk_process import environment
 from seeds import seed
 

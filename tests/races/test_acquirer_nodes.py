@@ -10,9 +10,9 @@ import pytest
 
 from acquirer_process import PAYMENTS, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, card, new_key, new_payment
-from paydesk.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
-from paydesk.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
+from paydesk.engine.payments.acquirer import Approved, NotSent, Unknown
+from paydesk.platform.storage.connect import open_database
 from seeds import seeded
 
 RUNS = 3

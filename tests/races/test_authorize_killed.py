@@ -16,16 +16,16 @@ from device_scene import START_MS, Desk, answered, new_boot, open_desk
 from forks import Forks
 from jobs_scene import context_of
 from paydesk.core.clock import MovableClock
-from paydesk.device.authorizing import authorize
-from paydesk.device.schemas import AuthorizeRequest
-from paydesk.invariants import check
-from paydesk.jobs import JobWorker
-from paydesk.orders import expiry, status
-from paydesk.orders.order import Order
-from paydesk.payments import inquiries
-from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.storage.connect import open_database
+from paydesk.engine.device.authorization.handlers import authorize
+from paydesk.engine.device.schemas import AuthorizeRequest
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import expiry, status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiries
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.storage.connect import open_database
 from paydesk_process import environment
 from shared_objects import make_shared
 

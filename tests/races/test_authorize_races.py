@@ -30,20 +30,20 @@ from event_loops import turns
 from moved_time import advance
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.device import authorizations
-from paydesk.http import server
-from paydesk.orders import expiry, status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import resolving
-from paydesk.payments.acquirer import Acquirers, NotSent
-from paydesk.sandbox.simulator import rules
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.device.authorization import calls as authorizations
+from paydesk.engine.orders import expiry, status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import resolving
+from paydesk.engine.payments.acquirer import Acquirers, NotSent
+from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.platform.http.server import server
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Device, Reply, Service, running
 from waiting import until
 

@@ -13,9 +13,9 @@ import pytest
 
 from conftest import first_and_others
 from cut_wire import Cut, CutWire
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, T, Work
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, T, Work
 from postgres_server import PostgresServer
 from service import Reply, Service, Terminal, refresh_token, running
 from stopped_postgres import stopped

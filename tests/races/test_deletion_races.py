@@ -9,9 +9,9 @@ from test_operators_races import while_it_is_committed
 
 from operator_calls import audited, operator
 from page_scene import browser
-from paydesk.invariants import check
-from paydesk.oauth.clients import applications
-from paydesk.operators import credentials
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth.clients import applications
+from paydesk.operators.accounts import credentials
 from service import Service
 
 ROUNDS = 5

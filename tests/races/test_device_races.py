@@ -9,14 +9,14 @@ import pytest
 from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, new_boot, open_desk
 from paydesk.core.errors import Refusal
-from paydesk.operation import Answer
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import store
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.terminals import store
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database, Transaction
 
 pytestmark = pytest.mark.usefixtures("batching")
 

@@ -20,10 +20,10 @@ from node_process import NodeProcess
 from oauth_scene import Scene, make_scene
 from paydesk.core.clock import SystemClock
 from paydesk.core.crash_points import StepLabel
-from paydesk.events.store import Feed, number
-from paydesk.invariants import check
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Row
+from paydesk.engine.events.store import Feed, number
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Row
 from refund_scene import ledgers_agree
 from service import Reply, Service, Terminal, access_token, order_body, running
 from waiting import until

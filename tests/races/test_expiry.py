@@ -19,16 +19,16 @@ from node_process import MOVES_ALL_CLOCKS, NodeProcess
 from nodes import two_nodes
 from oauth_scene import make_scene
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.health.clock import ClockJumped, WatchedClock
-from paydesk.invariants import check
-from paydesk.orders import expiry
-from paydesk.retention import Sweep
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Row, Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import expiry
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.platform.health.clock import ClockJumped, WatchedClock
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Row, Transaction
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.retention import Sweep
 from service import KEYS, Device, Service, Terminal, access_token, running
 from waiting import until_found
 

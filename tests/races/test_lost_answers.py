@@ -14,9 +14,9 @@ from event_loops import turns
 from nodes import two_nodes
 from oauth_scene import DAY_MS, Scene, make_scene
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
 from raw_http import head, wire
 from seeds import seeded
 from service import Reply, Service, running

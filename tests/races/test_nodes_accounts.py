@@ -11,8 +11,8 @@ import pytest
 from nodes import two_nodes
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
 from service import Reply, Service
 from waiting import until_found
 

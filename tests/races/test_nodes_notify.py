@@ -21,16 +21,17 @@ from nodes import time_passes, two_nodes
 from oauth_scene import authorizations_of
 from operator_calls import operator
 from paydesk.core.signals import EVERYTHING, Signals
-from paydesk.device import gateway, missed_wakeups
-from paydesk.oauth import authorizations, store
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.settings import Settings
-from paydesk.storage import postgres_notify
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
-from paydesk.storage.postgres_notify import Relay
-from paydesk.terminals import store as terminals
+from paydesk.engine.device import gateway
+from paydesk.engine.device.polling import missed_wakeups
+from paydesk.engine.oauth import authorizations, store
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.terminals import store as terminals
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.postgres import notify as postgres_notify
+from paydesk.platform.storage.postgres.notify import Relay
 from service import Device, Reply, Service, Terminal, running
 from waiting import until as until_true
 from waiting import until_found

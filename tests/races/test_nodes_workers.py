@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import expiry
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.engine.orders import expiry
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Service, running
 
 ORDERS, NODES = 12, 3

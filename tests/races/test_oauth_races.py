@@ -11,10 +11,10 @@ from test_operators_races import while_it_is_committed
 from oauth_scene import SECOND_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import store, tokens
-from paydesk.oauth.bearer import Bearers
-from paydesk.operation import Answer
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth import store, tokens
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database, Transaction
 
 pytestmark = pytest.mark.usefixtures("batching")
 

@@ -23,9 +23,9 @@ from nodes import two_nodes
 from operator_calls import operator
 from operator_people import HOUR_MS, PASSWORD, SIGN_IN, begin_session, make_person
 from page_scene import Browser
-from paydesk.operators import links, store
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.storage.database import Database, Transaction
+from paydesk.console.sessions import OPERATORS
+from paydesk.operators.accounts import links, store
+from paydesk.platform.storage.database import Database, Transaction
 from service import Service
 
 ROUNDS = 6

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import pytest
 
 from operator_calls import Operator, operator
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
 from paydesk.operators.applications.handlers import VALID_SECRETS_MAX
-from paydesk.storage.database import Database, Transaction, Work
+from paydesk.platform.storage.database import Database, Transaction, Work
 from service import Service
 from waiting import until, until_found
 

@@ -8,10 +8,10 @@ from functools import partial
 
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, SECOND_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
-from paydesk.oauth.consent import authorization, requests
-from paydesk.oauth.consent.requests import Decision
-from paydesk.oauth.consent.sessions import SELLERS, Session
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth.consent import authorization, requests
+from paydesk.engine.oauth.consent.requests import Decision
+from paydesk.engine.oauth.consent.sessions import SELLERS, Session
+from paydesk.platform.storage.database import Database, Transaction
 
 ROUNDS = 20
 AT_ONCE = 64

@@ -13,9 +13,10 @@ from accounts import other_seller
 from conftest import short_and_long
 from operator_calls import Operator, operator
 from pairing_scene import ask_to_pair, poll
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import pairing_store, registry, store, stores
+from paydesk.engine.terminals import registry, store, stores
+from paydesk.engine.terminals.pairing import store as pairing_store
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
 from recording_database import RecordingDatabase
 from service import Service, running
 

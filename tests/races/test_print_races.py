@@ -13,11 +13,11 @@ from conftest import short_and_long
 from nodes import two_nodes
 from operator_calls import operator
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.invariants import check
-from paydesk.printing import expiry
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.printing import expiry
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from print_scene import PATH, print_on, report, status_of
 from service import KEYS, Reply, Service, Terminal, running
 from waiting import until

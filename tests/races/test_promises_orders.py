@@ -9,8 +9,8 @@ import pytest
 
 from conftest import short_and_long
 from nodes import two_nodes
-from paydesk.invariants import check
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal
 
 pytestmark = pytest.mark.usefixtures("batching", "patient_database")

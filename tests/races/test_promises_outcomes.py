@@ -10,11 +10,11 @@ import pytest
 from conftest import short_and_long
 from faults.races import RACES, findings, run
 from paydesk.core.clock import SystemClock
-from paydesk.invariants import check
-from paydesk.orders import store
-from paydesk.orders.change import Change
-from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.platform.storage.database import Database
 from service import running
 
 pytestmark = pytest.mark.usefixtures("batching")

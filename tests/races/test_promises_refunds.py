@@ -18,11 +18,11 @@ import pytest
 from conftest import short_and_long
 from event_loops import turns
 from nodes import two_nodes
-from paydesk.core import conflict_keys
 from paydesk.core.clock import MovableClock
-from paydesk.http import three_phase
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.http import three_phase
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Database
 from refund_scene import Refunder, ledgers_agree, only, pay, refund, worker
 from service import Device, Reply, Service
 from waiting import until

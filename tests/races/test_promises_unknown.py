@@ -15,17 +15,17 @@ from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, open_desk
 from event_loops import turns
 from jobs_scene import SAID, FakeAcquirer, inquire, process_reversals, reversals_of, unknown
-from paydesk.core import conflict_keys
 from paydesk.core.errors import Refusal
-from paydesk.invariants import check
-from paydesk.operation import Answer
-from paydesk.orders import store
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import resolving
-from paydesk.payments.acquirer import Approved, NotFound
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import resolving
+from paydesk.engine.payments.acquirer import Approved, NotFound
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Database, Transaction
 
 ROUNDS = short_and_long(8, 48)
 LAGS = (0, 3, 1, 9, 5, 2, 14, 7)

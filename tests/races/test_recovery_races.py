@@ -12,13 +12,13 @@ from test_promises_unknown import race
 from conftest import short_and_long
 from device_scene import APPROVED, DECLINED, Desk, answered, new_boot, open_desk, refused
 from jobs_scene import SAID, FakeAcquirer, context_of, inquire, inquiry, process_reversals, reversals_of
-from paydesk.invariants import check
-from paydesk.operation import Answer
-from paydesk.orders import status
-from paydesk.orders.expiry import UNKNOWN_OUTCOME
-from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Acquirers
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import status
+from paydesk.engine.orders.expiry import UNKNOWN_OUTCOME
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Database
 
 ROUNDS = short_and_long(8, 48)
 FAILED = status.FAILED["processing_error"]

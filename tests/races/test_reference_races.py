@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from accounts import other_seller
-from paydesk.invariants import check
-from paydesk.storage.database import Row
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Row
 from service import Device, Reply, Service, approved
 
 ROUNDS = 20

@@ -13,9 +13,9 @@ from test_operators_races import while_it_is_committed
 
 from conftest import short_and_long
 from event_loops import turns
-from paydesk.invariants import check
-from paydesk.sandbox.reset import EMPTIED
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.reset.reset import EMPTIED
 from reset_scene import Resettable, resettable
 from service import Reply, Terminal
 from virtual_scene import create

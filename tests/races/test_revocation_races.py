@@ -9,7 +9,7 @@ from typing import Any
 from nodes import two_nodes
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Reply, Service
 from waiting import until_found
 

@@ -15,8 +15,8 @@ from nodes import two_nodes
 from oauth_scene import DAY_MS, START_MS
 from page_scene import browser
 from paydesk.core.clock import MovableClock
-from paydesk.operator_events import Kind
-from paydesk.storage.database import Database
+from paydesk.platform.operator_events import Kind
+from paydesk.platform.storage.database import Database
 from service import Device, Service
 from waiting import until
 

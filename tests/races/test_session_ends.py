@@ -17,8 +17,8 @@ import pytest
 from nodes import two_nodes
 from operator_calls import operator
 from page_scene import Browser, authorization, session_of
-from paydesk.invariants import check
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database
 from service import Service
 from waiting import until
 

@@ -21,9 +21,9 @@ from conftest import first_and_others
 from nodes import two_nodes
 from oauth_scene import DAY_MS, SECOND_MS, Scene
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.oauth import store
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth import store
+from paydesk.platform.storage.database import Database, Transaction
 from seeds import seed
 from service import Service
 

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 from asyncpg.protocol import protocol
 
-from paydesk.storage import postgres_connections
+from paydesk.platform.storage.postgres import connections as postgres_connections
 from tables import each
 
 NAMES = {"IterableABC": abc.Iterable, "SizedABC": abc.Sized, "MappingABC": abc.Mapping}

@@ -10,11 +10,11 @@ from functools import partial
 import asyncpg
 import pytest
 
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Transaction, Unavailable, Work, WorkError
-from paydesk.storage.postgres import READS_MAX, WRITES_MAX, PostgresDatabase
-from paydesk.storage.postgres_batch import BatchUnit, take
-from paydesk.storage.postgres_sets import tagged
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Transaction, Unavailable, Work, WorkError
+from paydesk.platform.storage.postgres.batch import BatchUnit, take
+from paydesk.platform.storage.postgres.database import READS_MAX, WRITES_MAX, PostgresDatabase
+from paydesk.platform.storage.postgres.sets import tagged
 from waiting import until_found
 
 COUNT = 40

@@ -15,9 +15,9 @@ import structlog
 from event_loops import passes_until
 from free_port import free_port
 from machine_deadlines import moved_deadlines
-from paydesk.storage.connect import notifications_published, open_database
-from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.storage.postgres_hosts import hosts_of
+from paydesk.platform.storage.connect import notifications_published, open_database
+from paydesk.platform.storage.database import ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.postgres.hosts import hosts_of
 from postgres_server import PostgresServer
 from tables import each
 from waiting import until, until_found

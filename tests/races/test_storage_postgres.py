@@ -16,11 +16,11 @@ from cut_wire import Cut, CutWire
 from event_loops import turns
 from machine_deadlines import moved_deadlines
 from moved_time import MovableLoop, advance
-from paydesk.core import conflict_keys
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
-from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.postgres_connections import _check
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.postgres.connections import _check
+from paydesk.platform.storage.postgres.database import PostgresDatabase
 from postgres_server import PostgresServer
 from waiting import until, until_found
 

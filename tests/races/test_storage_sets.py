@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from paydesk.storage.database import Row
-from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import combined, execute_many, execute_one, execute_together, set_form
+from paydesk.platform.storage.database import Row
+from paydesk.platform.storage.postgres.connections import Connection, Connections
+from paydesk.platform.storage.postgres.sets import combined, execute_many, execute_one, execute_together, set_form
 
 ROWS = 7
 

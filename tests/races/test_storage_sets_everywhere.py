@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from hot_path import statements
-from paydesk.storage.connect import open_database
-from paydesk.storage.deferred import Deferred
-from paydesk.storage.migrate import shipped
-from paydesk.storage.postgres_connections import Connection, Connections
-from paydesk.storage.postgres_sets import (
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.deferred import Deferred
+from paydesk.platform.storage.migrate import shipped
+from paydesk.platform.storage.postgres.connections import Connection, Connections
+from paydesk.platform.storage.postgres.sets import (
     Part,
     at_once,
     combined,
@@ -23,7 +23,7 @@ from paydesk.storage.postgres_sets import (
     set_form,
     tagged,
 )
-from paydesk.storage.statements import only_reads, split, without_comments
+from paydesk.platform.storage.statements import only_reads, split, without_comments
 from written_statements import written_statements
 
 TABLES = [

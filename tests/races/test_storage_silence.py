@@ -11,10 +11,10 @@ import structlog
 from event_loops import passes_until
 from machine_deadlines import moved_deadlines
 from moved_time import advance
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Unavailable
-from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.silence import PATIENCE_SECONDS, PAUSE_SECONDS, Silence
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Unavailable
+from paydesk.platform.storage.postgres.database import PostgresDatabase
+from paydesk.platform.storage.silence import PATIENCE_SECONDS, PAUSE_SECONDS, Silence
 from postgres_server import PostgresServer
 from service import Reply, Service, Terminal, running
 from stopped_postgres import stopped

@@ -20,10 +20,10 @@ import pytest
 from conftest import skip_unless_ci
 from event_loops import turns
 from moved_time import advance
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import DiskFull, Locked, ReadOnly, Transaction, Unavailable, UnsafeDatabase
-from paydesk.storage.sqlite import BUSY_RETRY_SECONDS, SqliteDatabase
-from paydesk.storage.sqlite_file import check_library
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import DiskFull, Locked, ReadOnly, Transaction, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.sqlite.database import BUSY_RETRY_SECONDS, SqliteDatabase
+from paydesk.platform.storage.sqlite.file import check_library
 from waiting import HANGS_SECONDS, until
 
 T = TypeVar("T")
@@ -377,7 +377,7 @@ async def test_an_fsync_that_fails_ends_the_process(file: Path) -> None:
 _ADDS_FOR_EVER = """
 import asyncio, itertools, sys
 from pathlib import Path
-from paydesk.storage.sqlite import BUSY_RETRY_SECONDS, SqliteDatabase
+from paydesk.platform.storage.sqlite.database import BUSY_RETRY_SECONDS, SqliteDatabase
 
 async def add(database, names):
     for name in names:
@@ -434,7 +434,7 @@ async def test_a_close_waits_for_the_commit_under_way(file: Path) -> None:
 _ENDS_BESIDE_A_COMMIT = """
 import asyncio, sys, threading
 from pathlib import Path
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.platform.storage.sqlite.database import SqliteDatabase
 
 def add(database, name):
     return database.write(lambda tx: tx.run("INSERT INTO terminal_owners VALUES ($1, 1)", name))
@@ -473,7 +473,7 @@ async def test_a_process_can_end_without_a_close(file: Path, commit: str, kept: 
 _FAILS_AFTER_A_COMMIT = """
 import asyncio, sys
 from pathlib import Path
-from paydesk.storage.sqlite import SqliteDatabase
+from paydesk.platform.storage.sqlite.database import SqliteDatabase
 
 async def main():
     database = SqliteDatabase(Path(sys.argv[1]))

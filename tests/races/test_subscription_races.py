@@ -10,7 +10,7 @@ import pytest
 
 from nodes import two_nodes
 from operator_calls import Operator, audited, operator
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 from service import Service
 
 URL = "https://93.184.216.34/hooks"

@@ -10,11 +10,11 @@ import pytest
 from conftest import short_and_long
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
-from paydesk.core.worker import WorkerContext
-from paydesk.invariants import check
-from paydesk.orders import expiry
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import expiry
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from service import KEYS, Device, Reply, Service, running
 
 pytestmark = pytest.mark.usefixtures("batching")

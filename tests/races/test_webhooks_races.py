@@ -13,11 +13,11 @@ from aiohttp import web
 import webhooks_scene as scene
 from event_loops import turns
 from paydesk.core.clock import MovableClock
-from paydesk.jobs import Claim
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import store
-from paydesk.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.engine.webhooks.delivery import store
+from paydesk.engine.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
 
 pytestmark = pytest.mark.usefixtures("batching")
 

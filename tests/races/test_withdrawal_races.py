@@ -25,13 +25,13 @@ import webhooks_scene as hooks
 from oauth_scene import Scene, authorizations_of, make_scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
-from paydesk.invariants import check
-from paydesk.oauth import authorizations
-from paydesk.oauth.bearer import Bearers
-from paydesk.operation import Answer
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.engine.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
 from waiting import until, until_found
 
 pytestmark = pytest.mark.usefixtures("batching")

@@ -15,11 +15,11 @@ from conftest import short_and_long
 from cut_wire import Cut, CutWire
 from nodes import two_nodes
 from paydesk.core.clock import MovableClock
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.invariants import check
-from paydesk.storage.database import Database, Overtaken, Transaction, Unavailable, Work
-from paydesk.storage.postgres import PostgresDatabase
-from paydesk.storage.postgres_connections import _SESSION, Connection
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Overtaken, Transaction, Unavailable, Work
+from paydesk.platform.storage.postgres.connections import _SESSION, Connection
+from paydesk.platform.storage.postgres.database import PostgresDatabase
 from print_scene import print_on
 from service import Reply, Service, Terminal, running
 from waiting import until_found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutant import Mutant
 
-GRANTS = "oauth/grants.py"
+GRANTS = "paydesk/engine/oauth/grants.py"
 
 TOKEN = "tests/contract/test_oauth_token.py"
 TOKEN_ERRORS = "tests/contract/test_oauth_token_errors.py"
@@ -36,7 +36,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A code mints once",
         "a redeemed code is sent again by the consent page",
-        "oauth/consent/requests.py",
+        "paydesk/engine/oauth/consent/requests.py",
         "not created[1].is_valid(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
@@ -135,7 +135,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are issued only for the right secret",
         "any secret of a known client is taken",
-        "oauth/clients/authentication.py",
+        "paydesk/engine/oauth/clients/authentication.py",
         "    matching = [row for row in rows if hmac.compare_digest(given, row[12] or _UNKNOWN_CLIENT_DIGEST)]\n",
         "    matching = rows\n",
         TOKEN_ERRORS,
@@ -144,7 +144,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Tokens are issued only for the right secret",
         "a client that this node remembers is let in with any secret",
-        "oauth/clients/authentication.py",
+        "paydesk/engine/oauth/clients/authentication.py",
         "        if entry is None or not hmac.compare_digest(digest(client_secret), entry.secret_digest):\n",
         "        if entry is None:\n",
         PROVEN,
@@ -229,7 +229,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A revoked family has no successor",
         "a refresh that waited for a revocation makes one",
-        "oauth/store.py",
+        "paydesk/engine/oauth/store.py",
         CLAIM,
         CLAIM.replace(GUARD, "expired_ms IS NULL"),
         OAUTH_RACES,
@@ -238,7 +238,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "What was refused as expired stays so",
         "a refresh that waited for another node's refusal makes a successor",
-        "oauth/store.py",
+        "paydesk/engine/oauth/store.py",
         CLAIM,
         CLAIM.replace(GUARD, "revoked_ms IS NULL"),
         OAUTH_RACES,
@@ -285,7 +285,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A token has no more than was granted",
         "what was left out at the exchange comes back with a refresh",
-        "oauth/store.py",
+        "paydesk/engine/oauth/store.py",
         "        int(family.live),\n        family.scope,\n",
         '        int(family.live),\n        "offline_access read write",\n',
         TOKEN,
@@ -294,7 +294,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "A token has no more than was granted",
         "an access token opens what its scope does not name",
-        "http/endpoint.py",
+        "paydesk/platform/http/endpoint.py",
         "            if scope not in caller.scopes:\n",
         "            if scope not in {scope}:\n",
         "tests/contract/test_http_authorization.py",
@@ -312,7 +312,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Live and test never meet",
         "an order of the other kind is found",
-        "orders/handlers.py",
+        "paydesk/engine/orders/handlers.py",
         "    if order is None or bool(order.live) != call.caller.live:\n",
         "    if order is None:\n",
         KINDS,
@@ -321,7 +321,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Live and test never meet",
         "an order is made for a terminal of the other kind",
-        "orders/handlers.py",
+        "paydesk/engine/orders/handlers.py",
         "    if terminal is None or terminal.live != order.live:\n",
         "    if terminal is None:\n",
         KINDS,
@@ -330,7 +330,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Live and test never meet",
         "a terminal of the other kind is set up",
-        "terminals/modes.py",
+        "paydesk/engine/terminals/modes.py",
         " for terminal in locked if bool(terminal.live) == live}",
         " for terminal in locked}",
         KINDS,
@@ -339,7 +339,7 @@ TOKEN_MUTANTS = (
     Mutant(
         "Live and test never meet",
         "terminals of the other kind are listed",
-        "terminals/store.py",
+        "paydesk/engine/terminals/store.py",
         "    which = (seller_id, int(live), store_id, pos_id)\n",
         "    which = (seller_id, 1, store_id, pos_id)\n",
         KINDS,

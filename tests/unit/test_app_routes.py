@@ -12,12 +12,12 @@ import httptools
 import pytest
 from starlette.routing import Route, Router
 
-from paydesk import app
-from paydesk.api import OPERATIONS
-from paydesk.app import BUSIEST, TableRouter
-from paydesk.http import retired
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.storage.database import Database
+from paydesk.platform.http.asgi import Receive, Scope, Send
+from paydesk.platform.http.refusals import retired
+from paydesk.platform.storage.database import Database
+from paydesk.service import app
+from paydesk.service.api import OPERATIONS
+from paydesk.service.app import BUSIEST, TableRouter
 from shared_objects import composed
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))

@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paydesk
-from paydesk.api import OPERATIONS
-from paydesk.operation import ThreePhase
 from paydesk.operators.lists import Pages
+from paydesk.platform.operation import ThreePhase
+from paydesk.service.api import OPERATIONS
 
-SOURCES = Path(paydesk.__file__).parent
+SOURCES = Path(paydesk.__file__).parents[1]
 ALLOWED = {
-    "paydesk.operation": "declares the last phase of a three-phase operation",
-    "paydesk.http.endpoint": "runs the handlers",
-    "paydesk.http.three_phase": "runs the handlers",
-    "paydesk.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
-    "paydesk.http.fleet": "limits how many calls are handled at once",
-    "paydesk.http.held_answers": "delays the response of a handler, in development",
-    "paydesk.core.idempotency": "runs a handler, and checks whether it wrote",
-    "paydesk.orders.change": "takes the change out of the call",
-    "paydesk.oauth.consent.accounts": "signs in at the pages of sellers and of operators, for the handlers of both",
-    "paydesk.oauth.consent.sessions": "notes the seller who signs in, for the log",
-    "paydesk.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",
-    "paydesk.web.forms": "reads cookies and headers for the handlers of pages",
+    "paydesk.platform.operation": "declares the last phase of a three-phase operation",
+    "paydesk.platform.http.endpoint": "runs the handlers",
+    "paydesk.platform.http.three_phase": "runs the handlers",
+    "paydesk.platform.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
+    "paydesk.platform.http.fleet": "limits how many calls are handled at once",
+    "paydesk_dev.faults.held_answers": "delays the response of a handler, in development",
+    "paydesk.platform.idempotency": "runs a handler, and checks whether it wrote",
+    "paydesk.engine.orders.change": "takes the change out of the call",
+    "paydesk.engine.oauth.consent.accounts": "signs in at the pages of sellers and operators, for both",
+    "paydesk.engine.oauth.consent.sessions": "notes the seller who signs in, for the log",
+    "paydesk.engine.oauth.pages.seller_request": "reads cookies and headers for the handlers of pages",
+    "paydesk.platform.web.forms": "reads cookies and headers for the handlers of pages",
     "paydesk.console.request": "reads cookies and headers for the screens of the console",
     "paydesk.console.screen": "makes handlers of the screens of the console",
     "paydesk.console.api": "sends the requests of a screen to `/operator/v1`",
-    "paydesk.sandbox.virtual.page_access": "checks the key of a page for its handlers",
-    "paydesk.audit": "records who makes the call, and from where",
+    "paydesk_dev.virtual.page.access": "checks the key of a page for its handlers",
+    "paydesk.operators.audit": "records who makes the call, and from where",
     "paydesk.operators.subject": "locks, changes and records what the handlers of a noun change",
-    "paydesk.sandbox.simulated_orders": "the handler of POST /v1/orders/{order_id}/events calls it for some statuses",
+    "paydesk.engine.payments.simulator.order_moves": "POST /v1/orders/{order_id}/events calls it for some statuses",
 }
 """Modules without handlers that take calls, each with its reason."""
 
@@ -50,7 +50,7 @@ def _handling() -> Iterator[str]:
 def _taking() -> Iterator[tuple[str, str]]:
     """Yield the functions that take a call, each with its module."""
     for file in SOURCES.rglob("*.py"):
-        module = ".".join(("paydesk", *file.relative_to(SOURCES).with_suffix("").parts))
+        module = ".".join(file.relative_to(SOURCES).with_suffix("").parts)
         for node in ast.walk(ast.parse(text)) if "Call" in (text := file.read_text()) else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)

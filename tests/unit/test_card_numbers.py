@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cost import Within, each_way
-from paydesk.core.card_numbers import carried_by_reference, carries, could_carry, masked
+from paydesk.core.text.card_numbers import carried_by_reference, carries, could_carry, masked
 from tables import each
 
 VISA = "4509953566233704"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
 
-from paydesk import cli
-from paydesk.commands.options import top
+from paydesk.commands import cli
+from paydesk.commands.client.options import top
 from paydesk_process import environment
 from tables import each
 
 PROGRAM = """
 import sys
-from paydesk import cli
+from paydesk.commands import cli
 try:
     cli.main()
 except SystemExit:
     sys.stderr.writelines(f"{name}\\n" for name in sys.modules)
 """
-SLOW = {"asyncio", "jinja2", "msgspec", "pydantic", "structlog", "paydesk.settings"}
+SLOW = {"asyncio", "jinja2", "msgspec", "pydantic", "structlog", "paydesk.platform.settings"}
 
 
 def imported(*arguments: str, **variables: str) -> set[str]:
@@ -35,8 +36,8 @@ def imported(*arguments: str, **variables: str) -> set[str]:
 
 
 def commands(modules: set[str]) -> set[str]:
-    """Return the names of those under `paydesk.commands`."""
-    return {name.removeprefix("paydesk.commands.") for name in modules if name.startswith("paydesk.commands.")}
+    """Return the names of those below `paydesk.commands`, without their packages."""
+    return {name.rpartition(".")[2] for name in modules if re.match(r"paydesk\.commands\.\w+\.", name)}
 
 
 def test_a_request_imports_no_slow_module() -> None:
@@ -46,16 +47,16 @@ def test_a_request_imports_no_slow_module() -> None:
         address = {"PAYDESK_BASE_URL": f"http://127.0.0.1:{bound.getsockname()[1]}", "PAYDESK_OPERATOR_TOKEN": "PDO-1"}
         shown = imported("clock", "show", **address)
         listed = imported("subscriptions", "list", "--sort", "urgency", **address)
-    assert {"http.client", "paydesk.commands.development"} <= shown
-    assert {"http.client", "paydesk.commands.subscriptions"} <= listed
-    assert (shown | listed) & (SLOW | {"rich", "paydesk.commands.orders"}) == set()
+    assert {"http.client", "paydesk_dev.commands.development"} <= shown
+    assert {"http.client", "paydesk.commands.nouns.subscriptions"} <= listed
+    assert (shown | listed) & (SLOW | {"rich", "paydesk.commands.nouns.orders"}) == set()
 
 
 def test_a_help_imports_its_group_alone() -> None:
     """Without the client's HTTP; the list of all commands imports none of them, as little as its completion."""
     helped = imported("orders", "list", "--help")
     assert {"orders", "order_changes"} <= commands(helped)
-    assert helped & (SLOW | {"http.client", "paydesk.commands.sellers"}) == set()
+    assert helped & (SLOW | {"http.client", "paydesk.commands.nouns.sellers"}) == set()
     listed = imported("--help")
     completed = imported(COMP_WORDS="paydesk or", COMP_CWORD="1", _PAYDESK_COMPLETE="complete_bash")
     assert commands(listed) == commands(completed) == {"failure", "options"}

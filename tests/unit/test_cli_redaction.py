@@ -13,11 +13,11 @@ import pytest
 import structlog
 
 from kept_logging import kept_logging
-from paydesk import logs
 from paydesk.core.errors import NOT_FOUND, NOT_READY, SERVICE_UNAVAILABLE, Refusal
-from paydesk.core.redaction import redacted
 from paydesk.core.secrets import Secret
-from paydesk.http import request_log
+from paydesk.core.text.redaction import redacted
+from paydesk.platform import logs
+from paydesk.platform.http import request_log
 from tables import each
 
 HEX32, HEX40 = "fbad3ab32ad4f89bf1c385141ba5626a", "6500883a5f70750001bc46d26500883a5f707500"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from paydesk import commands
-from paydesk.commands.list_rows import FLAT
-from paydesk.commands.options import note, show, show_list
+from paydesk.commands.client.options import note, show, show_list
+from paydesk.commands.tables.cells import FLAT
 from tables import each
 
 TERMINAL: dict[str, Any] = {
@@ -26,7 +26,7 @@ TERMINAL: dict[str, Any] = {
 }
 LISTED: dict[str, Sequence[str]] = {
     row["command"]: row["columns"]
-    for file in Path(commands.__path__[0]).glob("rows/*.json")
+    for file in Path(commands.__path__[0]).glob("tables/rows/*.json")
     for row in json.loads(file.read_text())
     if "columns" in row
 }

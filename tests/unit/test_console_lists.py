@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from console_scene import template
-from paydesk.console import order_rows, view
-from paydesk.console.attention_items import TITLES, link_of
-from paydesk.console.order_rows import card_of, totals
-from paydesk.console.overview import tiles
-from paydesk.console.plot import HEIGHT, plot_of
-from paydesk.operators.attention import KINDS
-from paydesk.web import assets
+from paydesk.console import view
+from paydesk.operators.attention.handlers import KINDS
+from paydesk.operators.attention.items import TITLES, link_of
+from paydesk.operators.orders import rows as order_rows
+from paydesk.operators.orders.rows import card_of, totals
+from paydesk.operators.overview.page import tiles
+from paydesk.operators.overview.plot import HEIGHT, plot_of
+from paydesk.platform.web import assets
 
 
 def order(status: str, detail: str, payment_detail: str, **payment: Any) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def test_an_unknown_outcome_can_be_set_from_its_date_on(after_ms: int, *, is_off
     }
     now_ms = view.instant_ms(date) + after_ms
     page = {"ago": view.Ago(now_ms), "now_ms": now_ms, "r": SimpleNamespace(may_change=True, development=True)}
-    parts: Any = template("attention_parts.html").make_module(page)
+    parts: Any = template("attention/parts.html").make_module(page)
     shown = parts.needs([item])
     assert ("/console/orders/ORD1/resolve" in shown) is is_offered
     assert "&lt;b&gt;" in shown

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from paydesk.console import reasons
-from paydesk.orders import status
-from paydesk.orders.order import OrderRefund
-from paydesk.orders.presentation import EXAMPLE_ORDER, example, order_document
-from paydesk.orders.status import State
-from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
-from paydesk.web import statuses
+from paydesk.console import statuses
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import OrderRefund
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER, example, order_document
+from paydesk.engine.orders.status import State
+from paydesk.engine.orders.status_labels import EXTENDED, PLAIN, Labels
+from paydesk.operators.orders import reasons
 from tables import each
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.operators.user_agents import UNKNOWN, browser_of
+from paydesk.operators.sessions.user_agents import UNKNOWN, browser_of
 from tables import each
 
 WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"

@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from paydesk.console.api import Api, ApiRefused
-from paydesk.console.curl import command as curl_of
-from paydesk.http.in_process import InProcess
+from paydesk.operators.requests.curl import command as curl_of
+from paydesk.platform.http.in_process import InProcess
 
 BASE = "https://pay.example"
 

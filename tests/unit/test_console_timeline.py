@@ -30,13 +30,13 @@ from order_documents import (
     unknown,
     waiting_for_card,
 )
-from paydesk.console import timeline_drawing
-from paydesk.console.timeline import Label, Timeline, rounded, since
-from paydesk.console.timeline_drawing import draw, extent, text_width
-from paydesk.console.timeline_shares import shares_of
-from paydesk.console.timeline_steps import MOVES, timeline_of
 from paydesk.core.clock import rfc3339
-from paydesk.orders import status
+from paydesk.engine.orders import status
+from paydesk.operators.orders.timeline import drawing as timeline_drawing
+from paydesk.operators.orders.timeline.drawing import draw, extent, text_width
+from paydesk.operators.orders.timeline.shares import shares_of
+from paydesk.operators.orders.timeline.steps import MOVES, timeline_of
+from paydesk.operators.orders.timeline.timeline import Label, Timeline, rounded, since
 from tables import each
 
 _LINE = re.compile(r'<li id="s(\d+)">.*?<time[^>]*>(.*?)</time>.*?class="lane">(.).*?<b>(.*?)</b>'
@@ -58,7 +58,7 @@ def lines_of(timeline: Timeline) -> list[str]:
 
 def list_of(timeline: Timeline) -> str:
     """Return the list on the page."""
-    parts: Any = template("timeline.html").module
+    parts: Any = template("orders/timeline/timeline.html").module
     return str(parts.list(timeline, "/console", since, rfc3339))
 
 

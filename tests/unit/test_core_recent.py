@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from paydesk.core.recent import SECONDS_MAX, VALUES_MAX, Recent
+from paydesk.core.limits.recent import SECONDS_MAX, VALUES_MAX, Recent
 
 
 class Scene:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.dev import ca_bundle
-from paydesk.dev.certificates import find_or_create
-from paydesk.node import StartRefused
+from paydesk.platform.process.node import StartRefused
+from paydesk_dev.tls import ca_bundle
+from paydesk_dev.tls.certificates import find_or_create
 
 
 def test_the_bundle_stays_the_same_at_each_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from conftest import skip_unless_ci
-from paydesk.dev import certificates
-from paydesk.dev.certificates import CERTIFICATE_FILE, KEY_FILE, VENDOR_HOSTS, Authority, find_or_create, user_folder
-from paydesk.node import StartRefused
+from paydesk.platform.process.node import StartRefused
+from paydesk_dev.tls import certificates
+from paydesk_dev.tls.certificates import (
+    CERTIFICATE_FILE,
+    KEY_FILE,
+    VENDOR_HOSTS,
+    Authority,
+    find_or_create,
+    user_folder,
+)
 from tables import each
 
 DAY = dt.timedelta(days=1)
@@ -211,7 +218,7 @@ def test_an_authority_for_other_hosts_is_replaced(tmp_path: Path, monkeypatch: p
 FOUR_AT_ONCE = """
 import os, sys
 from pathlib import Path
-from paydesk.dev.certificates import find_or_create
+from paydesk_dev.tls.certificates import find_or_create
 
 for _ in range(4):
     if not os.fork():

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from paydesk.dev.service import Options, Playable, greeting
+from paydesk_dev.dev.service import Options, Playable, greeting
 
 OPTIONS = Options("127.0.0.1", 0, Path("data"), Path("data/credentials.json"))
 ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"

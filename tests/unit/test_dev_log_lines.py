@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from kept_logging import kept_logging
-from paydesk import logs
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.dev.log_lines import LogLines, has_colors
-from paydesk.http import request_log
+from paydesk.platform import logs
+from paydesk.platform.http import request_log
+from paydesk_dev.dev.log_lines import LogLines, has_colors
 from tables import each
 
 ORDER = "ORD01J67CQQH5904WDBVZEM4JMEP3"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, METHOD_NOT_ALLOWED, ErrorKind, Refusal
-from paydesk.dev.certificates import VENDOR_HOSTS
-from paydesk.dev.proxy_requests import Target, check, parse
+from paydesk_dev.proxy.requests import Target, check, parse
+from paydesk_dev.tls.certificates import VENDOR_HOSTS
 from tables import each
 
 OWN_URL = "http://127.0.0.1:8377"

@@ -7,7 +7,8 @@ from typing import get_args
 import msgspec
 import pytest
 
-from paydesk.device.decisions import (
+from paydesk.engine.device.errors import ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.engine.device.rules.decisions import (
     CLAIMING,
     TABLE,
     Decision,
@@ -18,13 +19,12 @@ from paydesk.device.decisions import (
     reported_of,
     situation_of,
 )
-from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
-from paydesk.device.reports import Report
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.orders.status import State
-from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.payments.terms import Requested, Terms
+from paydesk.engine.device.rules.reports import Report
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import State
+from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.engine.payments.terms import Requested, Terms
 from tables import each
 
 ORDER = Order(

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "paydesk"
+PACKAGES = ROOT / "src"
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 _FILE = re.compile(r"`((?:[\w.-]+/)*[\w.*-]+\.(?:py|toml|md))\b")
 
@@ -32,12 +33,13 @@ def test_the_packages_are_the_layers_of_the_import_contract() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_named_file_exists(page: str) -> None:
-    """Files are named from the project's root, from the package, or by a name that several packages have."""
+    """Files are named from the project's root, from `src` or `src/paydesk`, or by a name that several packages have."""
     names = set(_FILE.findall((ROOT / page).read_text()))
     assert names or page == "SECURITY.md"
     missing = [
         name
         for name in names
-        if not (list(ROOT.glob(name)) or list(SOURCES.glob(name)) or ("/" not in name and list(SOURCES.rglob(name))))
+        if not any(list(folder.glob(name)) for folder in (ROOT, SOURCES, PACKAGES))
+        and not ("/" not in name and list(PACKAGES.rglob(name)))
     ]
     assert missing == []

@@ -8,8 +8,8 @@ from pathlib import Path
 import dev_thread
 from command_line import paydesk_on_path
 from docs_programs import DOCS, blocks, run
-from paydesk import cli
-from paydesk.sandbox.schemas import SIMULATED_DETAILS
+from paydesk.commands import cli
+from paydesk_dev.schemas import SIMULATED_DETAILS
 
 PAGE = (DOCS / "command-line.md").read_text()
 

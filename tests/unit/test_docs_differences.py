@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tools.docs.differences import REASONS
 
 import described
-from paydesk.api import openapi_json
-from paydesk.docs.differences import REASONS
+from paydesk.service.api import openapi_json
 from tables import each
 
 ORDER = "/v1/orders/{order_id}"
@@ -37,8 +37,8 @@ def _declared() -> list[described.Difference]:
 def test_each_difference_is_declared_once_with_its_reason(text: str) -> None:
     """The table has what differs, and nothing else: a new difference gets a reason, a former one leaves the table."""
     declared, found = _declared(), described.differences(described.FACTS, json.loads(text))
-    assert sorted(found - set(declared)) == [], "new: give it a reason in paydesk/docs/differences.py, or mend it"
-    assert sorted(set(declared) - found) == [], "no longer different: remove it from paydesk/docs/differences.py"
+    assert sorted(found - set(declared)) == [], "new: give it a reason in tools/docs/differences.py, or mend it"
+    assert sorted(set(declared) - found) == [], "no longer different: remove it from tools/docs/differences.py"
     assert len(declared) == len(set(declared))
     assert all(reason.text.endswith(".") for reason in REASONS)
 

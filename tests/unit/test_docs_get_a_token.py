@@ -13,7 +13,7 @@ import pytest
 
 import node_clients
 from docs_programs import DOCS, blocks, section
-from paydesk.oauth.errors import OAUTH_ERRORS
+from paydesk.engine.oauth.errors import OAUTH_ERRORS
 from paydesk_process import credentials
 from seller import Seller
 

@@ -9,7 +9,7 @@ from typing import get_args
 import dev_thread
 from command_line import paydesk_on_path
 from docs_programs import DOCS, blocks, run
-from paydesk.operator_events import Kind
+from paydesk.platform.operator_events import Kind
 from paydesk_process import credentials, request
 from tables import each
 

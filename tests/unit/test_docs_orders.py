@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import docs_programs
-from paydesk.api import OPERATIONS
-from paydesk.http.retired import DESCRIBED
-from paydesk.orders import status
+from paydesk.engine.orders import status
+from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.service.api import OPERATIONS
 from paydesk_process import credentials
 
 DELIVERY_SECONDS_MAX = 30

@@ -8,16 +8,16 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.docs import generated, lifecycles, settings
 
-from paydesk.api import DOCUMENTED, openapi_json
 from paydesk.core.errors import GONE
-from paydesk.docs import generated, lifecycles, settings
-from paydesk.events import readers
-from paydesk.events.readers import WAITING_PER_TOKEN_MAX
-from paydesk.http import openapi
-from paydesk.http.advice import ADVICE
-from paydesk.orders import status
-from paydesk.settings import Settings
+from paydesk.engine.events import readers
+from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.engine.orders import status
+from paydesk.platform.http.openapi import document as openapi
+from paydesk.platform.http.openapi.advice import ADVICE
+from paydesk.platform.settings import Settings
+from paydesk.service.api import DOCUMENTED, openapi_json
 from tables import each
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,9 @@ def test_named_sources_exist(page: Path) -> None:
     """Every source file that the page names with its folder."""
     named = re.findall(r"`((?:\w+/)+\w+\.py)\b", page.read_text())
     assert [
-        name for name in named if not any((folder / name).exists() for folder in (ROOT, ROOT / "src/paydesk"))
+        name
+        for name in named
+        if not any((folder / name).exists() for folder in (ROOT, ROOT / "src", ROOT / "src/paydesk"))
     ] == []
 
 

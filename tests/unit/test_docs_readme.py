@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docs_programs import blocks, run, section
-from paydesk import cli
+from paydesk.commands import cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tools.docs import webhook_events, webhook_pictures
 
 import dev_thread
 from command_line import paydesk_on_path
 from docs_programs import blocks, run, section
 from free_port import free_port
-from paydesk.docs import webhook_events, webhook_pictures
-from paydesk.http.openapi_webhooks import WEBHOOKS
-from paydesk.settings import Settings
-from paydesk.webhooks.schedule import DeliveryStatus
-from paydesk.webhooks.schemas import ACTIONS_OF
+from paydesk.engine.orders.openapi import WEBHOOKS
+from paydesk.engine.webhooks.schedule import DeliveryStatus
+from paydesk.engine.webhooks.schemas import ACTIONS_OF
+from paydesk.platform.settings import Settings
 from paydesk_process import credentials, environment, request
 
 ROOT = Path(__file__).parents[2]

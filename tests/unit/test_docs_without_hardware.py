@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from docs_programs import DOCS, blocks, run, section
-from paydesk.sandbox.terminals.actions import ActionName
+from paydesk_dev.virtual.terminal.actions import ActionName
 
 PAGE = (DOCS / "test-without-hardware.md").read_text()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paydesk.core import durations
-from paydesk.core.durations import seconds_of
+from paydesk.core.text import durations
+from paydesk.core.text.durations import seconds_of
 
 NUMBER = st.none() | st.integers(0, 99_999)
 

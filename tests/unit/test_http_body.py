@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paydesk.core.errors import Refusal
-from paydesk.http import body
-from paydesk.http.validation import validate
-from paydesk.orders.schemas import OrderRequest
+from paydesk.engine.orders.schemas import OrderRequest
+from paydesk.platform.http import body
+from paydesk.platform.http.validation import validate
 from tables import each
 
 SECRET_KEY = rb'{"a\"secret\"b": 1, "a\"secret\"b": 2}'

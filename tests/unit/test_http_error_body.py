@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES, SERVICE_UNAVAILABLE, UNAUTHORIZED, Fault, Refusal
-from paydesk.http.error_body import described, flat, listed
+from paydesk.platform.http.error_body import described, flat, listed
 from tables import each
 
 MISSING, VALUE = "A required property is missing.", "A property has a value that is not allowed."

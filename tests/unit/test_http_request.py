@@ -7,11 +7,11 @@ import contextlib
 import pytest
 
 from paydesk.core.errors import Refusal
-from paydesk.http.request import PathRules, Request
-from paydesk.operation import Answer, Call
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.engine.terminals.schemas import TERMINAL_ID_PATTERN
 from paydesk.operators.noun import Noun
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.platform.http.request import PathRules, Request
+from paydesk.platform.operation import Answer, Call
 from tables import each
 
 PROXY, CLIENT = "192.0.2.1", "198.51.100.7"

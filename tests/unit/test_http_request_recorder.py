@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from paydesk.core.errors import NOT_FOUND
-from paydesk.http import request_recorder
-from paydesk.http.recorded_store import Recorded
-from paydesk.http.reply import Reply
-from paydesk.http.request import Request
-from paydesk.http.request_recorder import BODY_CHARACTERS_MAX, BURST_SECONDS, WAITING_MAX, RequestRecorder
-from paydesk.operation import Caller
+from paydesk.platform.http.recording import recorder as request_recorder
+from paydesk.platform.http.recording.recorder import BODY_CHARACTERS_MAX, BURST_SECONDS, WAITING_MAX, RequestRecorder
+from paydesk.platform.http.recording.store import Recorded
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.http.request import Request
+from paydesk.platform.operation import Caller
 
 ORDER_ID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
 HEX = "0123456789abcdef0123456789abcdef01234567"

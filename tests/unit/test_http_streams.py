@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paydesk.http.reply import Reply, send_stream
+from paydesk.platform.http.reply import Reply, send_stream
 from waiting import until
 
 

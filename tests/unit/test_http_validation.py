@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from paydesk.core import text
 from paydesk.core.errors import Fault
-from paydesk.device.schemas import HelloRequest
-from paydesk.http.validation import (
+from paydesk.core.text import characters as text
+from paydesk.engine.device.schemas import HelloRequest
+from paydesk.engine.orders.schemas import OrderRequest
+from paydesk.platform.http.validation import (
     _OTHER_BYTES,
     FAULTS_MAX,
     LOGGED_FAULTS_MAX,
@@ -20,7 +21,6 @@ from paydesk.http.validation import (
     refused,
     validate,
 )
-from paydesk.orders.schemas import OrderRequest
 
 BOOT_ID = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 LEASE = {"lease_id": "01J67CQQH5904WDBVZEM4JMEP3"}

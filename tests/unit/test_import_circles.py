@@ -10,7 +10,7 @@ import pytest
 
 def test_no_files_import_each_other() -> None:
     """Imports for types count, and those inside functions: what a file names, it needs to be understood."""
-    graph = grimp.build_graph("paydesk", cache_dir=None)
+    graph = grimp.build_graph("paydesk", "paydesk_dev", cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     try:
         TopologicalSorter(imports).prepare()

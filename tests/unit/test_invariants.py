@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paydesk.events import store as feeds
-from paydesk.invariants import check
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.events import store as feeds
+from paydesk.engine.invariants import check
+from paydesk.platform.storage.database import Database, Transaction
 
 NOW = 1_800_000_000_000
 DAY = 86_400_000

@@ -10,10 +10,10 @@ import pytest
 
 import paydesk
 from paydesk.core.lifecycle import Lifecycle
-from paydesk.orders.order import RefundStatus
-from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryStatus, ReversalStatus
-from paydesk.storage.migrate import shipped
-from paydesk.webhooks.schedule import DELIVERIES, DeliveryStatus
+from paydesk.engine.orders.order import RefundStatus
+from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryStatus, ReversalStatus
+from paydesk.engine.webhooks.schedule import DELIVERIES, DeliveryStatus
+from paydesk.platform.storage.migrate import shipped
 
 LIFECYCLES = (REFUNDS, REVERSALS, INQUIRIES, DELIVERIES)
 SCRIPT = "\n".join(migration.script for migration in shipped())
@@ -71,6 +71,9 @@ def test_the_types_of_responses_have_the_states(lifecycle: Lifecycle, names: Any
 def test_no_statement_names_a_state_itself() -> None:
     """Statements take states from the table: `WHERE … AND {PENDING}`, `SET {DELIVER.target}`."""
     typed = re.compile(rf"'({'|'.join(name for lifecycle in LIFECYCLES for name in lifecycle.names)})'")
-    for folder in ("payments", "webhooks", "operators"):
+    for folder in (
+        *("engine/payments", "engine/payments/refunds", "engine/webhooks", "engine/webhooks/delivery"),
+        *("engine/webhooks/subscriptions", "operators"),
+    ):
         for path in (SOURCES / folder).glob("*.py"):
             assert not typed.findall(path.read_text("utf-8")), path.name

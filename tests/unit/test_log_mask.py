@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 import hostile
 from cost import counted, timed
-from paydesk.core import harmless
 from paydesk.core.errors import NOT_FOUND
-from paydesk.core.redaction import redacted, redacted_agent, redacted_answer, redacted_body, redacted_url
-from paydesk.http import request_log
-from paydesk.http.request_log import PATH_CHARACTERS_MAX
+from paydesk.core.text import harmless
+from paydesk.core.text.redaction import redacted, redacted_agent, redacted_answer, redacted_body, redacted_url
+from paydesk.platform.http import request_log
+from paydesk.platform.http.request_log import PATH_CHARACTERS_MAX
 from rotating import quarter
 from tables import each
 

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, minor_units, spelled
-from paydesk.sandbox.terminals import receipts
-from paydesk.sandbox.terminals.journal import Entry
+from paydesk_dev.virtual.journal import Entry
+from paydesk_dev.virtual.terminal import receipts
 from tables import each
 
 APPROVED = {

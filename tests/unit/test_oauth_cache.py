@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.core.cache import LookupCache
+from paydesk.core.limits.cache import LookupCache
 from paydesk.core.signals import EVERYTHING, Signals
 
 

@@ -9,8 +9,8 @@ from importlib.resources import files
 import pytest
 
 from oauth_scene import states_of
-from paydesk.oauth import lifecycle
-from paydesk.oauth.lifecycle import COLUMNS, MOVES, STATES, Move
+from paydesk.engine.oauth import lifecycle
+from paydesk.engine.oauth.lifecycle import COLUMNS, MOVES, STATES, Move
 from tables import each
 
 OF_A_FAMILY = {lifecycle.REVOKED_AT, lifecycle.EXPIRED_AT}
@@ -62,7 +62,7 @@ def test_the_guard_of_a_statement_is_derived_from_its_move(move: Move, table: st
 
 def test_the_columns_exist_and_are_nullable() -> None:
     """Each is a column of the migration."""
-    ddl = files("paydesk.storage.migrations").joinpath("0001_initial_schema.sql").read_text()
+    ddl = files("paydesk.platform.storage.migrations").joinpath("0001_initial_schema.sql").read_text()
     for column in COLUMNS:
         table, _, name = column.partition(".")
         created = ddl[ddl.index(f"CREATE TABLE {table} (") :].partition("\n);")[0]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.response import schema_of
-from paydesk.oauth import scopes, tokens
-from paydesk.oauth.grants import narrow
-from paydesk.oauth.schemas import TokenAnswer, TokenRequest, token_answer
-from paydesk.oauth.scopes import SCOPES, ScopeError
-from paydesk.oauth.tokens import Generation, TokenFamily
+from paydesk.engine.oauth import scopes, tokens
+from paydesk.engine.oauth.grants import narrow
+from paydesk.engine.oauth.schemas import TokenAnswer, TokenRequest, token_answer
+from paydesk.engine.oauth.scopes import SCOPES, ScopeError
+from paydesk.engine.oauth.tokens import Generation, TokenFamily
 
 KEYS = Keys(2, {1: b"a" * 32, 2: b"b" * 32})
 

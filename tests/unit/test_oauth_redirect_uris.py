@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.oauth.clients import redirect_uris
+from paydesk.engine.oauth.clients import redirect_uris
 from tables import each
 
 

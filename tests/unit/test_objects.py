@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from paydesk.core.limits.recent import Recent
+from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.objects import Objects
-from paydesk.core.recent import Recent
-from paydesk.core.throttle_log import ThrottleLog
 
 
 def test_an_object_is_found_by_its_type() -> None:
@@ -20,7 +20,7 @@ def test_an_object_is_found_by_its_type() -> None:
 def test_a_missing_object_is_named() -> None:
     """The error has the type's module and name; `get` returns None."""
     objects = Objects(ThrottleLog())
-    with pytest.raises(LookupError, match=r"no paydesk\.core\.recent\.Recent\."):
+    with pytest.raises(LookupError, match=r"no paydesk\.core\.limits\.recent\.Recent\."):
         objects[Recent]
     assert objects.get(Recent) is None
 

@@ -11,12 +11,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from described import resolved
-from paydesk.api import DOCUMENTED, OPERATIONS
-from paydesk.core import text
 from paydesk.core.errors import BODY_FAULTS, ErrorKind
 from paydesk.core.response import Response
-from paydesk.http import openapi, reference
-from paydesk.operation import Answer, Call, Operation, Query
+from paydesk.core.text import characters as text
+from paydesk.platform.http.openapi import document as openapi
+from paydesk.platform.http.openapi import reference
+from paydesk.platform.operation import Answer, Call, Operation, Query
+from paydesk.service.api import DOCUMENTED, OPERATIONS
 from tables import each
 
 TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")

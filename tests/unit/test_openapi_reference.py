@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 from test_openapi_document import ROWS
 
-from paydesk.http import reference
-from paydesk.operation import Answer, Call, Operation, ThreePhase
-from paydesk.web import assets
+from paydesk.platform.http.openapi import reference
+from paydesk.platform.operation import Answer, Call, Operation, ThreePhase
+from paydesk.platform.web import assets
 
 NO_CALL = cast("Call", None)
 

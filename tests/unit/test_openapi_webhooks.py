@@ -9,11 +9,12 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from paydesk.api import OPERATIONS, openapi_json
-from paydesk.http import openapi, reference
-from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
-from paydesk.orders import samples, status
-from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
+from paydesk.engine.orders import samples, status
+from paydesk.engine.orders.openapi import SENT_MS, WEBHOOKS, Webhook
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
+from paydesk.platform.http.openapi import document as openapi
+from paydesk.platform.http.openapi import reference
+from paydesk.service.api import OPERATIONS, openapi_json
 from tables import each
 
 EVERY_SAMPLE = [

@@ -11,9 +11,9 @@ import pytest
 import structlog
 
 from hand_clock import HandClock
-from paydesk import operator_events
-from paydesk.operator_events import EVENTS_MAX, HOUR_MS, OperatorEvent, Reporter, record
-from paydesk.storage.database import Database, Unavailable
+from paydesk.platform import operator_events
+from paydesk.platform.operator_events import EVENTS_MAX, HOUR_MS, OperatorEvent, Reporter, record
+from paydesk.platform.storage.database import Database, Unavailable
 from waiting import until_found
 
 NOW_MS = 500_000 * HOUR_MS

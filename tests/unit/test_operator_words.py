@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 import paydesk
-from paydesk.console.audit_rows import OTHERS, words_of
-from paydesk.console.operations import OPERATIONS as OF_CONSOLE
 from paydesk.console.request import PATH
-from paydesk.core.sentences import First, Lines, When, holding, text_of
-from paydesk.operation import Operation
+from paydesk.core.text.sentences import First, Lines, When, holding, text_of
 from paydesk.operators.documents import Document
 from paydesk.operators.noun import BASE, Noun
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import properties
 from paydesk.operators.words import Words
+from paydesk.platform.operation import Operation
+from paydesk.service.audit_rows import OTHERS, words_of
+from paydesk.service.pages import OPERATIONS as OF_CONSOLE
 
 ROWS = [row for row in OPERATIONS if row.action is not None]
 NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}
@@ -131,7 +131,7 @@ def test_each_entry_of_the_audit_trail_is_about_a_thing_with_a_page() -> None:
 def recorded() -> set[str]:
     """Return the names that the code records in the audit trail."""
     found = set()
-    for file in Path(paydesk.__path__[0]).rglob("*.py"):
+    for file in Path(paydesk.__path__[0]).parent.rglob("*.py"):
         source = file.read_text()
         if "audit" not in source and "changed" not in source:
             continue

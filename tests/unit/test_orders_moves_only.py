@@ -12,7 +12,7 @@ import pytest
 
 import paydesk
 
-SOURCES = Path(paydesk.__file__).parent
+SOURCES = Path(paydesk.__file__).parents[1]
 STATE = {"status", "status_detail", "payment_status_detail", "version"}
 _UPDATE = re.compile(r"\bUPDATE\s+orders\s+SET\s+(?P<changes>.*?)(?:\bWHERE\b|$)", re.IGNORECASE | re.DOTALL)
 _INSERT = re.compile(r"\bINSERT\s+INTO\s+orders\b|\bDELETE\s+FROM\s+orders\b", re.IGNORECASE)
@@ -57,17 +57,21 @@ def _places(wanted: re.Pattern[str] | None) -> list[str]:
 
 
 def test_only_a_move_sets_the_state_of_an_order() -> None:
-    """`orders.store.move` makes the one statement that does."""
-    move = "orders/store.py: UPDATE orders SET version = version + 1"
+    """`engine.orders.store.move` makes the one statement that does."""
+    move = "paydesk/engine/orders/store.py: UPDATE orders SET version = version + 1"
     others = [place for place in _places(None) if not place.startswith(move)]
-    assert others == [], "change an order's state with `orders.store.move` and a move of orders/status.py"
+    assert others == [], "change an order's state with `engine.orders.store.move` and a move of engine/orders/status.py"
     assert len(_places(None)) == 1
 
 
 def test_only_create_inserts_an_order() -> None:
     """And no statement deletes one."""
-    others = [place for place in _places(_INSERT) if not place.startswith("orders/store.py: INSERT INTO orders")]
-    assert others == [], "insert orders with `orders.store.create`; they are history and stay"
+    others = [
+        place
+        for place in _places(_INSERT)
+        if not place.startswith("paydesk/engine/orders/store.py: INSERT INTO orders")
+    ]
+    assert others == [], "insert orders with `engine.orders.store.create`; they are history and stay"
     assert len(_places(_INSERT)) == 2, "`CREATE`, and the same for a terminal that is free"
 
 

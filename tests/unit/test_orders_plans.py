@@ -12,15 +12,15 @@ import asyncpg
 from bench import bulk
 from bench.order_lists import fill
 
+from paydesk.engine.orders.status_labels import EXTENDED
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.newest import BY_ID, BY_TIME
 from paydesk.operators.orders import outcomes
 from paydesk.operators.orders.lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
-from paydesk.orders.status_labels import EXTENDED
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row, Transaction
-from paydesk.storage.postgres_connections import BY_KEY
-from paydesk.storage.statements import without_comments
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Row, Transaction
+from paydesk.platform.storage.postgres.connections import BY_KEY
+from paydesk.platform.storage.statements import without_comments
 from plain_rows import INQUIRY, REFUND, REVERSAL
 
 ORDERS, DELIVERIES, OTHERS = 20_000, 10_000, 300

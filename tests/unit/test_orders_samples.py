@@ -9,12 +9,12 @@ import jsonschema_rs
 import pytest
 
 from paydesk.core.response import schema_of
-from paydesk.orders import samples, status
-from paydesk.orders.presentation import NotifiedOrder
-from paydesk.orders.samples import InvalidSample
-from paydesk.orders.status import State
-from paydesk.orders.status_labels import EXTENDED
-from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, Notification
+from paydesk.engine.orders import samples, status
+from paydesk.engine.orders.presentation import NotifiedOrder
+from paydesk.engine.orders.samples import InvalidSample
+from paydesk.engine.orders.status import State
+from paydesk.engine.orders.status_labels import EXTENDED
+from paydesk.engine.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC, Notification
 from tables import each
 
 NOW_MS = 1_769_869_602_109

@@ -15,11 +15,11 @@ import asyncpg
 import pytest
 from bench import bulk
 
-from paydesk.orders.search_store import CONDITIONS, count_sql, page_sql
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row, Transaction
-from paydesk.storage.postgres_connections import BY_KEY
-from paydesk.storage.statements import without_comments
+from paydesk.engine.orders.search.store import CONDITIONS, count_sql, page_sql
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Row, Transaction
+from paydesk.platform.storage.postgres.connections import BY_KEY
+from paydesk.platform.storage.statements import without_comments
 
 ORDERS = 100_000
 SELLER = 1_000_001

@@ -11,9 +11,9 @@ import asyncpg
 import pytest
 
 import bare_order
-from paydesk.orders import status
-from paydesk.orders.status import FINAL, MOVES, STATES, State
-from paydesk.storage.database import Database
+from paydesk.engine.orders import status
+from paydesk.engine.orders.status import FINAL, MOVES, STATES, State
+from paydesk.platform.storage.database import Database
 
 LEGAL = {
     ("created", "at_terminal"),

@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-import paydesk.oauth.pages
-import paydesk.web
+import paydesk.engine.oauth.pages
+import paydesk.platform.web
 from oauth_scene import ALL_SCOPES, CHALLENGE, REDIRECT_URI
 from paydesk.core.errors import Refusal
-from paydesk.http.error_responses import may_answer
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.consent import authorization
-from paydesk.oauth.pages.operations import OPERATIONS
-from paydesk.sandbox.virtual.operations import PAGE_OPERATIONS as VIRTUAL
-from paydesk.web.language import LANGUAGES, choose, texts
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.consent import authorization
+from paydesk.engine.oauth.pages.operations import OPERATIONS
+from paydesk.platform.http.refusals.error_responses import may_answer
+from paydesk.platform.web.language import LANGUAGES, choose, texts
+from paydesk_dev.virtual.operations import PAGE_OPERATIONS as VIRTUAL
 from tables import each
 
 CLIENT_ID = 1234567890123456
@@ -81,7 +81,7 @@ def _flat(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _document(language: str) -> dict[str, Any]:
-    return _flat(tomllib.loads(files("paydesk.web").joinpath("texts", f"{language}.toml").read_text("utf-8")))
+    return _flat(tomllib.loads(files("paydesk.platform.web").joinpath("texts", f"{language}.toml").read_text("utf-8")))
 
 
 def _places(text: str) -> set[str]:
@@ -105,7 +105,7 @@ def test_every_text_exists_in_every_language() -> None:
 
 def test_every_text_is_used_and_every_used_one_exists() -> None:
     """The names in templates and handlers are those of the texts, and no text is unused."""
-    folders = [Path(package.__file__ or "").parent for package in (paydesk.oauth.pages, paydesk.web)]
+    folders = [Path(package.__file__ or "").parent for package in (paydesk.engine.oauth.pages, paydesk.platform.web)]
     sources = [path for folder in folders for path in (*folder.glob("*.py"), *folder.glob("templates/*.html"))]
     written = "\n".join(source.read_text("utf-8") for source in sources)
     named = set(re.findall(r'(?<!\w)(?:t|words|self)\("([\w.]+)"[,)]', written))

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paydesk.terminals import qr
-from paydesk.terminals.print_content import CODE_BYTES_MAX, TAGS, InvalidContent, Piece, parse, printed_text
+from paydesk.engine.terminals.print_actions.content import (
+    CODE_BYTES_MAX,
+    TAGS,
+    InvalidContent,
+    Piece,
+    parse,
+    printed_text,
+)
+from paydesk_dev.virtual.page import qr
 from tables import each
 
 

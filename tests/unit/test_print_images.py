@@ -7,7 +7,7 @@ import random
 import pytest
 
 from cost import Within, each_way
-from paydesk.terminals.print_images import IMAGE_BYTES_MAX, InvalidImage, check, media_type
+from paydesk.engine.terminals.print_actions.images import IMAGE_BYTES_MAX, InvalidImage, check, media_type
 from print_scene import chunk, in_base64, jpeg, png, segment
 from tables import each
 

@@ -38,7 +38,7 @@ def _needed(name: str, seen: set[str]) -> set[str]:
     return seen
 
 
-VENDOR = Path(__file__).parents[2] / "src" / "paydesk" / "web" / "static" / "vendor"
+VENDOR = Path(__file__).parents[2] / "src" / "paydesk" / "platform" / "web" / "static" / "vendor"
 PACKAGES = sorted(_needed("paydesk", set()) - {"paydesk"})
 
 

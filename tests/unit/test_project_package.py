@@ -15,20 +15,21 @@ from paydesk import __version__
 from paydesk.core import version
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "paydesk"
+SOURCES = ROOT / "src"
 
 
 def test_every_file_beside_the_code_is_in_the_package() -> None:
     """A checkout has them anyway, so a missing pattern shows only where the package was installed from a wheel."""
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["paydesk"]
-    packed = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    packed = {path for name, patterns in data.items() for one in patterns for path in (SOURCES / name).glob(one)}
     beside = {
         path
-        for path in PACKAGE.rglob("*")
+        for name in data
+        for path in (SOURCES / name).rglob("*")
         if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
     }
-    assert PACKAGE / "console" / "templates" / "overview.html" in beside
-    assert sorted(str(path.relative_to(PACKAGE)) for path in beside - packed) == []
+    assert SOURCES / "paydesk" / "operators" / "overview" / "page.html" in beside
+    assert sorted(str(path.relative_to(SOURCES)) for path in beside - packed) == []
 
 
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src/paydesk/__init__.py")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VENDORED = "src/paydesk/web/static/vendor/vendored.toml"
+VENDORED = "src/paydesk/platform/web/static/vendor/vendored.toml"
 FILES = ("scripts/sbom.py", "pyproject.toml", "requirements.lock", "sbom.cdx.json", VENDORED)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.core.rates import Buckets, network
+from paydesk.core.limits.rates import Buckets, network
 from tables import each
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.core.recent_addresses import ADDRESSES_MAX, RecentAddresses
+from paydesk.core.limits.recent_addresses import ADDRESSES_MAX, RecentAddresses
 from paydesk.core.signals import Signals
 
 HOUR = 3600

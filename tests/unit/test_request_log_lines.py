@@ -13,9 +13,9 @@ import pytest
 import structlog
 
 from kept_logging import kept_logging
-from paydesk import logs
 from paydesk.core.errors import INTERNAL_ERROR, NOT_FOUND, Refusal
-from paydesk.http import request_log
+from paydesk.platform import logs
+from paydesk.platform.http import request_log
 from tables import each
 
 HEX40 = "0123456789" * 4
@@ -98,8 +98,8 @@ def test_lines_of_a_loop_that_ended_are_written(stream: Stream) -> None:
 
 PROGRAM = """
 import asyncio, sys
-from paydesk import logs
-from paydesk.http import request_log
+from paydesk.platform import logs
+from paydesk.platform.http import request_log
 
 logs.configure("json")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from moved_time import advance
-from paydesk.core.rates import Buckets
+from paydesk.core.limits.rates import Buckets
 
 
 async def test_timers_and_rates_follow_the_moved_time() -> None:

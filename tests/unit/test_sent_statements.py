@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sent_statements
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 
 WRITTEN = {"orders.GET": "SELECT 1", "orders.PART": "SELECT 2", "orders.MISSED": "SELECT 3"}
 SENT = {"SELECT 1", "WITH x AS (SELECT 2) SELECT 0"}

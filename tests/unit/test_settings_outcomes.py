@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
-from paydesk.settings import Settings, SettingsError, load
+from paydesk.engine.payments.acquirer import RESPONSE_SECONDS_MAX
+from paydesk.platform.settings import Settings, SettingsError, load
 
 
 def test_a_payment_that_is_not_found_is_given_up_two_minutes_after_the_permit() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.settings import Settings, SettingsError, load
+from paydesk.platform.settings import Settings, SettingsError, load
 
 
 def test_a_session_lasts_12_hours_and_30_minutes_without_use() -> None:

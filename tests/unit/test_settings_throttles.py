@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.dev.service import Options, overrides
-from paydesk.settings import THROTTLES, UNTHROTTLED, Settings, SettingsError, load
+from paydesk.platform.settings import THROTTLES, UNTHROTTLED, Settings, SettingsError, load
+from paydesk_dev.dev.service import Options, overrides
 from tables import each
 
 OPTIONS = Options("127.0.0.1", 8377, Path(".paydesk"), Path("credentials.json"))

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import paydesk
-from paydesk.compose import acquirers_of
 from paydesk.core.clock import SystemClock
-from paydesk.node import StartRefused
-from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.simulator.acquirer import Simulator, create_acquirers
-from paydesk.settings import Settings
-from paydesk.storage.connect import open_database
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.simulator.acquirer import Simulator, create_acquirers
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import open_database
+from paydesk.service.compose import acquirers_of
 
 
 async def test_test_orders_are_simulated_and_live_orders_as_configured(sqlite_url: str) -> None:
@@ -39,11 +39,12 @@ async def test_invalid_script_prevents_the_start(sqlite_url: str) -> None:
 
 def test_only_the_simulator_the_invariants_retention_and_resets_use_its_ledger() -> None:
     """No other module names its tables."""
-    sources = Path(paydesk.__file__).parent
+    sources = Path(paydesk.__file__).parents[1]
     found = {
         path.relative_to(sources).as_posix()
         for path in sources.rglob("*.py")
         if re.search(r"simulator_(payments|movements|requests)", path.read_text())
     }
-    deleting = {"retention.py", "sandbox/reset.py"}
-    assert found == {"sandbox/simulator/store.py", "invariants/simulator_ledger.py", *deleting}
+    deleting = {"paydesk/service/retention.py", "paydesk_dev/reset/reset.py"}
+    simulator, rules = "paydesk/engine/payments/simulator/ledger.py", "paydesk/engine/invariants/simulator_ledger.py"
+    assert found == {simulator, rules, *deleting}

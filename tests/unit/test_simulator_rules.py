@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.payments.acquirer import Card
-from paydesk.sandbox.simulator import cards, rules
-from paydesk.sandbox.simulator.rules import Plan, Rule
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.acquirer import Card
+from paydesk.engine.payments.simulator import cards, rules
+from paydesk.engine.payments.simulator.rules import Plan, Rule
 from tables import each
 
 

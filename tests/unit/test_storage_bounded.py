@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from paydesk.storage.bounded import PROBES_MAX, STALL_SECONDS, Busy, Limiter
-from paydesk.storage.database import Locked, Unavailable
+from paydesk.platform.storage.bounded import PROBES_MAX, STALL_SECONDS, Busy, Limiter
+from paydesk.platform.storage.database import Locked, Unavailable
 
 
 class Watch:

@@ -13,20 +13,20 @@ import bare_order
 import conflict_guard
 import paydesk
 from conflict_guard import table_changed, tables_locked
-from paydesk.core import conflict_keys
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.core.idempotency import LOCK as LOCK_IDEMPOTENCY_KEY
-from paydesk.device.store import ADVANCE_LEASE, LOCK_SESSIONS
-from paydesk.oauth.clients.applications import LOCK as LOCK_APPLICATION
-from paydesk.orders import store
-from paydesk.orders.store import DETACH, LOCK, TRY_LOCK
-from paydesk.payments.refund_store import END
-from paydesk.payments.refund_worker import JOB as REFUNDS
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.store import CLAIM as CLAIM_DELIVERIES
+from paydesk.engine.device.store import ADVANCE_LEASE, LOCK_SESSIONS
+from paydesk.engine.oauth.clients.applications import LOCK as LOCK_APPLICATION
+from paydesk.engine.orders import store
+from paydesk.engine.orders.store import DETACH, LOCK, TRY_LOCK
+from paydesk.engine.payments.refunds.store import END
+from paydesk.engine.payments.refunds.worker import JOB as REFUNDS
+from paydesk.engine.webhooks.delivery.store import CLAIM as CLAIM_DELIVERIES
+from paydesk.platform.idempotency import LOCK as LOCK_IDEMPOTENCY_KEY
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Transaction
 from tables import each
 
-SOURCES = Path(paydesk.__file__).parent
+SOURCES = Path(paydesk.__file__).parents[1]
 ORDER, TERMINAL = conflict_keys.order("ORD1"), conflict_keys.terminal("A__1")
 
 
@@ -131,5 +131,5 @@ def test_conflict_keys_are_made_in_one_module() -> None:
         if keyword.arg == "conflict_keys"
         and any(isinstance(part, ast.Constant | ast.JoinedStr) for part in ast.iter_child_nodes(keyword.value))
     ]
-    assert made + written == [], "conflict keys are made by the functions of core/conflict_keys.py"
+    assert made + written == [], "conflict keys are made by the functions of platform/storage/conflict_keys.py"
     assert len(calls) > 1000

@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 import pytest
 
 from cost import timed
-from paydesk.storage.database import Database, Transaction, WorkError
-from paydesk.storage.deferred import Deferred, DeferredStatements, refuse_same_row
+from paydesk.platform.storage.database import Database, Transaction, WorkError
+from paydesk.platform.storage.deferred import Deferred, DeferredStatements, refuse_same_row
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
 MOVE = "UPDATE terminal_owners SET seller_id = $2 WHERE terminal_id = $1"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paydesk.storage.statements import without_comments
+from paydesk.platform.storage.statements import without_comments
 from written_statements import written_statements
 
 _LIMITED = re.compile(r"\bLIMIT\b", re.IGNORECASE)

@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 import bare_order
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, UnsafeDatabase
-from paydesk.storage.migrate import Migration, behind, migrate, pending, shipped
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, UnsafeDatabase
+from paydesk.platform.storage.migrate import Migration, behind, migrate, pending, shipped
 
 FIRST = shipped()
 MORE = (*FIRST, Migration(9001, "9001_more.sql", "CREATE TABLE more (id bigint); INSERT INTO more VALUES (1);"))

@@ -18,11 +18,11 @@ from bench import bulk
 
 from conftest import short_and_long
 from hot_path import statements
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row, Transaction
-from paydesk.storage.postgres_connections import BY_KEY
-from paydesk.storage.postgres_sets import Part, at_once, set_form
-from paydesk.storage.statements import only_reads, without_comments
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Row, Transaction
+from paydesk.platform.storage.postgres.connections import BY_KEY
+from paydesk.platform.storage.postgres.sets import Part, at_once, set_form
+from paydesk.platform.storage.statements import only_reads, without_comments
 
 AS_THE_SERVER_LIKES = {
     "plan_cache_mode": "auto",

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from paydesk.orders import store
-from paydesk.orders.order import Order
-from paydesk.payments import refund_store
-from paydesk.payments.refund import Refund
-from paydesk.sandbox.simulator import store as ledger
-from paydesk.sandbox.simulator.store import LedgerPayment, Movement
-from paydesk.storage.database import Database, Row, Transaction
+from paydesk.engine.orders import store
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.simulator import ledger
+from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
+from paydesk.platform.storage.database import Database, Row, Transaction
 from tables import each
 
 ONE_OF = {

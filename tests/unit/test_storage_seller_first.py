@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from hot_path import statements
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import shipped
-from paydesk.storage.statements import split, without_comments
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import shipped
+from paydesk.platform.storage.statements import split, without_comments
 from written_statements import VERB, written_statements
 
 SCRIPT = "\n".join(migration.script for migration in shipped())
@@ -28,23 +28,25 @@ _NEXT_DUE = "counts what is due next of all sellers, in development"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
-    "orders.store.OVERDUE": _EVERYBODYS,
-    "orders.store.NEXT_EXPIRY": _EVERYBODYS,
-    "orders.store.AWAITING_OUTCOME": _EVERYBODYS,
-    "orders.store.AWAITING_RELEASE": _EVERYBODYS,
-    "orders.store.AWAITING_TERMINAL": "finds, of all sellers, terminals with an order to acknowledge or release",
-    "terminals.action_store.OVERDUE": _EVERYBODYS,
-    "terminals.action_store.AWAITING_TERMINAL": "finds, of all sellers, terminals with a print action to fetch",
-    "payments.refund_worker.JOB.sellers_due": _EVERYBODYS,
-    "payments.refund_worker.JOB.next_due": _EVERYBODYS,
-    "payments.inquiries.JOB.sellers_due": _EVERYBODYS,
-    "payments.inquiries.JOB.next_due": _EVERYBODYS,
-    "payments.reversals.JOB.sellers_due": _EVERYBODYS,
-    "payments.reversals.JOB.next_due": _EVERYBODYS,
-    "events.store.UNNUMBERED": _EVERYBODYS,
-    "webhooks.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
-    "webhooks.store.SELLERS_DUE": _EVERYBODYS,
-    "webhooks.store.NEXT_DUE": _EVERYBODYS,
+    "engine.orders.store.OVERDUE": _EVERYBODYS,
+    "engine.orders.store.NEXT_EXPIRY": _EVERYBODYS,
+    "engine.orders.store.AWAITING_OUTCOME": _EVERYBODYS,
+    "engine.orders.store.AWAITING_RELEASE": _EVERYBODYS,
+    "engine.orders.store.AWAITING_TERMINAL": "finds, of all sellers, terminals with an order to acknowledge or release",
+    "engine.terminals.print_actions.store.OVERDUE": _EVERYBODYS,
+    "engine.terminals.print_actions.store.AWAITING_TERMINAL": (
+        "finds, of all sellers, terminals with a print action to fetch"
+    ),
+    "engine.payments.refunds.worker.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.refunds.worker.JOB.next_due": _EVERYBODYS,
+    "engine.payments.inquiries.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.inquiries.JOB.next_due": _EVERYBODYS,
+    "engine.payments.reversals.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.reversals.JOB.next_due": _EVERYBODYS,
+    "engine.events.store.UNNUMBERED": _EVERYBODYS,
+    "engine.webhooks.delivery.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
+    "engine.webhooks.delivery.store.SELLERS_DUE": _EVERYBODYS,
+    "engine.webhooks.delivery.store.NEXT_DUE": _EVERYBODYS,
     "operators.subscriptions.store.BY_ID": _OPERATORS,
     "operators.subscriptions.store.BY_URGENCY": _OPERATORS,
     "operators.orders.lists.ALL.all": _NEWEST,
@@ -59,39 +61,43 @@ ALLOWED = {
     "operators.orders.outcomes.LIST_REFUNDS.all": _NEWEST,
     "operators.orders.outcomes.LIST_REVERSALS.all": _NEWEST,
     "operators.orders.outcomes.LIST_INQUIRIES.all": _NEWEST,
-    "webhooks.backlog.COUNTS": "counts the deliveries of a subscription of all sellers, for operators",
-    "webhooks.parking.SELLERS_TO_PARK": _EVERYBODYS,
-    "webhooks.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
-    "webhooks.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
-    "webhooks.fault_store.FORGET": "changes the pending deliveries of one subscription, in development",
-    "webhooks.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
-    "webhooks.outcome_store.RELEASE_ALL": "releases the claims of a killed process, on SQLite, which has only one",
-    "webhooks.resend_store.WAITING": _EVERYBODYS,
-    "webhooks.replaying.NEXT_SELLER": _EVERYBODYS,
+    "engine.webhooks.subscriptions.backlog.COUNTS": (
+        "counts the deliveries of a subscription of all sellers, for operators"
+    ),
+    "engine.webhooks.delivery.parking.SELLERS_TO_PARK": _EVERYBODYS,
+    "engine.webhooks.delivery.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
+    "engine.webhooks.delivery.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
+    "paydesk_dev.faults.store.FORGET": "changes the pending deliveries of one subscription, in development",
+    "engine.webhooks.delivery.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
+    "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (
+        "releases the claims of a killed process, on SQLite, which has only one"
+    ),
+    "engine.webhooks.delivery.resend_store.WAITING": _EVERYBODYS,
+    "engine.webhooks.delivery.replaying.NEXT_SELLER": _EVERYBODYS,
     "operators.stores.handlers.STORES": _OPERATORS,
     "operators.stores.handlers.POINTS_OF_SALE": _OPERATORS,
     "operators.stores.handlers.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
     "operators.stores.handlers.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
-    "operators.attention_store.REFUNDS": _ATTENTION,
-    "operators.attention_store.REVERSALS": _ATTENTION,
-    "operators.attention_store.SUBSCRIPTIONS": _ATTENTION,
-    "operators.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
-    "operators.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
-    "sandbox.next_due.COUNT_REFUNDS": _NEXT_DUE,
-    "sandbox.next_due.COUNT_INQUIRIES": _NEXT_DUE,
-    "sandbox.next_due.COUNT_REVERSALS": _NEXT_DUE,
-    "sandbox.next_due.COUNT_DELIVERIES": _NEXT_DUE,
-    "sandbox.dev_clock.DATED": _CLOCK_BACK,
-    "sandbox.dev_clock.TOKENS": _CLOCK_BACK,
-    "sandbox.reset.UNFINISHED": _RESET,
-    "sandbox.reset.LEASED_TERMINALS": _RESET,
-    "sandbox.reset.KEPT_DELIVERIES": _RESET,
-    "sandbox.reset.FREE_TERMINALS": _RESET,
-    "sandbox.reset.MARK_FEEDS": _RESET,
-    "sandbox.reset.END_FAMILIES": _RESET,
-    "sandbox.reset.REWIND_FAMILIES": _RESET,
-    "sandbox.reset.END_REFRESH_TOKENS": _RESET,
-    "terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
+    "operators.attention.store.REFUNDS": _ATTENTION,
+    "operators.attention.store.REVERSALS": _ATTENTION,
+    "operators.attention.store.SUBSCRIPTIONS": _ATTENTION,
+    "operators.deletion.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
+    "operators.deletion.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
+    "paydesk_dev.clock.next_due.COUNT_REFUNDS": _NEXT_DUE,
+    "paydesk_dev.clock.next_due.COUNT_INQUIRIES": _NEXT_DUE,
+    "paydesk_dev.clock.next_due.COUNT_REVERSALS": _NEXT_DUE,
+    "paydesk_dev.clock.next_due.COUNT_DELIVERIES": _NEXT_DUE,
+    "paydesk_dev.clock.clock.DATED": _CLOCK_BACK,
+    "paydesk_dev.clock.clock.TOKENS": _CLOCK_BACK,
+    "paydesk_dev.reset.reset.UNFINISHED": _RESET,
+    "paydesk_dev.reset.reset.LEASED_TERMINALS": _RESET,
+    "paydesk_dev.reset.reset.KEPT_DELIVERIES": _RESET,
+    "paydesk_dev.reset.reset.FREE_TERMINALS": _RESET,
+    "paydesk_dev.reset.reset.MARK_FEEDS": _RESET,
+    "paydesk_dev.reset.reset.END_FAMILIES": _RESET,
+    "paydesk_dev.reset.reset.REWIND_FAMILIES": _RESET,
+    "paydesk_dev.reset.reset.END_REFRESH_TOKENS": _RESET,
+    "engine.terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""
 NEWEST_INDEXES = {"orders_newest", "orders_newest_of_card", "orders_newest_by_status", "refunds_newest",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.storage.statements import for_sqlite, only_reads, split, strict
+from paydesk.platform.storage.statements import for_sqlite, only_reads, split, strict
 from tables import each
 
 

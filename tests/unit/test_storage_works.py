@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paydesk.core.clock import Clock, MovableClock, SystemClock
-from paydesk.health.clock import WatchedClock
-from paydesk.storage.database import Database, Transaction, Unavailable, WorkError
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.storage.database import Database, Transaction, Unavailable, WorkError
 from unread_clocks import ClockReadInUnitOfWork
 
 ADD = "INSERT INTO terminal_owners (terminal_id, seller_id) VALUES ($1, $2)"
@@ -295,7 +295,7 @@ async def test_a_work_that_reads_a_clock_fails_the_tests(database: Database, clo
     def read_here() -> int:
         return clock.now_ms()
 
-    read = FunctionType(read_here.__code__, {"__name__": "paydesk.orders"}, closure=(CellType(clock),))
+    read = FunctionType(read_here.__code__, {"__name__": "paydesk.engine.orders"}, closure=(CellType(clock),))
 
     async def at_once(_: Transaction) -> Any:
         return read()

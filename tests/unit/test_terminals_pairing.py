@@ -8,11 +8,12 @@ import re
 import pytest
 
 from paydesk.core.errors import TOO_MANY_REQUESTS, Refusal
-from paydesk.core.rates import SECOND_NS
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.terminals import pairing, pairing_rates
-from paydesk.terminals.pairing_codes import CONSONANTS, canonical, new_device_code, new_user_code
-from paydesk.terminals.pairing_rates import PairingRates
+from paydesk.core.limits.rates import SECOND_NS
+from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.engine.terminals.pairing import handlers as pairing
+from paydesk.engine.terminals.pairing import rates as pairing_rates
+from paydesk.engine.terminals.pairing.codes import CONSONANTS, canonical, new_device_code, new_user_code
+from paydesk.engine.terminals.pairing.rates import PairingRates
 
 
 class Watch:

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from paydesk.terminals import qr
+from paydesk_dev.virtual.page import qr
 
 ADDRESS = "https://pay.example/console/pair?code=BCDFGHJK"
 

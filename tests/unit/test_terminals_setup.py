@@ -6,9 +6,9 @@ import pytest
 
 from device_scene import START_MS, Desk, answered, refused
 from paydesk.core.errors import Refusal
-from paydesk.orders import status
-from paydesk.terminals import handlers, store, stores
-from paydesk.terminals.bearer import DeviceBearers
+from paydesk.engine.orders import status
+from paydesk.engine.terminals import handlers, store, stores
+from paydesk.engine.terminals.bearer import DeviceBearers
 from tables import each
 
 DAY_MS = 86_400_000

@@ -7,10 +7,10 @@ from typing import get_args
 import pytest
 
 from paydesk.core.response import schema_of
-from paydesk.device.schemas import ProgressRequest
-from paydesk.device.verdicts import AFTER_PERMIT, TABLE, OrderState, Progress, judge, progress_of
-from paydesk.orders.presentation import PaymentDocument
-from paydesk.orders.status import FAILED_DETAILS, ORIGINS
+from paydesk.engine.device.rules.verdicts import AFTER_PERMIT, TABLE, OrderState, Progress, judge, progress_of
+from paydesk.engine.device.schemas import ProgressRequest
+from paydesk.engine.orders.presentation import PaymentDocument
+from paydesk.engine.orders.status import FAILED_DETAILS, ORIGINS
 from tables import each
 
 STEPS = get_args(ProgressRequest.model_fields["step"].annotation)

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from paydesk.orders import status
-from paydesk.orders.presentation import EXAMPLE_ORDER
-from paydesk.orders.status import State
-from paydesk.payments.inquiry_store import OpenInquiry
-from paydesk.payments.slot import SENTENCES, Periods, Wait, wait_of
+from paydesk.engine.orders import status
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER
+from paydesk.engine.orders.status import State
+from paydesk.engine.payments.inquiry_store import OpenInquiry
+from paydesk.engine.payments.waiting import SENTENCES, Periods, Wait, wait_of
 from tables import each
 
 PERIODS = Periods(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import jsonschema_rs
 import pytest
 
-from paydesk.core import text
+from paydesk.core.text import characters as text
 
 JOINERS = {"\u200c", "\u200d"}
 HANGUL_FILLERS = {"\u115f", "\u1160", "\u3164", "\uffa0"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from moved_time import advance
-from paydesk.core.throttle_log import INTERVAL_SECONDS, ThrottleLog
+from paydesk.core.limits.throttle_log import INTERVAL_SECONDS, ThrottleLog
 from waiting import until
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 
 import unlucky_ids
-from paydesk.core import card_numbers
 from paydesk.core.ids import UUID
+from paydesk.core.text import card_numbers
 
 DRAWN = 1_000
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.journal import Entry, Journal
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Entry, Journal
 
 
 def _journal(folder: Path) -> Journal:

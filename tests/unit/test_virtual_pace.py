@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.sandbox.terminals.client import Pace
+from paydesk_dev.virtual.terminal.client import Pace
 
 
 async def test_backoff_doubles_up_to_one_minute() -> None:

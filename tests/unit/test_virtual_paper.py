@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from paydesk.sandbox.virtual import page_view
+from paydesk_dev.virtual.page import view as page_view
 
 
 def test_many_codes_are_not_all_drawn() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.playlists import Part, Playlist
-from paydesk.sandbox.terminals.scripts import Script
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.scripts.playlists import Part, Playlist
+from paydesk_dev.virtual.scripts.scripts import Script
 from tables import each
 
 APPROVE = Part(Script("approve"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import scripts
-from paydesk.sandbox.terminals.payment import NEVER_CHARGED, UNKNOWN, result_of
-from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.scripts import Script
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk_dev.virtual.scripts import scripts
+from paydesk_dev.virtual.scripts.presented import paid_amount
+from paydesk_dev.virtual.scripts.scripts import Script
+from paydesk_dev.virtual.terminal.payment import NEVER_CHARGED, UNKNOWN, result_of
 from tables import each
 
 

@@ -10,15 +10,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import paydesk
-from paydesk.api import OPERATIONS
 from paydesk.core.errors import NOT_FOUND
-from paydesk.http import reference
-from paydesk.web import assets, html, language
+from paydesk.platform.http.openapi import reference
+from paydesk.platform.web import assets, html, language
+from paydesk.service.api import OPERATIONS
 from tables import each
 
-SOURCES = Path(paydesk.__file__).parent
-VENDOR = SOURCES / "web" / "static" / "vendor"
-TEMPLATES = sorted(SOURCES.rglob("templates/*.html"))
+SOURCES = Path(paydesk.__file__).parents[1]
+VENDOR = SOURCES / "paydesk" / "platform" / "web" / "static" / "vendor"
+TEMPLATES = sorted(SOURCES.rglob("*.html"))
 SHEETS = sorted(SOURCES.rglob("static/*.css"))
 SYMBOL = re.compile(r'<symbol id="([a-z-]+)" viewBox="0 0 16 16">')
 ICON = re.compile(r'\bicon\("([a-z-]+)"')
@@ -85,7 +85,7 @@ def test_style_sheets_load_nothing(sheet: Path) -> None:
 
 def test_only_the_shared_sheet_has_colours_of_the_tokens() -> None:
     """Other sheets use the custom properties, but for a drawn device: it looks the same in light and dark."""
-    shared = SOURCES / "web" / "static" / "paydesk.css"
+    shared = SOURCES / "paydesk" / "platform" / "web" / "static" / "paydesk.css"
     tokens = set(re.findall(r"#[0-9a-f]{6}\b", shared.read_text()))
     assert len(tokens) > 40
     for sheet in SHEETS:
@@ -95,7 +95,7 @@ def test_only_the_shared_sheet_has_colours_of_the_tokens() -> None:
 
 def test_every_named_icon_exists() -> None:
     """Each name in a template or in code is a symbol of the sprite, and no symbol is there twice."""
-    symbols = SYMBOL.findall((SOURCES / "web" / "static" / "icons.svg").read_text())
+    symbols = SYMBOL.findall((SOURCES / "paydesk" / "platform" / "web" / "static" / "icons.svg").read_text())
     assert len(symbols) == len(set(symbols))
     written = "".join(path.read_text() for path in (*TEMPLATES, *SOURCES.rglob("*.py")))
     assert set(ICON.findall(written)) <= set(symbols)

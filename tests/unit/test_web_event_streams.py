@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.web.event_streams import event
+from paydesk.platform.web.event_streams import event
 
 
 def test_an_event_keeps_each_line_of_its_data() -> None:

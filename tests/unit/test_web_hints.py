@@ -10,8 +10,8 @@ import pytest
 
 from moved_time import advance
 from paydesk.core.signals import EVERYTHING, Signals
-from paydesk.web.event_streams import COMMENT
-from paydesk.web.hints import EXPECTED_SECONDS, IDS_MAX, PER_READER_MAX, REMEMBERED_MAX, Hints
+from paydesk.platform.web.event_streams import COMMENT
+from paydesk.platform.web.hints import EXPECTED_SECONDS, IDS_MAX, PER_READER_MAX, REMEMBERED_MAX, Hints
 
 
 async def _permitted() -> bool:

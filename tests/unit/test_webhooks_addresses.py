@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, allowed
-from paydesk.webhooks.urls import address_fault, faults, with_parameters
+from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver, allowed
+from paydesk.engine.webhooks.urls import address_fault, faults, with_parameters
 from tables import each
 
 PORTS = (443, 8443)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import outcome_store, store
-from paydesk.webhooks.schemas import TOPIC
+from paydesk.engine.webhooks.delivery import outcome_store, store
+from paydesk.engine.webhooks.schemas import TOPIC
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
 
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 SELLER, ORDERS, VERSIONS, NOW_MS = 1, 2000, 3, 1_800_000_000_000

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from paydesk.core.secrets import Secret
-from paydesk.orders import samples
-from paydesk.webhooks import send, signature
-from paydesk.webhooks.diagnosis import Verdict, verify
-from paydesk.webhooks.forwarding import Notice
-from paydesk.webhooks.mistakes import NamedSecret, Recorded
+from paydesk.engine.orders import samples
+from paydesk.engine.webhooks.delivery import send
+from paydesk.engine.webhooks.delivery.notice import Notice
+from paydesk.engine.webhooks.signatures import signature
+from paydesk.engine.webhooks.signatures.diagnosis import Verdict, verify
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret, Recorded
 from tables import each
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

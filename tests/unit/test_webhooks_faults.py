@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import faults
-from paydesk.webhooks.faults import KINDS, Fault, FaultKind
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults.kinds import KINDS, Fault, FaultKind
 from tables import each
 
 SECRET = Secret("whsec_" + "A" * 44)

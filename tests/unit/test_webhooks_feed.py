@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from paydesk.commands import webhook_feed
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
-from paydesk.commands.webhook_feed import EventFeed
-from paydesk.commands.webhook_secret import signing_secret
-from paydesk.sandbox import http_client
+from paydesk.commands.client.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.local.secret import signing_secret
+from paydesk_dev import http_client
+from paydesk_dev.forwarding import feed as webhook_feed
+from paydesk_dev.forwarding.feed import EventFeed
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS, timer
 from webhooks_scene import receiver

@@ -6,11 +6,12 @@ import re
 from functools import partial
 from typing import Any
 
+from paydesk.engine.webhooks.delivery import replaying, resend_store
+from paydesk.engine.webhooks.subscriptions import backlog
 from paydesk.operators import owners
 from paydesk.operators.deliveries import handlers as deliveries
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import backlog, replaying, resend_store
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Row, Transaction
 from tables import each
 
 SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"

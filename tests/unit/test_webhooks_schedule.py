@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.settings import Settings
-from paydesk.webhooks.schedule import next_attempt_ms, retry_after_seconds
+from paydesk.engine.webhooks.schedule import next_attempt_ms, retry_after_seconds
+from paydesk.platform.settings import Settings
 from tables import each
 
 PAUSES = Settings().webhook_retry_seconds

@@ -10,12 +10,12 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.orders import status
-from paydesk.orders.events import event_of
-from paydesk.orders.presentation import EXAMPLE_ORDER
-from paydesk.orders.status_labels import EXTENDED, PLAIN
-from paydesk.webhooks import signature
-from paydesk.webhooks.schemas import ACTIONS
+from paydesk.engine.orders import status
+from paydesk.engine.orders.events import event_of
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER
+from paydesk.engine.orders.status_labels import EXTENDED, PLAIN
+from paydesk.engine.webhooks.schemas import ACTIONS
+from paydesk.engine.webhooks.signatures import signature
 
 SECRET = Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 SECONDS = 1_742_505_638

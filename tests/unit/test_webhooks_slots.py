@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from paydesk.webhooks.slots import AHEAD_PER_SLOT, Slots
+from paydesk.engine.webhooks.delivery.slots import AHEAD_PER_SLOT, Slots
 
 
 def _take_all(slots: Slots, receiver: str) -> int:
@@ -82,7 +82,7 @@ async def test_slots_are_taken_in_the_order_of_the_queue() -> None:
 
 async def test_a_place_in_the_queue_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the time, or when the delivery is canceled; a slot that was assigned meanwhile is free again."""
-    monkeypatch.setattr("paydesk.webhooks.slots.AHEAD_SECONDS_MAX", 0.01)
+    monkeypatch.setattr("paydesk.engine.webhooks.delivery.slots.AHEAD_SECONDS_MAX", 0.01)
     slots = Slots(1)
     slots.take("a")
     assert not await slots.wait("a", slots.take("a"))

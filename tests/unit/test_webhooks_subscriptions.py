@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.webhooks.subscriptions import refuse_invalid
+from paydesk.engine.webhooks.subscriptions.store import refuse_invalid
 from tables import each
 
 

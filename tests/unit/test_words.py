@@ -12,7 +12,7 @@ SUFFIXES = frozenset({".html", ".json", ".md", ".py", ".sql", ".toml"})
 SKIPPED = frozenset({"__pycache__", "node_modules", Path(__file__).name})
 READ = sorted(
     path
-    for folder in ("src/paydesk", "docs", "tests", "bench", "scripts", "examples")
+    for folder in ("src", "docs", "tests", "bench", "scripts", "tools", "examples")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in SUFFIXES and not SKIPPED & set(path.parts)
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from upgrade import kept
 
 sys.path.insert(0, str(kept.unpacked()))
 
-import paydesk.serve  # noqa: F401 - takes most of a start
-from paydesk import cli
+# By name, as its folders may not be those of this checkout.
+import_module("paydesk.serve")  # takes most of a start
+cli = import_module("paydesk.cli")
 
 
 def main(arguments: Sequence[str]) -> None:

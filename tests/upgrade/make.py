@@ -20,10 +20,10 @@ import shared_objects
 import webhooks_scene
 from console_world import World
 from paydesk.core.clock import MovableClock
-from paydesk.orders import status
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Transaction
-from paydesk.storage.migrate import migrate
+from paydesk.engine.orders import status
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.storage.migrate import migrate
 from postgres_server import PostgresServer
 from refund_scene import pay, refund
 from service import tokens

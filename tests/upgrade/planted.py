@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 import paydesk_forked
-from paydesk.storage import migrate
+from paydesk.platform.storage import migrate
 
 PLANTED = "PLANTED_MIGRATION"
 NAME = "9001_planted.sql"

@@ -24,18 +24,27 @@ from jobs_scene import (
     unknown,
 )
 from paydesk.core.clock import MovableClock
-from paydesk.health.clock import ClockJumped, WatchedClock
-from paydesk.invariants import check
-from paydesk.jobs import JobWorker
-from paydesk.orders import status
-from paydesk.orders.change import Change
-from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import inquiries, inquiry_store
-from paydesk.payments.acquirer import Acquirers, Approved, Declined, InquiryResult, NotFound, NotSent, Outcome, Unknown
-from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import AcquirerJob
-from paydesk.payments.lifecycles import INQUIRIES
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import status
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import inquiries, inquiry_store
+from paydesk.engine.payments.acquirer import (
+    Acquirers,
+    Approved,
+    Declined,
+    InquiryResult,
+    NotFound,
+    NotSent,
+    Outcome,
+    Unknown,
+)
+from paydesk.engine.payments.inquiry_store import Inquiry
+from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.lifecycles import INQUIRIES
+from paydesk.platform.health.clock import ClockJumped, WatchedClock
+from paydesk.platform.jobs import JobWorker
+from paydesk.platform.storage.database import Database
 
 NOBODY_KNOWS = Unknown("the answer was lost")
 

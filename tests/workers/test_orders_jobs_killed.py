@@ -17,13 +17,13 @@ from acquirer_scene import card
 from device_scene import APPROVED, DECLINED, START_MS, UNKNOWN, Desk, answered, open_desk, refused
 from forks import Forks
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Approved, payment_of
-from paydesk.payments.jobs import LEASE_SECONDS
-from paydesk.sandbox.simulator.acquirer import Simulator
-from paydesk.storage.connect import open_database
+from paydesk.engine.invariants import check
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Approved, payment_of
+from paydesk.engine.payments.jobs import LEASE_SECONDS
+from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.platform.storage.connect import open_database
 
 SIGKILLED = -9
 LATER_MS = START_MS + 600_000

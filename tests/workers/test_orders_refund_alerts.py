@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 from refund_scene import (
     LOST,
     NOT_SENT,

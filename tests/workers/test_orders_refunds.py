@@ -10,16 +10,16 @@ import pytest
 import structlog
 
 from accounts import other_seller
-from paydesk.core import idempotency
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.health.clock import WatchedClock
-from paydesk.http import three_phase
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.payments.jobs import next_attempt_ms
-from paydesk.payments.refund_store import PAUSES_SECONDS
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Unavailable
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.engine.payments.jobs import next_attempt_ms
+from paydesk.engine.payments.refunds.store import PAUSES_SECONDS
+from paydesk.platform import idempotency
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.http import three_phase
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Unavailable
 from refund_scene import (
     LATE,
     LATE_DECLINED,

@@ -11,15 +11,15 @@ import pytest
 from device_scene import APPROVED, DECLINED, Desk, answered, open_desk, refused
 from jobs_scene import REFERENCE, SAID, UNDONE, FakeAcquirer, alert_kinds, process_reversals, reversals_of
 from paydesk.core.clock import MovableClock
-from paydesk.invariants import check
-from paydesk.jobs import Claim
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import PLAIN
-from paydesk.payments import reversal_store, reversals
-from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
-from paydesk.payments.reversal_store import Reversal
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.invariants import check
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import reversal_store, reversals
+from paydesk.engine.payments.acquirer import Approved, Declined, NotFound, NotSent, Outcome, Unknown
+from paydesk.engine.payments.reversal_store import Reversal
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Database, Transaction
 
 OTHER = {**APPROVED, "reference_id": "220033445566"}
 NOBODY_KNOWS = Unknown("the answer was lost")

@@ -14,14 +14,15 @@ from moved_time import advance
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.objects import Objects
-from paydesk.core.worker import WorkerContext
-from paydesk.http import recorded_store, request_recording
-from paydesk.http.recorded_store import KEPT_MAX, KEPT_MS, PRUNED_MAX, UNKNOWN_MAX, Recorded
-from paydesk.http.reply import Reply
-from paydesk.http.request import Request
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Unavailable
+from paydesk.platform.http.recording import store as recorded_store
+from paydesk.platform.http.recording import worker as request_recording
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.recording.store import KEPT_MAX, KEPT_MS, PRUNED_MAX, UNKNOWN_MAX, Recorded
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.http.request import Request
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Unavailable
+from paydesk.platform.worker import WorkerContext
 from recording_database import RecordingDatabase
 from shared_objects import KEYS
 from waiting import until_found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from paydesk.api import OPERATIONS
-from paydesk.oauth.retention import PRUNE_FAMILY, PRUNE_TOKENS
-from paydesk.storage.connect import open_database
-from paydesk.storage.migrate import shipped
+from paydesk.engine.oauth.retention import PRUNE_FAMILY, PRUNE_TOKENS
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.migrate import shipped
+from paydesk.service.api import OPERATIONS
 from recording_database import RecordingDatabase
 from retention_scene import add_seller, sweep
 

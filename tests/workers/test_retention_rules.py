@@ -10,12 +10,12 @@ import pytest
 from oauth_scene import DAY_MS, Scene, authorizations_of, frozen_clock, make_scene
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
-from paydesk.events import relay
-from paydesk.invariants import check
-from paydesk.oauth import authorizations
-from paydesk.settings import Settings, SettingsError, load
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import subscriptions
+from paydesk.engine.events import relay
+from paydesk.engine.invariants import check
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.settings import Settings, SettingsError, load
+from paydesk.platform.storage.database import Database, Transaction
 from retention_scene import SELLER, add_delivery, add_key, add_seller, ago, context_of, count, insert, names_of, sweep
 from service import running
 from shared_objects import KEYS

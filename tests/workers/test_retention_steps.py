@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from paydesk import retention
 from paydesk.core.clock import MovableClock
-from paydesk.health.clock import ClockJumped, WatchedClock
-from paydesk.invariants import check
-from paydesk.retention import Sweep
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, T, Transaction, Work
+from paydesk.engine.invariants import check
+from paydesk.platform.health.clock import ClockJumped, WatchedClock
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, T, Transaction, Work
+from paydesk.service import retention
+from paydesk.service.retention import Sweep
 from retention_scene import NOW_MS, SELLER, add_delivery, add_key, add_seller, context_of, count, sweep
 
 KEYS = 100

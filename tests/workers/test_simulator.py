@@ -10,11 +10,11 @@ import pytest
 
 from acquirer_scene import Bank, card, new_key, new_payment
 from faulty_database import FaultyDatabase
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.payments.acquirer import Approved, Declined, NotFound, NotSent, Unknown
-from paydesk.sandbox.simulator.cards import AMOUNTS, CARDS
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Unavailable
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.acquirer import Approved, Declined, NotFound, NotSent, Unknown
+from paydesk.engine.payments.simulator.cards import AMOUNTS, CARDS
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Unavailable
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from acquirer_scene import Bank, new_key, new_payment, paid
-from paydesk.invariants import check
-from paydesk.payments.acquirer import Approved, Payment
-from paydesk.storage.database import Database
+from paydesk.engine.invariants import check
+from paydesk.engine.payments.acquirer import Approved, Payment
+from paydesk.platform.storage.database import Database
 from service import Service, running
 
 REFUND_MINOR = 490

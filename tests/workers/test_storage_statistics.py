@@ -9,12 +9,12 @@ import pytest
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import WorkerContext
-from paydesk.device import missed_wakeups
-from paydesk.settings import Settings
-from paydesk.storage import statistics
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
+from paydesk.engine.device.polling import missed_wakeups
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import statistics
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 from tables import each
 from waiting import HANGS_SECONDS
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from device_service import DeviceService, Lease
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals import network as networks
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal import network as networks
+from paydesk_dev.virtual.terminal.client import Pace
+from paydesk_dev.virtual.terminal.network import ANSWER_FAULTS, REQUEST_FAULTS, FlakyNetwork, MessageLost
 from skipped_waits import skipped_waits
 from waiting import HANGS_SECONDS, until
 

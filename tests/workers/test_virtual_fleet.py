@@ -11,9 +11,9 @@ import pytest
 from device_service import DeviceService
 from free_port import free_port
 from moved_time import moved_seconds
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.client import Pace
 from skipped_waits import skipped_waits
 
 QUICK = Pace(poll_seconds=5, backoff_seconds=(0.01, 0.02))

@@ -9,11 +9,11 @@ import pytest
 from moved_time import moved_seconds
 from operator_calls import operator
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.http_client import Client
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.simulation import Plan, Service, Simulation
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk_dev.http_client import Client
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.simulation import Plan, Service, Simulation
 from service import running
 from skipped_waits import skipped_waits
 

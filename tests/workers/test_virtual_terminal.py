@@ -15,10 +15,10 @@ from device_service import DeviceService, Fault, Lease
 from free_port import free_port
 from moved_time import moved_seconds
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals.client import DeviceClient, Pace
-from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Entry, Journal
+from paydesk_dev.virtual.terminal.client import DeviceClient, Pace
+from paydesk_dev.virtual.terminal.terminal import Terminal
 from skipped_waits import skipped_waits
 from waiting import until
 

@@ -9,8 +9,8 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.health.clock import ClockJumped
-from paydesk.storage.database import Database
+from paydesk.platform.health.clock import ClockJumped
+from paydesk.platform.storage.database import Database
 from skipped_waits import skipped_waits
 
 

@@ -12,9 +12,9 @@ from standardwebhooks import Webhook
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox
-from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED
+from paydesk.platform.storage.database import Database, Transaction
 
 WITHDRAWN = "INSERT INTO authorizations VALUES ($1, '01', $2, 'read', 1, 2)"
 

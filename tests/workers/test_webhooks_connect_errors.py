@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from paydesk.webhooks.forwarding import AnyAddress
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks.delivery.notice import AnyAddress
+from paydesk.engine.webhooks.delivery.sending import Sender
 
 
 @asynccontextmanager

@@ -14,10 +14,10 @@ import webhooks_scene as scene
 from moved_time import advance
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
-from paydesk.webhooks import sending
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery import sending
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.platform.storage.database import Database
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -133,7 +133,7 @@ async def test_a_delivery_that_gets_no_slot_in_time_is_released_unsent(
     database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A receiver that was fast hangs: what was claimed ahead has no attempt, and its first one has `X-Retry` 0."""
-    monkeypatch.setattr("paydesk.webhooks.slots.AHEAD_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("paydesk.engine.webhooks.delivery.slots.AHEAD_SECONDS_MAX", 0.05)
     gate = asyncio.Event()
 
     async with scene.receiver() as receiver, scene.worker(database, clock, webhook_concurrency_max=8) as worker:

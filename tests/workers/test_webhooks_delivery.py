@@ -18,13 +18,13 @@ import webhooks_scene as scene
 from moved_time import advance
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
-from paydesk.webhooks import outcome_store, store
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.worker import run
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery import outcome_store, store
+from paydesk.engine.webhooks.delivery.worker import run
+from paydesk.platform.jobs import Claim
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+from paydesk.platform.worker import WorkerContext
 
 HOUR_MS = 3_600_000
 
@@ -445,7 +445,7 @@ async def test_slow_receivers_do_not_delay_others(database: Database, clock: Mov
 @pytest.mark.on_postgres
 async def test_stop_releases_claims(database: Database, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopping worker cancels hanging deliveries and releases their claims, so another sends them at once."""
-    monkeypatch.setattr("paydesk.jobs.STOP_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("paydesk.platform.jobs.STOP_SECONDS_MAX", 0.05)
 
     async def hang(_: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()

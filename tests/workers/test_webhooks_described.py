@@ -10,13 +10,13 @@ import pytest
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.http.openapi_webhooks import HEADERS, WEBHOOKS, Webhook
-from paydesk.orders import events, status
-from paydesk.orders.presentation import EXAMPLE_ORDER
-from paydesk.orders.status_labels import PLAIN
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outbox
-from paydesk.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, TOPIC
+from paydesk.engine.orders import events, status
+from paydesk.engine.orders.openapi import HEADERS, WEBHOOKS, Webhook
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.schemas import AUTHORIZED, CONNECT_TOPIC, TOPIC
+from paydesk.platform.storage.database import Database, Transaction
 
 OF_HTTP = {"host", "accept", "accept-encoding", "user-agent", "content-length", "content-type", "connection"}
 

@@ -14,11 +14,14 @@ from aiohttp import web
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret
-from paydesk.jobs import Claim
-from paydesk.storage.database import Database
-from paydesk.webhooks import fault_store, faults, outbox, store
-from paydesk.webhooks.faults import KINDS, FaultKind
-from paydesk.webhooks.schemas import CONNECT_TOPIC
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.delivery import store
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Database
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults import store as fault_store
+from paydesk_dev.faults.kinds import KINDS, FaultKind
 
 CREATED, AT_TERMINAL, PROCESSED = "order.created", "order.at_terminal", "order.processed"
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from yarl import URL
 
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 MALFORMED = (

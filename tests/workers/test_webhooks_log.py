@@ -9,7 +9,7 @@ import structlog
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database
+from paydesk.platform.storage.database import Database
 
 SENT = ["delivery", "attempt", "status", "milliseconds"]
 FAILED = ["delivery", "subscription", "address", "attempt", "status", "error", "next_attempt", "milliseconds"]

@@ -10,10 +10,11 @@ import structlog
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.retention import Sweep
-from paydesk.storage.database import Database
-from paydesk.webhooks import failing, parking, pausing, store
-from paydesk.webhooks.schedule import PARKED_MS
+from paydesk.engine.webhooks.delivery import failing, parking, store
+from paydesk.engine.webhooks.schedule import PARKED_MS
+from paydesk.engine.webhooks.subscriptions import pausing
+from paydesk.platform.storage.database import Database
+from paydesk.service.retention import Sweep
 from retention_scene import add_seller, context_of
 
 HOUR_MS = 3_600_000

@@ -9,11 +9,13 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import outcome_store, parking, pausing, store, subscriptions, worker
+from paydesk.engine.webhooks.delivery import outcome_store, parking, store, worker
+from paydesk.engine.webhooks.subscriptions import pausing
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.jobs import Claim
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 
 OTHER_SELLER = scene.SELLER + 1
 WAITING = "SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND next_ms > $1"

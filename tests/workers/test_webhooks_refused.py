@@ -13,10 +13,10 @@ import structlog
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.operator_events import HOUR_MS
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database
-from paydesk.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.platform.operator_events import HOUR_MS
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database
 
 URL = "https://shop.example/hooks?key=secret-of-the-receiver"
 EVENTS = "SELECT kind, subject, seller_id, body, occurrences FROM operator_events ORDER BY created_ms"

@@ -14,20 +14,22 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from faulty_database import FaultyDatabase
-from paydesk import retention
 from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, JobWorker, run_together
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction, Unavailable
-from paydesk.webhooks import outbox, pausing, replaying, resend_store, store
-from paydesk.webhooks.addresses import CheckedResolver
-from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.resend_store import Resend
-from paydesk.webhooks.resending import ResendJob
-from paydesk.webhooks.sending import Sender
-from paydesk.webhooks.worker import run
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.addresses import CheckedResolver
+from paydesk.engine.webhooks.delivery import replaying, resend_store, store
+from paydesk.engine.webhooks.delivery.job import DeliveryJob
+from paydesk.engine.webhooks.delivery.resend_store import Resend
+from paydesk.engine.webhooks.delivery.resending import ResendJob
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.delivery.worker import run
+from paydesk.engine.webhooks.subscriptions import pausing
+from paydesk.platform.jobs import Claim, JobWorker, run_together
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
+from paydesk.service import retention
 from skipped_waits import skipped_waits
 
 ResendWorker = JobWorker[tuple[str, int], Resend]

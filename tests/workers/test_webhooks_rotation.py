@@ -13,8 +13,9 @@ import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import rotation, subscriptions
+from paydesk.engine.webhooks.subscriptions import rotation
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.storage.database import Database, Transaction
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from aiohttp import web
 
 import webhooks_scene as scene
 from paydesk.core.clock import MovableClock
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.engine.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.platform.storage.database import Database, Transaction
 
 PAUSE_MS = 1200
 

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 import structlog
 
-from paydesk import workers
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import Worker, WorkerContext
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Locked, Unavailable
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Locked, Unavailable
+from paydesk.platform.worker import Worker, WorkerContext
+from paydesk.service import workers
 from skipped_waits import skipped_waits
 from waiting import until
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from paydesk.console.forms import address_of
-from paydesk.docs.markdown import page, table
-from paydesk.operation import Operation
+from paydesk.operators.forms import address_of
 from paydesk.operators.operations import OPERATIONS
+from paydesk.platform.operation import Operation
+from tools.docs.markdown import page, table
 
 _HEAD = """\
 # What operators can do

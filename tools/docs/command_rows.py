@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from paydesk.core.sentences import First, Line, When, each, unconditional
-from paydesk.operation import Operation
+from paydesk.core.text.sentences import First, Line, When, each, unconditional
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import Property, properties
 from paydesk.operators.words import Action, Shown
+from paydesk.platform.operation import Operation
 
 Json = dict[str, Any]
-FOLDER = "../src/paydesk/commands/rows"
+FOLDER = "../src/paydesk/commands/tables/rows"
 _MANY = ("choices", "lines", "numbers", "words")
 
 

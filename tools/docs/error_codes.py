@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from paydesk.api import DOCUMENTED
 from paydesk.core.errors import GONE, PROPERTY_VALUE, ErrorKind, Fault, Refusal
-from paydesk.docs.markdown import page, table
-from paydesk.http.advice import ADVICE
-from paydesk.http.error_body import listed
-from paydesk.http.openapi import errors_in_order, path_template
-from paydesk.http.openapi_components import SURFACES
-from paydesk.http.retired import DESCRIBED
-from paydesk.operation import Operation
+from paydesk.platform.http.error_body import listed
+from paydesk.platform.http.openapi.advice import ADVICE
+from paydesk.platform.http.openapi.components import SURFACES
+from paydesk.platform.http.openapi.document import errors_in_order, path_template
+from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.operation import Operation
+from paydesk.service.api import DOCUMENTED
+from tools.docs.markdown import page, table
 
 _ERRORS_HEAD = """\
 # Errors

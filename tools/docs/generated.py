@@ -1,4 +1,4 @@
-"""Write the generated pages of `docs/` (`python -m paydesk.docs.generated`) or compare them (`--check`)."""
+"""Write the generated pages of `docs/` (`python -m tools.docs.generated`) or compare them (`--check`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paydesk.api import openapi_json
-from paydesk.docs import (
+from paydesk.service.api import openapi_json
+from tools.docs import (
     actions,
     command_rows,
     differences,
@@ -21,7 +21,7 @@ from paydesk.docs import (
     webhook_pictures,
 )
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 _DIFF_LINES_MAX = 40
 
 
@@ -73,7 +73,7 @@ def _difference(found: str, expected: str, name: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write the pages, or with `--check` print the stale ones and return 1 if there are any."""
     if list(arguments) not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m paydesk.docs.generated [--check]\n")
+        sys.stderr.write("usage: python -m tools.docs.generated [--check]\n")
         return 2
     if not arguments:
         write()

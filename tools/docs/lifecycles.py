@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from paydesk.docs.markdown import page, table
-from paydesk.oauth import lifecycle
-from paydesk.orders import status
+from paydesk.engine.oauth import lifecycle
+from paydesk.engine.orders import status
+from tools.docs.markdown import page, table
 
 _ORDERS_HEAD = """\
 # Order lifecycle
 
-<!-- Written by `make generate` from `orders/status.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `engine/orders/status.py`; changes made here are lost. -->
 
 `processed` means paid, `failed` means not paid; `status_detail` need not be read. `failed`, `canceled` and `refunded`
 are final. Each transition increments `version` and sends its action to the webhook subscriptions."""
@@ -38,7 +38,7 @@ payment intents, the earlier API, see [Migrate from payment intents](migrate.md#
 _TOKENS_HEAD = """\
 # Token lifecycle
 
-<!-- Written by `make generate` from `oauth/lifecycle.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `engine/oauth/lifecycle.py`; changes made here are lost. -->
 
 A seller's consent creates a code, the code is exchanged for the first tokens, and every refresh issues the next
 generation. All of them are one token family and are revoked together. An application may not know which token is the

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from paydesk.device.verdicts import TABLE, Effect, OrderState, Progress, Verdict
-from paydesk.docs.svg import WIDTH, svg, text
+from paydesk.engine.device.rules.verdicts import TABLE, Effect, OrderState, Progress, Verdict
+from tools.docs.svg import WIDTH, svg, text
 
 _COLORS: dict[Verdict, str] = {
     "resume": "#157a5a",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.docs.markdown import page, table
-from paydesk.events.readers import WAITING_PER_TOKEN_MAX
-from paydesk.http.body import NAME_CHARACTERS_MAX, NUMBER_DIGITS_MAX
-from paydesk.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX
-from paydesk.oauth.consent.accounts import USE_EVERY_MS
-from paydesk.oauth.consent.passwords import THREADS
-from paydesk.oauth.pages.applications import LISTED_MAX
+from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX
+from paydesk.engine.oauth.consent.accounts import USE_EVERY_MS
+from paydesk.engine.oauth.consent.passwords import THREADS
+from paydesk.engine.oauth.pages.applications import LISTED_MAX
+from paydesk.engine.printing.schemas import BODY_BYTES_MAX
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
-from paydesk.printing.schemas import BODY_BYTES_MAX
-from paydesk.settings import PREFIX, THROTTLES, Settings, description
+from paydesk.platform.http.body import NAME_CHARACTERS_MAX, NUMBER_DIGITS_MAX
+from paydesk.platform.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX
+from paydesk.platform.settings import PREFIX, THROTTLES, Settings, description
+from tools.docs.markdown import page, table
 
 _FIELDS = Settings.model_fields
 
@@ -29,7 +29,7 @@ message that names it."""
 _LIMITS_HEAD = """\
 # Limits
 
-<!-- Written by `make generate` from `settings.py` and `docs/settings.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `settings.py` and `tools/docs/settings.py`; changes made here are lost. -->
 
 Rate limits of requests and of failed authentications. A request over a limit gets 429 with `Retry-After` in whole
 seconds; it has had no effect and can be repeated after that time. Every limit is a [setting](settings.md), and 0 turns

@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterator
 
 from paydesk.core.secrets import Secret
-from paydesk.docs.markdown import page, table
-from paydesk.http.openapi_webhooks import SENT_MS, WEBHOOKS, Webhook
-from paydesk.orders import samples
-from paydesk.webhooks.forwarding import Notice
-from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.send import request
+from paydesk.engine.orders import samples
+from paydesk.engine.orders.openapi import SENT_MS, WEBHOOKS, Webhook
+from paydesk.engine.webhooks.delivery.notice import Notice
+from paydesk.engine.webhooks.delivery.send import request
+from paydesk.engine.webhooks.schemas import TOPIC
+from tools.docs.markdown import page, table
 
 _HEAD = """\
 # Webhook events
 
-<!-- Written by `make generate` from `orders/status.py` and `orders/samples.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `status.py` and `samples.py` in `engine/orders/`; changes made here are lost. -->
 
 Every notification that Paydesk sends, complete. [Receive webhooks](webhooks.md) says how to verify and store them;
 the [API reference](openapi.json) has their schemas, under `webhooks`. Later versions may add actions and fields: answer

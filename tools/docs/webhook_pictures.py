@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from math import log
 
-from paydesk.docs.svg import WIDTH, svg, text
-from paydesk.settings import Settings
-from paydesk.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.engine.webhooks.schedule import SUPERSEDED_AFTER_ATTEMPTS
+from paydesk.platform.settings import Settings
+from tools.docs.svg import WIDTH, svg, text
 
 _ROW = 30
 _BAR_LEFT, _BAR_WIDTH = 208, 250

@@ -12,64 +12,111 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import harmless, top
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import harmless, top
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "dev": ("Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.", "running"),
-    "pay": ("Pay on a virtual terminal and print each status change and webhook; exits 1 unless it is paid.", "pay"),
-    "authorize-url": ("Print the URL where a seller signs in and consents; open it in a browser.", "authorize"),
-    "code": ("Issue an authorization code without a browser; it is valid for ten minutes.", "development"),
-    "reset": ("Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.", "development"),
-    "inbox": ("List the notifications that the demo inbox received, newest last.", "development"),
-    "attention": ("List what needs a person, the most urgent first.", "overview"),
-    "search": ("Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none.", "overview"),
-    "figures": ("Show a day's figures: orders by status and hour, amounts, approvals, median time to pay.", "overview"),
-    "serve": ("Run the service in production.", "running"),
-    "migrate": ("Migrate the database to this version.", "maintenance"),
-    "doctor": ("Check the integrity of the database; exits 1 if a problem is found.", "maintenance"),
-    "console": ("Print the address that opens the console of `paydesk dev`, signed in as its operator.", "environment"),
-    "env": ("Print the credentials as shell variables: address, token, application, seller, terminal.", "environment"),
-    "openapi": ("Print the OpenAPI document of the HTTP interface.", "maintenance"),
-    "apps": ("Applications, the OAuth clients of the service.", "apps.app"),
-    "sellers": ("Sellers, the merchants whose terminals take the orders.", "sellers.app"),
-    "grants": ("Grants: which applications may act for which sellers.", "apps.grants"),
-    "stores": ("Stores of sellers.", "stores.stores"),
-    "pos": ("Points of sale in stores; at each, one terminal takes orders.", "stores.pos"),
+    "dev": (
+        "Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.",
+        "paydesk.commands.local.serve",
+    ),
+    "pay": (
+        "Pay on a virtual terminal and print each status change and webhook; exits 1 unless it is paid.",
+        "paydesk_dev.commands.pay",
+    ),
+    "authorize-url": (
+        "Print the URL where a seller signs in and consents; open it in a browser.",
+        "paydesk.commands.application.authorize",
+    ),
+    "code": (
+        "Issue an authorization code without a browser; it is valid for ten minutes.",
+        "paydesk_dev.commands.development",
+    ),
+    "reset": (
+        "Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.",
+        "paydesk_dev.commands.development",
+    ),
+    "inbox": ("List the notifications that the demo inbox received, newest last.", "paydesk_dev.commands.development"),
+    "attention": ("List what needs a person, the most urgent first.", "paydesk.commands.nouns.overview"),
+    "search": (
+        "Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none.",
+        "paydesk.commands.nouns.overview",
+    ),
+    "figures": (
+        "Show a day's figures: orders by status and hour, amounts, approvals, median time to pay.",
+        "paydesk.commands.nouns.overview",
+    ),
+    "serve": ("Run the service in production.", "paydesk.commands.local.serve"),
+    "migrate": ("Migrate the database to this version.", "paydesk.commands.local.maintenance"),
+    "doctor": (
+        "Check the integrity of the database; exits 1 if a problem is found.",
+        "paydesk.commands.local.maintenance",
+    ),
+    "console": (
+        "Print the address that opens the console of `paydesk dev`, signed in as its operator.",
+        "paydesk.commands.application.environment",
+    ),
+    "env": (
+        "Print the credentials as shell variables: address, token, application, seller, terminal.",
+        "paydesk.commands.application.environment",
+    ),
+    "openapi": ("Print the OpenAPI document of the HTTP interface.", "paydesk.commands.local.maintenance"),
+    "apps": ("Applications, the OAuth clients of the service.", "paydesk.commands.nouns.applications:app"),
+    "sellers": ("Sellers, the merchants whose terminals take the orders.", "paydesk.commands.nouns.sellers:app"),
+    "grants": ("Grants: which applications may act for which sellers.", "paydesk.commands.nouns.applications:grants"),
+    "stores": ("Stores of sellers.", "paydesk.commands.nouns.stores:stores"),
+    "pos": ("Points of sale in stores; at each, one terminal takes orders.", "paydesk.commands.nouns.stores:pos"),
     "terminals": (
         "Terminals, which take the orders.",
-        "terminals.app",
-        "slot",
-        "virtual_terminals",
-        "simulate",
-        "conformance",
+        "paydesk.commands.nouns.terminals:app",
+        "paydesk.commands.nouns.queue",
+        "paydesk_dev.commands.virtual_terminals",
+        "paydesk_dev.commands.simulate",
+        "paydesk_dev.commands.conformance",
     ),
-    "subscriptions": ("Subscriptions: where notifications are sent.", "subscriptions.app"),
-    "orders": ("Orders, with their history and notifications.", "orders.app", "order_payment", "order_changes"),
-    "deliveries": ("Deliveries of notifications.", "deliveries.app"),
+    "subscriptions": ("Subscriptions: where notifications are sent.", "paydesk.commands.nouns.subscriptions:app"),
+    "orders": (
+        "Orders, with their history and notifications.",
+        "paydesk.commands.nouns.orders:app",
+        "paydesk.commands.application.order_payment",
+        "paydesk.commands.application.order_changes",
+    ),
+    "deliveries": ("Deliveries of notifications.", "paydesk.commands.nouns.deliveries:app"),
     "webhooks": (
         "Notifications to applications.",
-        "webhooks.app",
-        "deliveries",
-        "webhook_listen",
-        "webhook_trigger",
-        "webhook_verify",
+        "paydesk.commands.nouns.webhooks:app",
+        "paydesk.commands.nouns.deliveries",
+        "paydesk_dev.forwarding.listen",
+        "paydesk_dev.forwarding.trigger",
+        "paydesk.commands.nouns.verify",
     ),
-    "requests": ("The last requests of applications and terminals, and how they were answered.", "requests.app"),
-    "inquiries": ("Orders whose outcome is unknown.", "orders.inquiries"),
-    "reversals": ("Reversals of late approvals.", "orders.reversals"),
-    "refunds": ("Full and partial refunds.", "orders.refunds"),
-    "events": ("Operator events: what needs an operator's attention.", "orders.events"),
-    "clock": ("The clock of `paydesk dev`: stop it, advance it, or reset it.", "development.clock"),
+    "requests": (
+        "The last requests of applications and terminals, and how they were answered.",
+        "paydesk.commands.nouns.requests:app",
+    ),
+    "inquiries": ("Orders whose outcome is unknown.", "paydesk.commands.nouns.orders:inquiries"),
+    "reversals": ("Reversals of late approvals.", "paydesk.commands.nouns.orders:reversals"),
+    "refunds": ("Full and partial refunds.", "paydesk.commands.nouns.orders:refunds"),
+    "events": ("Operator events: what needs an operator's attention.", "paydesk.commands.nouns.orders:events"),
+    "clock": (
+        "The clock of `paydesk dev`: stop it, advance it, or reset it.",
+        "paydesk_dev.commands.development:clock",
+    ),
     "operators": (
         "Operators: people, who use the console, and programs, which use `paydesk` or the interface.",
-        "operators.app",
+        "paydesk.commands.nouns.accounts:app",
     ),
-    "sessions": ("Sessions of operators who are signed in to the console.", "operators.sessions"),
-    "audit": ("The audit trail: which operator changed what, when and from where.", "operators.audit"),
-    "keys": ("Server keys, from which tokens and webhook secrets are derived.", "maintenance.keys"),
+    "sessions": ("Sessions of operators who are signed in to the console.", "paydesk.commands.nouns.accounts:sessions"),
+    "audit": (
+        "The audit trail: which operator changed what, when and from where.",
+        "paydesk.commands.nouns.accounts:audit",
+    ),
+    "keys": (
+        "Server keys, from which tokens and webhook secrets are derived.",
+        "paydesk.commands.local.maintenance:keys",
+    ),
 }
-"""By name: the first paragraph of the help, and the modules in `commands`.
+"""By name: the first paragraph of the help, and the modules.
 
 A group is an attribute of the first module, and the other modules add commands to it. A command is one of `top`.
 """
@@ -79,8 +126,8 @@ A group is an attribute of the first module, and the other modules add commands 
 def loaded(name: str) -> Any:  # Typer keeps the type to itself.
     """Return the command or the group, whose modules are imported."""
     _, target, *others = COMMANDS[name]
-    module, _, attribute = target.partition(".")
-    first, *_ = [import_module(f"paydesk.commands.{one}") for one in (module, *others)]
+    module, _, attribute = target.partition(":")
+    first, *_ = [import_module(one) for one in (module, *others)]
     if not attribute:
         return _with_plain_values(typer.main.get_group(top).commands[name])
     group = typer.main.get_group(getattr(first, attribute))

@@ -17,8 +17,8 @@ from paydesk.console.form_faults import broken, faults_of
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import problem, render
 from paydesk.core import ids
-from paydesk.operation import Answer
-from paydesk.web import html
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 _AMOUNT = re.compile(r"[0-9]+(?:[.,][0-9]+)?", re.ASCII)
 KEY = "idempotency_key"

@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from paydesk.http.in_process import InProcess, InProcessReply
-from paydesk.operation import Call
+from paydesk.platform.http.in_process import InProcess, InProcessReply
+from paydesk.platform.operation import Call
 
 BASE = "/operator/v1/"
 Document = dict[str, Any]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
-from paydesk.operation import Answer
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.web.event_streams import LAST_EVENT_ID
-from paydesk.web.hints import Hints
+from paydesk.console.sessions import OPERATORS
+from paydesk.platform.operation import Answer
+from paydesk.platform.web.event_streams import LAST_EVENT_ID
+from paydesk.platform.web.hints import Hints
 
 
 @screen

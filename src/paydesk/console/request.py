@@ -12,13 +12,13 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from paydesk.console.api import Api, ApiRefused
-from paydesk.core import roles
-from paydesk.core.roles import Required
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.operation import Answer, Call
-from paydesk.operators.sessions.store import OPERATORS, Session
-from paydesk.web import html
-from paydesk.web.forms import BACKGROUND, BrowserRequest, Header
+from paydesk.console.sessions import OPERATORS, Session
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.platform import roles
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.roles import Required
+from paydesk.platform.web import html
+from paydesk.platform.web.forms import BACKGROUND, BrowserRequest, Header
 
 PATH = "/console"
 SIGN_IN_PATH, EVENTS_PATH = f"{PATH}/sign-in", f"{PATH}/events"

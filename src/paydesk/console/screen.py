@@ -19,17 +19,17 @@ import msgspec
 from paydesk.console import view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
+from paydesk.console.statuses import answer_look, order_look, recorded_look
 from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
 from paydesk.core.money import spelled
-from paydesk.core.redaction import redacted_url
-from paydesk.core.sentences import value_at
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.oauth.scopes import for_display
-from paydesk.operation import Answer, Call, Handler, Operation, Query
-from paydesk.web import html
-from paydesk.web.hints import Hints
-from paydesk.web.language import texts
-from paydesk.web.statuses import answer_look, order_look, recorded_look
+from paydesk.core.text.redaction import redacted_url
+from paydesk.core.text.sentences import value_at
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.engine.oauth.scopes import for_display
+from paydesk.platform.operation import Answer, Call, Handler, Operation, Query
+from paydesk.platform.web import html
+from paydesk.platform.web.hints import Hints
+from paydesk.platform.web.language import texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -54,7 +54,7 @@ SET_UP = (
 DEVELOPMENT = ("development", "Development", f"{PATH}/development", "flask")
 
 OF_NOUNS: dict[str, Any] = {}
-"""What templates call to show an object: `operations.py` adds the functions of each noun."""
+"""What templates call to show an object: `service/pages.py` adds the functions of each noun."""
 
 REFUSED = ErrorKind("console_refused", 409, "The request was refused.")
 """The refusal in the log for a page that shows an error of `/operator/v1`; the page has the status of that error."""
@@ -145,7 +145,7 @@ def block(template: str, name: str, **values: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the environment of the console's templates: the macros of `parts.html` as `ui`, and some functions."""
-    assert OF_NOUNS, "operations.py adds them when it is imported"
+    assert OF_NOUNS, "service/pages.py adds them when it is imported"
     console = html.environment(PACKAGE)
     console.globals |= {"view": view, "spelled": spelled, "value_at": value_at, "masked": redacted_url}
     console.globals |= {"order_look": order_look, "recorded_look": recorded_look, "answer_look": answer_look}

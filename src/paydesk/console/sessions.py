@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from paydesk.core import ids
-from paydesk.core.redaction import redacted_agent
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth.consent.accounts import Accounts
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Transaction
+from paydesk.core.text.redaction import redacted_agent
+from paydesk.engine.oauth.consent.accounts import Accounts
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 USER_AGENT_CHARACTERS_MAX = 200
 SIGN_INS_RESERVED = 8

@@ -1,8 +1,8 @@
 """A lifecycle as one table: the states of a row, and the legal moves between them.
 
 The statements' conditions, the operators' filters, the enums of responses, the docs and the tests derive from it. The
-lifecycles of orders (`orders/status.py`) and tokens (`oauth/lifecycle.py`), over several columns, have types of their
-own.
+lifecycles of orders (`engine/orders/status.py`) and tokens (`engine/oauth/lifecycle.py`), over several columns, have
+types of their own.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetPydanticSchema, ValidationInfo
 from pydantic_core import PydanticCustomError, core_schema
 
-from paydesk.core import card_numbers
+from paydesk.core.text import card_numbers
 
 
 class Model(BaseModel):

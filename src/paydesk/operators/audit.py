@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from paydesk.core import ids
-from paydesk.operation import Call
-from paydesk.storage.database import Transaction
+from paydesk.platform.operation import Call
+from paydesk.platform.storage.database import Transaction
 
 ADD = """
 INSERT INTO operator_audit (entry_id, operator_id, action, subject, address, before, after, created_ms)

@@ -17,12 +17,12 @@ from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.core.clock import rfc3339
-from paydesk.core.sentences import holding, text_of, value_at
-from paydesk.operation import Answer, Operation
+from paydesk.core.text.sentences import holding, text_of, value_at
 from paydesk.operators.documents import Choices, Document
 from paydesk.operators.noun_data import NounData
 from paydesk.operators.properties import Property, properties, typed_body
 from paydesk.operators.words import Words
+from paydesk.platform.operation import Answer, Operation
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _LINE = re.compile(r"'\$\.(\w+)\[([0-9]+)\]' - (.+)", re.DOTALL)

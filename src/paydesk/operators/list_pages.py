@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from paydesk.console.forms import address_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.operation import Answer, Operation, Query
 from paydesk.operators.documents import Document
+from paydesk.operators.forms import address_of
 from paydesk.operators.words import Column
+from paydesk.platform.operation import Answer, Operation, Query
 
 ROWS = 50
 """Of a page."""

@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row, Transaction
 
 LIMIT_MAX = 200
 NUMBER_MAX = 2**63 - 1

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.lists import NUMBER_MAX, OF_SELLER, Item, Key, Page, Pages
-from paydesk.storage.database import Row
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 BY_ID: Key = ("ZZZZ", NUMBER_MAX)
 """The first key of lists by an id that contains its time: the id and the seller. No id sorts after it."""

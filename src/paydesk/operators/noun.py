@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from paydesk.core.errors import MINIMUM_PROPERTIES, PROPERTY_VALUE, ErrorKind
-from paydesk.operation import Handler, Operation, ThreePhase
 from paydesk.operators.lists import Pages
 from paydesk.operators.noun_data import NounData
 from paydesk.operators.words import Action, Words
-from paydesk.rows import Rows
+from paydesk.platform.operation import Handler, Operation, ThreePhase
+from paydesk.platform.rows import Rows
 
 Kinds = tuple[ErrorKind, ...]
 BASE = "/operator/v1"

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from paydesk.core.errors import SELLER_NOT_FOUND
-from paydesk.operators import codes, errors, schemas
+from paydesk.operators import errors, schemas
 from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
-from paydesk.operators.attention import OPERATIONS as ATTENTION
+from paydesk.operators.attention.handlers import OPERATIONS as ATTENTION
 from paydesk.operators.audit_trail.operations import OPERATIONS as AUDIT_TRAIL
 from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
-from paydesk.operators.figures import OPERATIONS as FIGURES
 from paydesk.operators.noun import ROWS
-from paydesk.operators.orders.export import OPERATIONS as EXPORTS
+from paydesk.operators.orders.export.handlers import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
+from paydesk.operators.overview.figures import OPERATIONS as FIGURES
 from paydesk.operators.requests.operations import OPERATIONS as REQUESTS
 from paydesk.operators.search.handlers import OPERATIONS as SEARCH
 from paydesk.operators.sellers.operations import OPERATIONS as SELLERS
 from paydesk.operators.sessions.operations import OPERATIONS as SESSIONS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
-from paydesk.operators.subscription_faults import OPERATIONS as SUBSCRIPTION_FAULTS
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminals.operations import OPERATIONS as TERMINALS
+from paydesk_dev.dev import codes
+from paydesk_dev.faults.operations import OPERATIONS as SUBSCRIPTION_FAULTS
 
 OPERATIONS = (
     *APPLICATIONS,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paydesk.core import ids
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.platform.storage.database import Transaction
 
 
 def statement(table: str, key: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from paydesk.core.sentences import value_at
+from paydesk.core.text.sentences import value_at
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.words import Shown, Widget
 

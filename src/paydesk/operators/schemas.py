@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
-from paydesk.core.text import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
-from paydesk.oauth import scopes
+from paydesk.core.text.characters import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
+from paydesk.engine.oauth import scopes
 from paydesk.operators.words import Shown
 
 _EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"

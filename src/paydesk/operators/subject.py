@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from paydesk import audit
 from paydesk.core.errors import MINIMUM_PROPERTIES, Refusal
-from paydesk.operation import Answer, Call
+from paydesk.operators import audit
 from paydesk.operators.schemas import Change
-from paydesk.storage.database import Transaction
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 Row = TypeVar("Row")
 

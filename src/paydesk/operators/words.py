@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from paydesk.core.roles import Required
-from paydesk.core.sentences import Lines
+from paydesk.core.text.sentences import Lines
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.noun_data import NounData
+from paydesk.platform.roles import Required
 
 Widget = Literal[
     "text", "lines", "number", "numbers", "decimal", "checkbox", "select", "choices", "words", "email", "password",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Fault, Refusal
-from paydesk.operation import Query
+from paydesk.platform.operation import Query
 
 FAULTS_MAX = 50
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from paydesk.core import card_numbers
 from paydesk.core.errors import (
     EMPTY_REQUIRED_HEADER,
     IDEMPOTENCY_KEY_ALREADY_USED,
@@ -26,11 +25,12 @@ from paydesk.core.errors import (
     RESOURCE_LOCKED,
     Refusal,
 )
-from paydesk.core.idempotency_key import Key
+from paydesk.core.text import card_numbers
+from paydesk.platform.idempotency_key import Key
 
 if TYPE_CHECKING:
-    from paydesk.operation import Call
-    from paydesk.storage.database import Transaction
+    from paydesk.platform.operation import Call
+    from paydesk.platform.storage.database import Transaction
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
 
 POLL_INTERVAL_SECONDS = 1.0
 STOP_SECONDS_MAX = 3.0

@@ -13,8 +13,8 @@ from typing import Any, Literal, TextIO
 import msgspec
 import structlog
 
-from paydesk.core.redaction import redact
-from paydesk.http import request_log
+from paydesk.core.text.redaction import redact
+from paydesk.platform.http import request_log
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["info", "warning"]

@@ -1,4 +1,4 @@
-"""An operation of the API, and the call that its handler gets. `api.py` has the table of all operations."""
+"""An operation of the API, and the call that its handler gets. `service/api.py` has the table of all operations."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from pydantic import BaseModel
 
 from paydesk.core.clock import Clock
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
 from paydesk.core.keys import Keys
-from paydesk.core.roles import Required
-from paydesk.operator_events import OperatorEvent
-from paydesk.settings import Settings
-from paydesk.shared import Shared
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.roles import Required
+from paydesk.platform.settings import Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Transaction
 
 NUMBER_DIGITS_MAX = 15
 

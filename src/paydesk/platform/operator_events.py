@@ -16,8 +16,9 @@ from typing import Any, Literal, Self
 import msgspec
 import structlog
 
-from paydesk.core import conflict_keys, ids, runtime
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.core import ids, runtime
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
 
 Kind = Literal[
     "late_approval",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paydesk.operation import Handler, Operation, Surface, ThreePhase
+from paydesk.platform.operation import Handler, Operation, Surface, ThreePhase
 
 
 class Rows:

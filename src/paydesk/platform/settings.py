@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from paydesk.core.durations import ACQUIRER_SECONDS_MAX, EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 from paydesk.core.model import property_fault, rule
+from paydesk.core.text.durations import ACQUIRER_SECONDS_MAX, EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, seconds_of
 
 PREFIX = "PAYDESK_"
 CLIENT_VARIABLES = frozenset(

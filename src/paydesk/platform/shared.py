@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
-from paydesk.settings import Settings
-from paydesk.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)

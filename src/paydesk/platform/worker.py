@@ -12,8 +12,8 @@ from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
-    from paydesk.storage.database import Database
+    from paydesk.platform.settings import Settings
+    from paydesk.platform.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)

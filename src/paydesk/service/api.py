@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from paydesk.console.operations import OPERATIONS as CONSOLE
-from paydesk.device.operations import OPERATIONS as DEVICE
-from paydesk.events.operations import OPERATIONS as EVENTS
-from paydesk.health.operations import OPERATIONS as HEALTH
-from paydesk.http import openapi, reference
-from paydesk.http.openapi_webhooks import WEBHOOKS
-from paydesk.http.retired import DESCRIBED
-from paydesk.oauth.operations import OPERATIONS as OAUTH
-from paydesk.oauth.pages.operations import OPERATIONS as PAGES
-from paydesk.oauth.user import OPERATION as USER
-from paydesk.operation import Operation
+from paydesk.engine.device.operations import OPERATIONS as DEVICE
+from paydesk.engine.events.operations import OPERATIONS as EVENTS
+from paydesk.engine.oauth.operations import OPERATIONS as OAUTH
+from paydesk.engine.oauth.pages.operations import OPERATIONS as PAGES
+from paydesk.engine.oauth.user import OPERATION as USER
+from paydesk.engine.orders.openapi import WEBHOOKS
+from paydesk.engine.orders.operations import OPERATIONS as ORDERS
+from paydesk.engine.payments.refunds.operations import OPERATIONS as PAYMENTS
+from paydesk.engine.printing.operations import OPERATIONS as PRINTING
+from paydesk.engine.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.operators.operations import OPERATIONS as OPERATORS
-from paydesk.orders.operations import OPERATIONS as ORDERS
-from paydesk.payments.operations import OPERATIONS as PAYMENTS
-from paydesk.printing.operations import OPERATIONS as PRINTING
-from paydesk.sandbox.operations import OPERATIONS as SANDBOX
-from paydesk.sandbox.operations import SIMULATION
-from paydesk.sandbox.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
-from paydesk.terminals.operations import OPERATIONS as TERMINALS
-from paydesk.web import assets
+from paydesk.platform.health.operations import OPERATIONS as HEALTH
+from paydesk.platform.http.openapi import document as openapi
+from paydesk.platform.http.openapi import reference
+from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.operation import Operation
+from paydesk.platform.web import assets
+from paydesk.service.pages import OPERATIONS as CONSOLE
+from paydesk_dev.operations import OPERATIONS as SANDBOX
+from paydesk_dev.operations import SIMULATION
+from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 
 _ROWS: tuple[Operation, ...] = (
     *OAUTH,

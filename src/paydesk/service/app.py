@@ -8,26 +8,28 @@ from typing import Any
 
 from starlette.routing import Route, Router
 
-from paydesk.api import OPERATIONS
-from paydesk.console.operations import NOWHERE
 from paydesk.console.request import SESSION
 from paydesk.core import runtime
 from paydesk.core.errors import Refusal
-from paydesk.http import request_log, request_recorder, retired
-from paydesk.http.asgi import ASGIApp, Receive, Scope, Send
-from paydesk.http.endpoint import Endpoint
-from paydesk.http.fleet import FleetEndpoint
-from paydesk.http.held_answers import HoldingEndpoint
-from paydesk.http.in_process import InProcess
-from paydesk.http.on_behalf import OnBehalfEndpoint
-from paydesk.http.reply import refused, request_id, send_reply
-from paydesk.http.request import Request
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
-from paydesk.http.unknown_paths import UnknownPaths, method_not_allowed
-from paydesk.operation import Operation, Surface
-from paydesk.shared import Shared
-from paydesk.web.html import AGAIN
+from paydesk.platform.http import request_log
+from paydesk.platform.http.asgi import ASGIApp, Receive, Scope, Send
+from paydesk.platform.http.endpoint import Endpoint
+from paydesk.platform.http.fleet import FleetEndpoint
+from paydesk.platform.http.in_process import InProcess
+from paydesk.platform.http.on_behalf import OnBehalfEndpoint
+from paydesk.platform.http.recording import recorder as request_recorder
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.refusals import retired
+from paydesk.platform.http.refusals.unknown_paths import UnknownPaths, method_not_allowed
+from paydesk.platform.http.reply import refused, request_id, send_reply
+from paydesk.platform.http.request import Request
+from paydesk.platform.http.surfaces import POLICIES, SurfacePolicy, policy_of_path
+from paydesk.platform.operation import Operation, Surface
+from paydesk.platform.shared import Shared
+from paydesk.platform.web.html import AGAIN
+from paydesk.service.api import OPERATIONS
+from paydesk.service.pages import NOWHERE
+from paydesk_dev.faults.held_answers import HoldingEndpoint
 
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Found in a table; routes are matched one after the other. Each has at most one parameter, at its end."""

@@ -12,46 +12,46 @@ from functools import partial
 
 from starlette.routing import Router
 
-from paydesk.app import EVERY_SURFACE, build_app
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
+from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.objects import Objects
 from paydesk.core.signals import Signals
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.core.worker import WorkerContext
-from paydesk.device.authorizations import Authorizations
-from paydesk.device.gateway import Gateway
-from paydesk.events.readers import Readers
-from paydesk.health.readiness import Readiness
-from paydesk.http.in_process import InProcess
-from paydesk.http.large_bodies import LargeBodies
-from paydesk.http.rate_limit import BearerRates
-from paydesk.http.request import host_name
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import OperatorAuthentication
-from paydesk.node import StartRefused
-from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
-from paydesk.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
-from paydesk.operation import Surface
-from paydesk.operator_events import Reporter
-from paydesk.operators.credentials import OperatorBearers
+from paydesk.engine.device.authorization.calls import Authorizations
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.events.readers import Readers
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
+from paydesk.engine.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
+from paydesk.engine.orders.status_labels import labels_of
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.simulator.acquirer import create_acquirers
+from paydesk.engine.terminals.bearer import DeviceBearers
+from paydesk.engine.terminals.pairing.rates import PairingRates
+from paydesk.engine.terminals.presence import OrderLabels
+from paydesk.operators.accounts.credentials import OperatorBearers
 from paydesk.operators.deliveries.handlers import Resends
-from paydesk.operators.figures import RecentFigures
-from paydesk.operators.orders.export import Exporting
-from paydesk.orders.status_labels import labels_of
-from paydesk.payments.acquirer import Acquirers
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.simulator.acquirer import create_acquirers
-from paydesk.settings import Settings
-from paydesk.shared import Shared
-from paydesk.storage.bounded import BoundedDatabase
-from paydesk.storage.database import Database
-from paydesk.terminals.bearer import DeviceBearers
-from paydesk.terminals.pairing_rates import PairingRates
-from paydesk.terminals.presence import OrderLabels
-from paydesk.web.event_streams import EventStreams
-from paydesk.web.hints import Hints
+from paydesk.operators.orders.export.handlers import Exporting
+from paydesk.operators.overview.figures import RecentFigures
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.http.in_process import InProcess
+from paydesk.platform.http.large_bodies import LargeBodies
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.request import host_name
+from paydesk.platform.http.surfaces import OperatorAuthentication
+from paydesk.platform.operation import Surface
+from paydesk.platform.operator_events import Reporter
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.bounded import BoundedDatabase
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web.event_streams import EventStreams
+from paydesk.platform.web.hints import Hints
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.app import EVERY_SURFACE, build_app
+from paydesk_dev.reset.resets import Resets
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")

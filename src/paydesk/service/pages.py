@@ -4,40 +4,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paydesk.console import (
-    access,
-    account,
-    applications,
-    attention_items,
-    audit_rows,
-    audit_trail,
-    deliveries,
-    development,
-    live,
-    operators,
-    order,
-    order_rows,
-    orders,
-    overview,
-    pairing,
-    recorded_requests,
-    search,
-    sellers,
-    sent_elsewhere,
-    terminal_looks,
-    terminal_modes,
-    terminals,
-    webhook_looks,
-    webhooks,
-)
-from paydesk.console.forms import forms
+from paydesk.console import live
 from paydesk.console.screen import OF_NOUNS, PACKAGE, nowhere, page
-from paydesk.operation import Operation, Query
+from paydesk.operators.accounts import account
+from paydesk.operators.accounts import page as operators
+from paydesk.operators.applications import page as applications
+from paydesk.operators.attention import items as attention_items
+from paydesk.operators.audit_trail import page as audit_trail
+from paydesk.operators.deliveries import page as deliveries
+from paydesk.operators.forms import forms
 from paydesk.operators.operations import OPERATIONS as ROWS
+from paydesk.operators.orders import list_page as orders
+from paydesk.operators.orders import page as order
+from paydesk.operators.orders import rows as order_rows
+from paydesk.operators.overview import page as overview
+from paydesk.operators.requests import page as recorded_requests
+from paydesk.operators.search import page as search
+from paydesk.operators.sellers import page as sellers
+from paydesk.operators.sessions.user_agents import browser_of
+from paydesk.operators.sign_in import operations as access
+from paydesk.operators.subscriptions import looks as webhook_looks
 from paydesk.operators.terminals import fields as terminal_fields
-from paydesk.operators.user_agents import browser_of
-from paydesk.web import assets
+from paydesk.operators.terminals import looks as terminal_looks
+from paydesk.operators.terminals import modes as terminal_modes
+from paydesk.operators.terminals import page as terminals
+from paydesk.operators.terminals import pairing_page as pairing
+from paydesk.operators.webhooks import page as webhooks
+from paydesk.platform.operation import Operation, Query
+from paydesk.platform.web import assets, html
+from paydesk.service import audit_rows
+from paydesk_dev.console import page as development
+from paydesk_dev.resending import page as sent_elsewhere
 
+html.BESIDE[PACKAGE] = ("paydesk.operators", "paydesk_dev")
 OF_NOUNS |= {"about_of": audit_rows.about_of, "values_of": audit_rows.values_of, "browser_of": browser_of}
 OF_NOUNS |= {"page_of": terminal_looks.page_of, "presence_of": terminal_looks.presence_of}
 OF_NOUNS |= {"place_of": terminal_fields.place_of, "serial_of": terminal_fields.serial_of}

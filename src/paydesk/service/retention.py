@@ -15,16 +15,16 @@ from typing import TypeVar
 
 import structlog
 
+from paydesk.console import sessions as operator_sessions
 from paydesk.core import ids
-from paydesk.core.worker import WorkerContext
-from paydesk.events import store as events
-from paydesk.oauth import retention as tokens
-from paydesk.operators import links as operator_links
-from paydesk.operators.sessions import store as operator_sessions
-from paydesk.sandbox.simulator.rules import OPERATIONS
-from paydesk.settings import Settings
-from paydesk.storage.database import Transaction, Work
-from paydesk.webhooks import parking
+from paydesk.engine.events import store as events
+from paydesk.engine.oauth import retention as tokens
+from paydesk.engine.payments.simulator.rules import OPERATIONS
+from paydesk.engine.webhooks.delivery import parking
+from paydesk.operators.accounts import links as operator_links
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Transaction, Work
+from paydesk.platform.worker import WorkerContext
 
 DAY_MS = 86_400_000
 PAUSED_KEEP_DAYS = 30

@@ -9,23 +9,24 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from paydesk import logs, node
-from paydesk.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
-from paydesk.health.clock import WatchedClock
-from paydesk.health.readiness import Readiness
-from paydesk.http import server
-from paydesk.http.request import is_loopback
-from paydesk.listeners import Listeners
-from paydesk.node import StartRefused
-from paydesk.operation import Surface
-from paydesk.operator_events import Reporter
-from paydesk.settings import Settings
-from paydesk.storage import mark
-from paydesk.storage.database import Database, Transaction
-from paydesk.storage.migrate import pending
-from paydesk.workers import run_all
+from paydesk.platform import logs
+from paydesk.platform.health.clock import WatchedClock
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.http.request import is_loopback
+from paydesk.platform.http.server import server
+from paydesk.platform.operation import Surface
+from paydesk.platform.operator_events import Reporter
+from paydesk.platform.process import node
+from paydesk.platform.process.listeners import Listeners
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.storage.migrate import pending
+from paydesk.service.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
+from paydesk.service.workers import run_all
 
 CLIENT_SURFACES: tuple[Surface, ...] = ("application", "token", "device", "page", "public")
 OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "console", "public")

@@ -7,18 +7,19 @@ from contextlib import suppress
 
 import structlog
 
-from paydesk import retention
-from paydesk.core.worker import Worker, WorkerContext
-from paydesk.device import missed_wakeups, presence_writing
-from paydesk.events import relay
-from paydesk.health import clock as health_clock
-from paydesk.http import request_recording
-from paydesk.orders import expiry
-from paydesk.payments import inquiries, refund_worker, reversals
-from paydesk.printing import expiry as print_expiry
-from paydesk.storage import statistics
-from paydesk.storage.database import Locked, Unavailable
-from paydesk.webhooks import worker as webhooks
+from paydesk.engine.device.polling import missed_wakeups, presence_writing
+from paydesk.engine.events import relay
+from paydesk.engine.orders import expiry
+from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments.refunds import worker as refund_worker
+from paydesk.engine.printing import expiry as print_expiry
+from paydesk.engine.webhooks.delivery import worker as webhooks
+from paydesk.platform.health import clock as health_clock
+from paydesk.platform.http.recording import worker as request_recording
+from paydesk.platform.storage import statistics
+from paydesk.platform.storage.database import Locked, Unavailable
+from paydesk.platform.worker import Worker, WorkerContext
+from paydesk.service import retention
 
 STOP_SECONDS_MAX = 4.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 15.0

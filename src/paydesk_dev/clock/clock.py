@@ -7,9 +7,9 @@ from functools import partial
 
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import IN_USE
-from paydesk.sandbox import store
-from paydesk.storage.database import Database, Transaction
-from paydesk.terminals import presence
+from paydesk.engine.terminals import presence
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.inbox import store
 
 # What has times that would be in the future. `POST /dev/reset` deletes all of it.
 DATED = """

@@ -13,22 +13,28 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock, rfc3339
-from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.device.gateway import Gateway
-from paydesk.device.sessions import refuse_revoked
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import store as orders
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
-from paydesk.sandbox import callback, dev_clock, inbox, inbox_checks, inbox_page, next_due, reset, store
-from paydesk.sandbox.dev_credentials import KeptCredentials
-from paydesk.sandbox.next_due import Due
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.storage.database import Transaction
+from paydesk.core.text.durations import typed_seconds
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.sessions import refuse_revoked
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.clock import clock as dev_clock
+from paydesk_dev.clock import next_due
+from paydesk_dev.clock.next_due import Due
+from paydesk_dev.credentials_file import KeptCredentials
+from paydesk_dev.inbox import callback, store
+from paydesk_dev.inbox import checks as inbox_checks
+from paydesk_dev.inbox import page as inbox_page
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.reset import reset
+from paydesk_dev.reset.resets import Resets
+from paydesk_dev.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
+from paydesk_dev.virtual.fleet import Fleet
 
 SLICE_ENTRIES = 50
 """Notifications that are parsed at once; other requests are served in between."""

@@ -6,21 +6,22 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from paydesk.orders import expiry
-from paydesk.orders import store as orders
-from paydesk.orders.expiry import Deadline
-from paydesk.orders.order import Order
-from paydesk.payments import inquiries, refund_worker, reversals
-from paydesk.payments.jobs import AcquirerJob
-from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
-from paydesk.sandbox.schemas import DueKind
-from paydesk.storage.database import Transaction
-from paydesk.terminals import action_store
-from paydesk.webhooks import schedule
-from paydesk.webhooks import store as deliveries
+from paydesk.engine.orders import expiry
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.expiry import Deadline
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
+from paydesk.engine.payments.refunds import worker as refund_worker
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery import store as deliveries
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.schemas import DueKind
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 ROWS_MAX = 500
 CLOCK_MS_MAX = 4_102_444_800_000

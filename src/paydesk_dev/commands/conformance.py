@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from paydesk.commands import terminals
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.local import run
-from paydesk.commands.options import AsJson, examples, note, show_list
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import AsJson, examples, note, show_list
+from paydesk.commands.local.local import run
+from paydesk.commands.nouns import terminals
 
 if TYPE_CHECKING:
-    from paydesk.conformance.bench import Bench
-    from paydesk.conformance.case import Outcome
-    from paydesk.conformance.kit import Restart
+    from paydesk_dev.conformance.bench import Bench
+    from paydesk_dev.conformance.case import Outcome
+    from paydesk_dev.conformance.kit import Restart
 
 EPILOG = examples(
     "paydesk terminals conformance",
@@ -74,9 +74,9 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     Needs no account and no database. Point the terminal at the address with the device token that are printed. Follow
     the instructions: they say which card to present, and when to restart the terminal. Exits 1 unless every case held.
     """
-    from paydesk import logs
-    from paydesk.conformance.rules import RULES
-    from paydesk.conformance.runner import CASES
+    from paydesk.platform import logs
+    from paydesk_dev.conformance.rules import RULES
+    from paydesk_dev.conformance.runner import CASES
 
     if list_cases:
         rows: list[dict[str, Any]] = [
@@ -113,9 +113,9 @@ def conformance(  # noqa: PLR0913  # one parameter per option
 
 async def _play(address: tuple[str, int], only: Collection[str], patience: float, device: Device) -> list[Outcome]:
     """Play the cases, each of which waits `patience` seconds at most."""
-    from paydesk import node
-    from paydesk.conformance import bench, runner
-    from paydesk.conformance.kit import Patience
+    from paydesk.platform.process import node
+    from paydesk_dev.conformance import bench, runner
+    from paydesk_dev.conformance.kit import Patience
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(node.listen(*address))
@@ -143,7 +143,7 @@ class Device:
 
     async def start(self, opened: Bench, stack: AsyncExitStack) -> Restart | None:
         """Start the terminal, or print how it is connected; return how it is restarted, None for by hand."""
-        from paydesk.conformance import devices
+        from paydesk_dev.conformance import devices
 
         token = None if self.pairs else opened.device_token
         if self.is_virtual:

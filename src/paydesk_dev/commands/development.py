@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.asking import Yes, confirm, refuse_unattended
-from paydesk.commands.client import Answer, Service
-from paydesk.commands.command import command
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import group, show, show_list, top
+from paydesk.commands.client.asking import Yes, confirm, refuse_unattended
+from paydesk.commands.client.client import Answer, Service
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import group, show, show_list, top
 
 clock = group("The clock of `paydesk dev`: stop it, advance it, or reset it.")
 

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked
-from paydesk.commands.application import as_application, order_request, terminal_of
-from paydesk.commands.checked import Amount
-from paydesk.commands.client import Service, as_operator, segment
-from paydesk.commands.credentials import find_credentials
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
-from paydesk.commands.progress import INBOX_SECONDS_MAX, Progress, refuse_unpaid
+from paydesk.commands.application.application import as_application, order_request, terminal_of
+from paydesk.commands.application.progress import INBOX_SECONDS_MAX, Progress, refuse_unpaid
+from paydesk.commands.client import checked
+from paydesk.commands.client.checked import Amount
+from paydesk.commands.client.client import Service, as_operator, segment
+from paydesk.commands.client.credentials import find_credentials
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show, top
 from paydesk.core import ids
 
 EPILOG = examples(

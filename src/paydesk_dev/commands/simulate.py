@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from paydesk.commands import terminals
-from paydesk.commands.client import Service
-from paydesk.commands.command import command
-from paydesk.commands.credentials import Credentials
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
-from paydesk.commands.options import harmless, note, show
+from paydesk.commands.client.client import Service
+from paydesk.commands.client.command import command
+from paydesk.commands.client.credentials import Credentials
+from paydesk.commands.client.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.client.options import harmless, note, show
+from paydesk.commands.nouns import terminals
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from paydesk.sandbox.terminals.simulation import Plan
+    from paydesk_dev.virtual.simulation import Plan
 
 EXAMPLES = (
     "paydesk terminals simulate --count 50 --script approve",
@@ -81,8 +81,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     """
     import asyncio
 
-    from paydesk.sandbox.terminals import playlists, scripts
-    from paydesk.sandbox.terminals.simulation import Plan
+    from paydesk_dev.virtual.scripts import playlists, scripts
+    from paydesk_dev.virtual.simulation import Plan
 
     try:
         by_name = playlists.read(script_file) if script_file is not None else {}
@@ -114,10 +114,10 @@ async def _run(credentials: Credentials, device_url: str | None, plan: Plan) -> 
 
     import structlog
 
-    from paydesk import node
-    from paydesk.sandbox import http_client
-    from paydesk.sandbox.http_client import Client
-    from paydesk.sandbox.terminals.simulation import Service, Simulation
+    from paydesk.platform.process import node
+    from paydesk_dev import http_client
+    from paydesk_dev.http_client import Client
+    from paydesk_dev.virtual.simulation import Service, Simulation
 
     # What flaky terminals go through is expected, and counted: only defects are logged.
     structlog.configure(

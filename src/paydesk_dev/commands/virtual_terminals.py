@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import terminals
-from paydesk.commands.client import Answer, Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.pay import VIRTUAL_TERMINALS
+from paydesk.commands.client.client import Answer, Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.nouns import terminals
+from paydesk_dev.commands.pay import VIRTUAL_TERMINALS
 
 TERMINAL = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 SCREEN_EXAMPLES = (f"paydesk terminals screen {TERMINAL}", f"paydesk terminals screen {TERMINAL} --json")

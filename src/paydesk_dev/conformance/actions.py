@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from paydesk.conformance.exchanges import Exchange
 from paydesk.core.errors import ErrorKind
-from paydesk.http.error_body import listed
-from paydesk.sandbox.http_client import Reply
+from paydesk.platform.http.error_body import listed
+from paydesk_dev.conformance.exchanges import Exchange
+from paydesk_dev.http_client import Reply
 
 Forward = Callable[[], Awaitable[Reply]]
 Action = Callable[[Exchange, Forward], Awaitable[Reply | None]]

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paydesk.conformance import service
-from paydesk.conformance.exchanges import Log
-from paydesk.conformance.kit import Kit, Patience, Say
-from paydesk.conformance.pairing import approving
-from paydesk.conformance.shop import Shop
-from paydesk.conformance.wire import Wire
 from paydesk.core.secrets import Secret
-from paydesk.sandbox import http_client
-from paydesk.sandbox.http_client import Client
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk_dev import http_client
+from paydesk_dev.conformance import service
+from paydesk_dev.conformance.exchanges import Log
+from paydesk_dev.conformance.kit import Kit, Patience, Say
+from paydesk_dev.conformance.pairing import approving
+from paydesk_dev.conformance.shop import Shop
+from paydesk_dev.conformance.wire import Wire
+from paydesk_dev.http_client import Client
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from paydesk.conformance.kit import Kit
+from paydesk_dev.conformance.kit import Kit
 
 Play = Callable[[Kit], Awaitable[None]]
 Status = Literal["held", "failed", "not shown", "not applicable"]

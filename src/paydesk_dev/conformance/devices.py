@@ -9,10 +9,10 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from paydesk.conformance.bench import Bench
-from paydesk.conformance.kit import Restart
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.terminals.fleet import Fleet
+from paydesk_dev.conformance.bench import Bench
+from paydesk_dev.conformance.kit import Restart
+from paydesk_dev.virtual.fleet import Fleet
 
 SCRIPT = "approve:0.2s"
 

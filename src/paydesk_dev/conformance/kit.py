@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from paydesk.conformance.actions import Gate
-from paydesk.conformance.exchanges import PERMITS, Exchange, Kind, Log
-from paydesk.conformance.shop import LIVE, Order, Shop
-from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
-from paydesk.conformance.wire import Wire
 from paydesk.core import runtime
+from paydesk_dev.conformance.actions import Gate
+from paydesk_dev.conformance.exchanges import PERMITS, Exchange, Kind, Log
+from paydesk_dev.conformance.shop import LIVE, Order, Shop
+from paydesk_dev.conformance.verdicts import Failed, NotApplicable, NotShown
+from paydesk_dev.conformance.wire import Wire
 
 Restart = Callable[[], Awaitable[None]]
 Say = Callable[[str], None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paydesk.conformance.actions import Forward, refuse
-from paydesk.conformance.exchanges import Exchange
-from paydesk.conformance.kit import Kit
-from paydesk.sandbox.http_client import Reply
+from paydesk_dev.conformance.actions import Forward, refuse
+from paydesk_dev.conformance.exchanges import Exchange
+from paydesk_dev.conformance.kit import Kit
+from paydesk_dev.http_client import Reply
 
 
 @contextmanager

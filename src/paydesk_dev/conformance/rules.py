@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paydesk.conformance.case import Outcome
-from paydesk.conformance.exchanges import IN_SESSION, Exchange, Log
-from paydesk.core import card_numbers
+from paydesk.core.text import card_numbers
+from paydesk_dev.conformance.case import Outcome
+from paydesk_dev.conformance.exchanges import IN_SESSION, Exchange, Log
 
 Rule = Callable[[Log], str]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
 
-from paydesk.conformance.case import Case, Outcome, Status
-from paydesk.conformance.cases import permits, restarts, results, sessions
-from paydesk.conformance.kit import Kit, is_welcome
-from paydesk.conformance.rules import judge
-from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
 from paydesk.core import runtime
+from paydesk_dev.conformance.case import Case, Outcome, Status
+from paydesk_dev.conformance.cases import permits, restarts, results, sessions
+from paydesk_dev.conformance.kit import Kit, is_welcome
+from paydesk_dev.conformance.rules import judge
+from paydesk_dev.conformance.verdicts import Failed, NotApplicable, NotShown
 
 IDLE_SECONDS = 10.0
 

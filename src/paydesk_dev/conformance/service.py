@@ -8,24 +8,24 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paydesk import node
-from paydesk.compose import Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.dev.demo import Demo, find_or_create
-from paydesk.dev.service import prepare
-from paydesk.http import server
-from paydesk.oauth import authorizations
-from paydesk.oauth.tokens import Lifetimes
-from paydesk.operators.credentials import add_operator, new_token
-from paydesk.settings import Settings
-from paydesk.storage.database import Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
-from paydesk.terminals.schemas import Kind
-from paydesk.workers import run_all
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.tokens import Lifetimes
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.operators.accounts.credentials import add_operator, new_token
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Transaction
+from paydesk.service.compose import Parts, compose
+from paydesk.service.workers import run_all
+from paydesk_dev.dev.demo import Demo, find_or_create
+from paydesk_dev.dev.service import prepare
 
 TERMINAL_ID = "CONFORMANCE__KIT"
 OFFER_AGAIN_SECONDS = 3

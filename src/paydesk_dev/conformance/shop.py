@@ -7,8 +7,8 @@ import uuid
 from dataclasses import dataclass, replace
 
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.http_client import Client, Document, Refused
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk_dev.http_client import Client, Document, Refused
 
 PRINTED_TEXT = (
     "{center}{b}Conformance{/b}{/center}{br}The terminal prints this text, or reports that it could not print it.{br}"

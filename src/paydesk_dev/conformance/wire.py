@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paydesk.conformance.actions import Action, Forward, Gate, error
-from paydesk.conformance.exchanges import CHARGE, Exchange, Kind, Log
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.http_client import Client, Reply
+from paydesk_dev.conformance.actions import Action, Forward, Gate, error
+from paydesk_dev.conformance.exchanges import CHARGE, Exchange, Kind, Log
+from paydesk_dev.http_client import Client, Reply
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from paydesk.console import development_terminals
+from paydesk.console import sessions
 from paydesk.console.actions import Done, act, decimal
-from paydesk.console.development_terminals import READ_MAX, DevelopmentForm
 from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import screen
-from paydesk.console.terminal_looks import page_of
 from paydesk.console.view import HOUR_MS
-from paydesk.operation import Answer
-from paydesk.operators.sessions import store as sessions
-from paydesk.sandbox.next_due import CLOCK_MS_MAX
-from paydesk.sandbox.terminals.scripts import MANUAL
+from paydesk.operators.terminals.looks import page_of
+from paydesk.platform.operation import Answer
+from paydesk_dev.clock.next_due import CLOCK_MS_MAX
+from paydesk_dev.console import terminals as development_terminals
+from paydesk_dev.console.terminals import READ_MAX, DevelopmentForm
+from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 DEFAULT_AMOUNT = "24.90"
 MOVES = ("61s", "15m", "3h")

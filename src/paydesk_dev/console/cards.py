@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.sandbox.virtual.looks import TRAY
+from paydesk_dev.virtual.page.looks import TRAY
 
 DECKS = (
     (

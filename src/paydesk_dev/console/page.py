@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 
-from paydesk.console import development_actions, development_terminals, webhooks
 from paydesk.console.api import ApiRefused, Document
-from paydesk.console.development_actions import DEFAULT_AMOUNT, MOVES, due_words
-from paydesk.console.development_cards import AWKWARD, DECKS
-from paydesk.console.development_terminals import FAULTS, PATH, SECTION
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
-from paydesk.operation import Answer
+from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.operators.properties import every
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY
+from paydesk.operators.webhooks import page as webhooks
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import assets
+from paydesk_dev.console import actions as development_actions
+from paydesk_dev.console import terminals as development_terminals
+from paydesk_dev.console.actions import DEFAULT_AMOUNT, MOVES, due_words
+from paydesk_dev.console.cards import AWKWARD, DECKS
+from paydesk_dev.console.terminals import FAULTS, PATH, SECTION
+from paydesk_dev.virtual.page.looks import SCRIPTS, TRAY
+from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 TERMINALS_SHOWN, NOTIFICATIONS_SHOWN = 12, 5
 
@@ -43,6 +46,7 @@ SCREENS: Mapping[str, tuple[str, str, str]] = {
 """The pill of each screen: colour, icon, words."""
 PLAYED_BY = {name: words.removeprefix("Script: ") for name, words in SCRIPTS} | {MANUAL: "you"}
 """Who operates a terminal, by its script."""
+PACKAGE = "paydesk_dev.console"
 
 
 @screen
@@ -58,7 +62,8 @@ async def show(request: ConsoleRequest) -> Answer:
     clock = await api.get("/dev/clock")
     return render(
         request,
-        "development.html",
+        "console/page.html",
+        sheet=assets.path_of(PACKAGE, "development.css"),
         section=SECTION,
         title="Development",
         live_on="terminal screen clock inbox subscription webhooks",
@@ -103,6 +108,7 @@ def ahead(seconds: float) -> str:
 
 
 OPERATIONS = (
+    *assets.operations(PACKAGE, surface="console", development=True),
     page("/development", show, development=True),
     *form("/development/order", development_actions.create_order, development=True),
     *form("/development/clock", development_actions.clock, development=True),

@@ -11,10 +11,10 @@ from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.operation import Answer
-from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.sandbox.virtual.looks import SCRIPTS
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.engine.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.platform.operation import Answer
+from paydesk_dev.virtual.page.looks import SCRIPTS
+from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 PATH, SECTION = f"{CONSOLE}/development", "development"
 DevelopmentForm = partial(ActionForm, back=PATH, section=SECTION)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES, SELLER_NOT_FOUND
 from paydesk.core.response import Closed, Time
-from paydesk.oauth import authorizations
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import sellers
+from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND
 from paydesk.operators.schemas import CodeRequest
+from paydesk.platform.operation import Answer, Call
 
 
 class _Code(Closed, frozen=True, kw_only=True):

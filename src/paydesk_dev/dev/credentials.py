@@ -19,23 +19,23 @@ from paydesk.core.clock import Clock
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest, new_hex
-from paydesk.dev import demo_operator
-from paydesk.dev.demo import CALLBACK, INBOX, Demo
-from paydesk.dev.https import Https
-from paydesk.dev.proxy_access import ProxyAccess
-from paydesk.node import StartRefused
-from paydesk.oauth import authorizations, bearer, tokens
-from paydesk.oauth.clients import applications, authentication
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.consent import passwords
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.oauth.tokens import Lifetimes
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.operators.credentials import new_password
-from paydesk.sandbox.virtual.page_keys import page_url
-from paydesk.settings import Settings
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks import subscriptions
+from paydesk.engine.oauth import authorizations, bearer, tokens
+from paydesk.engine.oauth.clients import applications, authentication
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.oauth.tokens import Lifetimes
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.operators.accounts.credentials import new_password
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.dev import demo_operator
+from paydesk_dev.dev.console_key import ConsoleKey
+from paydesk_dev.dev.demo import CALLBACK, INBOX, Demo
+from paydesk_dev.proxy.access import ProxyAccess
+from paydesk_dev.tls.https import Https
+from paydesk_dev.virtual.page_keys import page_url
 
 Document = dict[str, Any]
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from paydesk.core.keys import Keys
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.storage.database import Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals import stores
-from paydesk.terminals.store import Terminal
-from paydesk.webhooks import subscriptions
-from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.subscriptions import Subscription
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.sellers import Seller
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.store import Terminal
+from paydesk.engine.webhooks.schemas import TOPIC
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.engine.webhooks.subscriptions.store import Subscription
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 APPLICATION, TEST_APPLICATION = "Demo POS", "Demo POS (test tokens)"
 """The second is for clients that cannot send `test_token`: it gets test tokens without it."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import Refusal
-from paydesk.dev.demo import OPERATOR_EMAIL
-from paydesk.oauth.consent import passwords
-from paydesk.operators import store as operators
-from paydesk.operators.credentials import OperatorBearers, add_operator, new_password, new_token
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth.consent import passwords
+from paydesk.operators.accounts import store as operators
+from paydesk.operators.accounts.credentials import OperatorBearers, add_operator, new_password, new_token
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.dev.demo import OPERATOR_EMAIL
 
 # The earlier demo operator, if its token was lost with the credentials file, no longer signs in with this address.
 FREE_EMAIL = "UPDATE operators SET email = NULL, password = NULL WHERE email = $1"

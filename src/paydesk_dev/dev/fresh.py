@@ -8,13 +8,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from paydesk.node import StartRefused
-from paydesk.settings import Settings
-from paydesk.storage import mark
-from paydesk.storage.connect import open_database
-from paydesk.storage.database import Database, Transaction
-from paydesk.storage.migrate import shipped
-from paydesk.storage.sqlite_file import FileLock
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
+from paydesk.platform.storage.connect import open_database
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.storage.migrate import shipped
+from paydesk.platform.storage.sqlite.file import FileLock
 
 HISTORY = "schema_migrations"
 JOURNALS = "terminals"

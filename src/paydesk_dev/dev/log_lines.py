@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TextIO
 
-from paydesk.core.text import visible
+from paydesk.core.text.characters import visible
 
 METHOD_WIDTH, TARGET_WIDTH, STATUS_WIDTH, DURATION_WIDTH = 7, 54, 3, 8
 REMEMBERED_MAX = 100

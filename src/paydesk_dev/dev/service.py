@@ -14,35 +14,38 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from paydesk import logs, node
-from paydesk.compose import Parts, compose
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
-from paydesk.core.worker import WorkerContext
-from paydesk.dev import fresh, https, proxy_access
-from paydesk.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
-from paydesk.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
-from paydesk.dev.https import Https
-from paydesk.dev.log_lines import LogLines, has_colors
-from paydesk.dev.proxy_access import ProxyAccess
-from paydesk.http import server
-from paydesk.node import StartRefused
-from paydesk.operator_events import Reporter
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.sandbox import dev_credentials
-from paydesk.sandbox.dev_clock import restore_clock
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.scripts import MANUAL
-from paydesk.sandbox.virtual import handlers as virtual
-from paydesk.sandbox.virtual.page_keys import page_url
-from paydesk.settings import Settings
-from paydesk.storage import mark
-from paydesk.storage.database import Database
-from paydesk.storage.migrate import migrate
-from paydesk.terminals import store as terminals
-from paydesk.terminals.store import Terminal
-from paydesk.workers import run_all
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.store import Terminal
+from paydesk.platform import logs
+from paydesk.platform.http.server import server
+from paydesk.platform.operator_events import Reporter
+from paydesk.platform.process import node
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
+from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.migrate import migrate
+from paydesk.platform.worker import WorkerContext
+from paydesk.service.compose import Parts, compose
+from paydesk.service.workers import run_all
+from paydesk_dev import credentials_file as dev_credentials
+from paydesk_dev.clock.clock import restore_clock
+from paydesk_dev.dev import fresh
+from paydesk_dev.dev.console_key import ConsoleKey
+from paydesk_dev.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
+from paydesk_dev.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
+from paydesk_dev.dev.log_lines import LogLines, has_colors
+from paydesk_dev.proxy import access as proxy_access
+from paydesk_dev.proxy.access import ProxyAccess
+from paydesk_dev.tls import https
+from paydesk_dev.tls.https import Https
+from paydesk_dev.virtual.api import handlers as virtual
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.page_keys import page_url
+from paydesk_dev.virtual.scripts.scripts import MANUAL
 
 DEFAULT_FILE = Path(".paydesk/credentials.json")
 """The credentials file of the commands."""
@@ -162,7 +165,7 @@ def _listen_for_proxy(options: Options, secure: Https | None) -> AbstractContext
 def _serve_proxy(access: ProxyAccess | None, base_url: str, stop: asyncio.Event) -> list[Coroutine[Any, Any, None]]:
     if access is None:
         return []
-    from paydesk.dev.proxy import Proxy
+    from paydesk_dev.proxy.proxy import Proxy
 
     return [Proxy(access.secure.address, base_url).serve(access.listening, stop)]
 

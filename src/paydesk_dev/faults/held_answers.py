@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import structlog
 
-from paydesk.http.endpoint import Endpoint
-from paydesk.http.reply import Reply
-from paydesk.operation import Call, Operation
-from paydesk.shared import Shared
-from paydesk.storage.database import Locked, Unavailable
-from paydesk.webhooks import fault_store
+from paydesk.platform.http.endpoint import Endpoint
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.operation import Call, Operation
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.database import Locked, Unavailable
+from paydesk_dev.faults import store as fault_store
 
 HOLD_SECONDS_MAX = 5.0
 POLL_INTERVAL_SECONDS = 0.25

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from paydesk.core.response import Closed, one_of
 from paydesk.core.secrets import Secret
-from paydesk.webhooks.signature import PREFIX
+from paydesk.engine.webhooks.signatures.signature import PREFIX
 
 FaultKind = Literal["late", "twice", "out_of_order", "before_answer", "bad_signature", "old_timestamp", "drop"]
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)

@@ -7,19 +7,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import Model
-from paydesk.operation import Answer, Call
+from paydesk.engine.webhooks.schemas import TOPIC
+from paydesk.engine.webhooks.subscriptions.store import Subscription
+from paydesk.operators import audit
 from paydesk.operators.errors import SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.noun import Noun
 from paydesk.operators.subscriptions import handlers as subscriptions
 from paydesk.operators.words import Shown, Words
-from paydesk.webhooks import fault_store, faults
-from paydesk.webhooks.faults import DELAY_SECONDS_DEFAULT, DELAY_SECONDS_MAX, DELAYING, EVERY_MAX, Fault, FaultKind
-from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.subscriptions import Subscription
+from paydesk.platform.operation import Answer, Call
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults import store as fault_store
+from paydesk_dev.faults.kinds import DELAY_SECONDS_DEFAULT, DELAY_SECONDS_MAX, DELAYING, EVERY_MAX, Fault, FaultKind
 
 SEED_MAX = 2**53 - 1
 """The largest integer that all JSON libraries read exactly."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paydesk.jobs import Claim
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import faults, outcome_store, store
-from paydesk.webhooks.faults import Fault
-from paydesk.webhooks.schedule import PENDING
-from paydesk.webhooks.sending import Outcome
-from paydesk.webhooks.store import Claimed, Target
+from paydesk.engine.webhooks.delivery import outcome_store, store
+from paydesk.engine.webhooks.delivery.sending import Outcome
+from paydesk.engine.webhooks.delivery.store import Claimed, Target
+from paydesk.engine.webhooks.schedule import PENDING
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults.kinds import Fault
 
 NUMBERED_MAX = 500
 TOPIC_OF_SIGNALS = "faults"

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.commands.client import NOT_PAYDESK, given
-from paydesk.commands.credentials import credentials_path, find_credentials
-from paydesk.commands.credentials_file import HOW_TO_START, tokens_refused
-from paydesk.commands.failure import Failure, Unreachable
-from paydesk.commands.options import note
+from paydesk.commands.client.client import NOT_PAYDESK, given
+from paydesk.commands.client.credentials import credentials_path, find_credentials
+from paydesk.commands.client.credentials_file import HOW_TO_START, tokens_refused
+from paydesk.commands.client.failure import Failure, Unreachable
+from paydesk.commands.client.options import note
 from paydesk.core.secrets import Secret
-from paydesk.sandbox.http_client import Client, Refused, Reply
-from paydesk.webhooks.forwarding import Notice
+from paydesk.engine.webhooks.delivery.notice import Notice
+from paydesk_dev.http_client import Client, Refused, Reply
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paydesk.commands import webhooks
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import CredentialsFile, examples, harmless_json, note
-from paydesk.commands.webhook_attempts import checked_url, head, send, show_attempt, write_lines
-from paydesk.commands.webhook_secret import SigningSecret, signing_secret
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import CredentialsFile, examples, harmless_json, note
+from paydesk.commands.local.secret import SigningSecret, signing_secret
+from paydesk.commands.nouns import webhooks
+from paydesk.commands.tables.attempts import checked_url, head, send, show_attempt, write_lines
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.forwarding import Notice
-    from paydesk.webhooks.sending import Sender
+    from paydesk.engine.webhooks.delivery.notice import Notice
+    from paydesk.engine.webhooks.delivery.sending import Sender
 
 EPILOG = examples(
     "paydesk webhooks listen --forward-to http://localhost:3000/hook",
@@ -57,7 +57,7 @@ def listen(
     Needs no subscription and no public URL: it reads the events with the application's token. An order's events are
     forwarded in order. If the service is away, it waits, and misses no event.
     """
-    from paydesk.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC
+    from paydesk.engine.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC
 
     for one in action or ():
         if one in ACTIONS_OF[CONNECT_TOPIC]:
@@ -85,7 +85,7 @@ class Target:
 
 async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
     """Work until SIGTERM or Ctrl-C. What is open then is closed by `asyncio.run`, which cancels the work."""
-    from paydesk import node
+    from paydesk.platform.process import node
 
     stop = asyncio.Event()
     node.stop_on_signals(stop)
@@ -102,9 +102,9 @@ async def _listen(
     as_json: bool,
 ) -> None:
     """Print the events, or forward them. No `actions` are all."""
-    from paydesk.commands.webhook_feed import EventFeed
-    from paydesk.sandbox import http_client
-    from paydesk.webhooks import forwarding
+    from paydesk.engine.webhooks.delivery import notice as forwarding
+    from paydesk_dev import http_client
+    from paydesk_dev.forwarding.feed import EventFeed
 
     forwarded, goal = None, ""
     async with AsyncExitStack() as opened:

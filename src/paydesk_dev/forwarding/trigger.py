@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paydesk.commands import checked, webhooks
-from paydesk.commands.credentials import known_document
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show_list
-from paydesk.commands.webhook_attempts import Attempt, checked_url, send, show_attempt
-from paydesk.commands.webhook_secret import SigningSecret, signing_secret
+from paydesk.commands.client import checked
+from paydesk.commands.client.credentials import known_document
+from paydesk.commands.client.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show_list
+from paydesk.commands.local.secret import SigningSecret, signing_secret
+from paydesk.commands.nouns import webhooks
+from paydesk.commands.tables.attempts import Attempt, checked_url, send, show_attempt
 from paydesk.core import ids
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.forwarding import Notice
+    from paydesk.engine.webhooks.delivery.notice import Notice
 
 EPILOG = examples(
     "paydesk webhooks trigger order.processed --to http://localhost:3000/hook",
@@ -59,9 +60,9 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
 
     Needs no service. The order of the sample does not exist, so a receiver that reads it gets 404.
     """
-    from paydesk.orders import samples
-    from paydesk.webhooks.forwarding import Notice
-    from paydesk.webhooks.schemas import ACTIONS
+    from paydesk.engine.orders import samples
+    from paydesk.engine.webhooks.delivery.notice import Notice
+    from paydesk.engine.webhooks.schemas import ACTIONS
 
     if list_actions:
         rows = [{"action": name, "status_details": list(samples.status_details(name))} for name in samples.actions()]
@@ -107,7 +108,7 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
 
 async def _send(notice: Notice, url: str, secret: Secret, attempts: int, *, as_json: bool) -> Attempt:
     """Send the notification and print each attempt; return the last one."""
-    from paydesk.webhooks import forwarding
+    from paydesk.engine.webhooks.delivery import notice as forwarding
 
     async with forwarding.sender() as sender:
         for number in range(1, attempts + 1):

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from paydesk.oauth import store
-from paydesk.oauth.clients import applications
-from paydesk.operation import Answer
-from paydesk.storage.database import Transaction
-from paydesk.web import html, language
+from paydesk.engine.oauth import store
+from paydesk.engine.oauth.clients import applications
+from paydesk.platform.operation import Answer
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.web import html, language
 
 PARAMETERS = ("code", "state", "scope", "iss", "error", "error_description")
 # The text is meant for a shell, so only a well-formed code is inserted.
@@ -49,7 +49,7 @@ def page(query: Mapping[str, str], exchange: Exchange) -> Answer:
     return html.page(
         "callback.html",
         language.texts("en"),
-        package="paydesk.sandbox",
+        package="paydesk_dev.inbox",
         title="The seller agreed" if code else "The seller did not agree" if "error" in query else "No code",
         parameters=[(name, query[name]) for name in PARAMETERS if name in query],
         code=code_of(query),

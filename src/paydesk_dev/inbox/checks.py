@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from paydesk.core.redaction import redacted
-from paydesk.webhooks import diagnosis
-from paydesk.webhooks.diagnosis import Verdict
-from paydesk.webhooks.mistakes import NamedSecret, Recorded
+from paydesk.core.text.redaction import redacted
+from paydesk.engine.webhooks.signatures import diagnosis
+from paydesk.engine.webhooks.signatures.diagnosis import Verdict
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret, Recorded
 
 NO_SECRET = "No webhook subscription has this inbox as its URL, so there is no secret to check it with."  # noqa: S105
 FAULT_CHARACTERS_MAX = 400

@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, ConfigDict, Field
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.operation import Answer, Call, Query
-from paydesk.sandbox import inbox, store
-from paydesk.sandbox.inbox_view import ShownNotification
-from paydesk.sandbox.store import InboxFilter
-from paydesk.web import html, language
-from paydesk.web.forms import ANONYMOUS, BrowserRequest
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.web import html, language
+from paydesk.platform.web.forms import ANONYMOUS, BrowserRequest
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.inbox import store
+from paydesk_dev.inbox.store import InboxFilter
+from paydesk_dev.inbox.view import ShownNotification
 
 EMPTY_PATH = f"{inbox.PATH}/empty"
 PURPOSE = "empty-demo-inbox"
@@ -58,7 +59,7 @@ async def show(call: Call) -> Answer:
     return html.page(
         "inbox.html",
         language.texts("en"),
-        package="paydesk.sandbox",
+        package="paydesk_dev.inbox",
         headers=(("vary", "accept"), *headers),
         isolated=True,
         notifications=[ShownNotification.of(entry) for _, entry in shown],

@@ -13,14 +13,14 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.keys import KeyMissing, Keys
-from paydesk.core.redaction import redacted_body
-from paydesk.sandbox.inbox_checks import Checks
-from paydesk.sandbox.schemas import Received
-from paydesk.sandbox.store import InboxEntry
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import subscriptions
-from paydesk.webhooks.mistakes import NamedSecret
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
+from paydesk.core.text.redaction import redacted_body
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TYPES
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.inbox.checks import Checks
+from paydesk_dev.inbox.store import InboxEntry
+from paydesk_dev.schemas import Received
 
 PATH = "/demo/inbox"
 BODY_CHARACTERS_MAX = 8_192

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 ENTRIES_MAX = 1_000
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from paydesk.sandbox import inbox
-from paydesk.sandbox.inbox_checks import Check, Checks
-from paydesk.sandbox.store import InboxEntry
-from paydesk.web import statuses
-from paydesk.web.html import indented
-from paydesk.web.statuses import Look
-from paydesk.webhooks.diagnosis import STANDARD_HEADERS, parts_of
-from paydesk.webhooks.signature import manifest
+from paydesk.console import statuses
+from paydesk.console.statuses import Look
+from paydesk.engine.webhooks.signatures.diagnosis import STANDARD_HEADERS, parts_of
+from paydesk.engine.webhooks.signatures.signature import manifest
+from paydesk.platform.web.html import indented
+from paydesk_dev.inbox import receiver as inbox
+from paydesk_dev.inbox.checks import Check, Checks
+from paydesk_dev.inbox.store import InboxEntry
 
 BODY_START_CHARACTERS = 60
 """Of the text that `webhook-signature` signs, the page shows this much of the body."""

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paydesk import node
-from paydesk.dev.https import Https
+from paydesk.platform.process import node
+from paydesk_dev.tls.https import Https
 
 LOOPBACK = "127.0.0.1"
 """The variables name this address, so no client needs another one, and no other machine can connect."""

@@ -14,12 +14,12 @@ from http import HTTPStatus
 
 import structlog
 
-from paydesk import node
 from paydesk.core.errors import BAD_REQUEST, HEADERS_TOO_LARGE, REQUEST_TIMEOUT, SERVICE_UNAVAILABLE, Refusal
-from paydesk.dev import proxy_requests
-from paydesk.http import server
-from paydesk.http.error_body import listed
-from paydesk.http.reply import encode
+from paydesk.platform.http.error_body import listed
+from paydesk.platform.http.reply import encode
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk_dev.proxy import requests as proxy_requests
 
 HEAD_BYTES_MAX = 8 * 1024
 HEAD_SECONDS_MAX = 5.0

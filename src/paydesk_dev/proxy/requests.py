@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, METHOD_NOT_ALLOWED, Refusal
-from paydesk.dev.certificates import VENDOR_HOSTS
-from paydesk.dev.proxy_access import OWN_HOSTS
+from paydesk_dev.proxy.access import OWN_HOSTS
+from paydesk_dev.tls.certificates import VENDOR_HOSTS
 
 HTTPS = 443
 HTTP_PORTS = {"http": 80, "https": HTTPS}

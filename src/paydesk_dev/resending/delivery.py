@@ -10,21 +10,22 @@ from typing import Annotated
 from msgspec import Meta
 from pydantic import Field
 
-from paydesk import audit
 from paydesk.core.errors import Refusal
 from paydesk.core.model import Model
-from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
-from paydesk.operation import Answer, Call
+from paydesk.core.text.redaction import redacted_url
+from paydesk.engine.webhooks.addresses import AddressRefused
+from paydesk.engine.webhooks.delivery.send import Message, send
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.delivery.store import Target
+from paydesk.engine.webhooks.signatures import signature
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.operators import audit
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.deliveries.handlers import AttemptAnswer, DeliveryDocument
 from paydesk.operators.subscriptions.fields import Url
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import signature, subscriptions
-from paydesk.webhooks.addresses import AddressRefused
-from paydesk.webhooks.send import Message, send
-from paydesk.webhooks.sending import Sender
-from paydesk.webhooks.store import Target
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 
 class SendElsewhere(Model):

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import Document, present
-from paydesk.console.deliveries import SECTION, page_of
 from paydesk.console.field import Field
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.console.view import duration
-from paydesk.core.redaction import redacted_url
-from paydesk.operation import Answer
+from paydesk.core.text.redaction import redacted_url
+from paydesk.operators.deliveries.page import SECTION, page_of
+from paydesk.platform.operation import Answer
 
 ANSWER_CHARACTERS_MAX = 300
 """How much of the answer the next page shows."""

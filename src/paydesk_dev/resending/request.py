@@ -12,17 +12,17 @@ from urllib.parse import quote, unquote
 from msgspec import Meta
 from pydantic import Field
 
-from paydesk import audit
 from paydesk.core import ids
 from paydesk.core.errors import ErrorKind
 from paydesk.core.model import Model
-from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed
-from paydesk.http import recorded_store
-from paydesk.http.in_process import InProcess
-from paydesk.operation import Answer, Call
+from paydesk.core.text.redaction import redacted_url
+from paydesk.operators import audit
 from paydesk.operators.errors import REQUEST_NOT_FOUND
-from paydesk.sandbox.dev_credentials import KeptCredentials
+from paydesk.platform.http.in_process import InProcess
+from paydesk.platform.http.recording import store as recorded_store
+from paydesk.platform.operation import Answer, Call
+from paydesk_dev.credentials_file import KeptCredentials
 
 CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")
 BODY_CHARACTERS_MAX = 65_536

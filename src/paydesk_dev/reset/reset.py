@@ -9,17 +9,17 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from functools import partial
 
-from paydesk import audit
 from paydesk.core.secrets import digest
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.operation import Answer, Call
-from paydesk.sandbox.dev_credentials import KeptCredentials
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.virtual import store as virtual
-from paydesk.storage.database import Locked, Row, Transaction, Unavailable
-from paydesk.terminals import store as terminals
-from paydesk.webhooks.schedule import PENDING
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.webhooks.schedule import PENDING
+from paydesk.operators import audit
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Locked, Row, Transaction, Unavailable
+from paydesk_dev.credentials_file import KeptCredentials
+from paydesk_dev.reset.resets import Resets
+from paydesk_dev.virtual.api import store as virtual
+from paydesk_dev.virtual.fleet import Fleet
 
 EMPTIED = (
     "idempotency_keys",

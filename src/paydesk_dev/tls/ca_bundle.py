@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paydesk.core import atomic_file
-from paydesk.node import StartRefused
+from paydesk.platform.process.node import StartRefused
 
 FILE = "ca-bundle.pem"
 PUBLIC_FILES = (

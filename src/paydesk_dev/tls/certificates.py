@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from paydesk.core import atomic_file
-from paydesk.node import StartRefused
+from paydesk.platform.process.node import StartRefused
 
 LOCAL_NAMES = ("localhost",)
 LOCAL_ADDRESSES = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))

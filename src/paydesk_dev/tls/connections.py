@@ -11,9 +11,9 @@ from typing import Any
 
 import structlog
 
-from paydesk.http.connection import BoundedProtocol
-from paydesk.http.evictable import LINGER_SECONDS
-from paydesk.http.listener import LOG_SECONDS, Listener
+from paydesk.platform.http.server.connection import BoundedProtocol
+from paydesk.platform.http.server.evictable import LINGER_SECONDS
+from paydesk.platform.http.server.listener import LOG_SECONDS, Listener
 
 HANDSHAKES_END_SECONDS = 0.5
 """At shutdown, unfinished handshakes may complete for this long."""

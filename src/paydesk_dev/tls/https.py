@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paydesk import node
-from paydesk.dev import ca_bundle
-from paydesk.http import server
-from paydesk.http.tls import Tls
-from paydesk.node import StartRefused
+from paydesk.platform.http.server import server
+from paydesk.platform.process import node
+from paydesk.platform.process.node import StartRefused
+from paydesk_dev.tls import ca_bundle
+from paydesk_dev.tls.connections import Tls
 
 IPV6_LOOPBACK = "::1"
 IPV4_HOSTS, IPV6_HOSTS = ("127.0.0.1", "localhost", "0.0.0.0"), (IPV6_LOOPBACK, "::")  # noqa: S104 - set by an explicit --host
@@ -64,7 +64,7 @@ def listen(host: str, port: int, folder: Path) -> Iterator[Https]:
             " to listen on other interfaces as well."
         )
     # Takes long to import, and only `--tls` needs it.
-    from paydesk.dev import certificates
+    from paydesk_dev.tls import certificates
 
     with contextlib.ExitStack() as closing:
         sockets = _bind(host, port)
@@ -80,7 +80,7 @@ def listen(host: str, port: int, folder: Path) -> Iterator[Https]:
 
 def vendor_hosts() -> frozenset[str]:
     """Return the vendor's host names, for which the certificate is valid too."""
-    from paydesk.dev import certificates
+    from paydesk_dev.tls import certificates
 
     return frozenset(certificates.VENDOR_HOSTS)
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from paydesk.core.secrets import Secret
-from paydesk.sandbox import http_client
-from paydesk.sandbox.terminals import journal as journals
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.client import DeviceClient, Pace
-from paydesk.sandbox.terminals.handheld import Handheld
-from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.terminal import Terminal
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk_dev import http_client
+from paydesk_dev.virtual import journal as journals
+from paydesk_dev.virtual.journal import Journal
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.terminal.client import DeviceClient, Pace
+from paydesk_dev.virtual.terminal.handheld import Handheld
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
     import aiohttp

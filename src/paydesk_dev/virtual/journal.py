@@ -16,7 +16,7 @@ import structlog
 
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
 
 OFFERED, ACKNOWLEDGED, AUTHORIZING = "offered", "acknowledged", "authorizing"
 

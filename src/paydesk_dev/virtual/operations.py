@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN, IN_USE, NOT_FOUND, PROPERTY_VALUE, SELLER_NOT_FOUND, TOO_MANY_REQUESTS
-from paydesk.operation import WAIT, Operation, Query
-from paydesk.orders.operations import EXAMPLE as ORDER
-from paydesk.orders.presentation import OrderDocument
-from paydesk.rows import Rows
-from paydesk.sandbox.virtual import handlers, new_order, page
-from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
-from paydesk.sandbox.virtual.schemas import (
+from paydesk.engine.orders.operations import EXAMPLE as ORDER
+from paydesk.engine.orders.presentation import OrderDocument
+from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.platform.operation import WAIT, Operation, Query
+from paydesk.platform.rows import Rows
+from paydesk.platform.web import assets, html, live
+from paydesk.platform.web.event_streams import EVENT_STREAM
+from paydesk_dev.virtual.api import handlers
+from paydesk_dev.virtual.api.schemas import (
     ActionForm,
     NewOrderRequest,
     NewTerminalRequest,
@@ -19,10 +22,9 @@ from paydesk.sandbox.virtual.schemas import (
     VirtualTerminal,
     VirtualTerminals,
 )
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
-from paydesk.web import assets, html, live
-from paydesk.web.event_streams import EVENT_STREAM
+from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE, TOO_MANY_TERMINALS
+from paydesk_dev.virtual.page import handlers as page
+from paydesk_dev.virtual.page import new_order
 
 ID = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 
@@ -85,7 +87,7 @@ PAGE_OPERATIONS: tuple[Operation, ...] = (
     _SHOWN.get("/paper/{number}", "virtual_page_paper", page.show_image, media_type="image/png"),
     _FORMS.post("/actions", "virtual_page_action", page.act, body=ActionForm, errors=(ACTION_NOT_POSSIBLE,)),
     _FORMS.post("/orders", "virtual_page_order", new_order.create, body=OrderForm, errors=new_order.ERRORS),
-    *assets.operations("paydesk.sandbox.virtual", surface="page", development=True),
+    *assets.operations("paydesk_dev.virtual.page", surface="page", development=True),
 )
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from paydesk.core import runtime
-from paydesk.sandbox.http_client import Client, Document, Refused
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.network import REQUEST_FAULTS
-from paydesk.sandbox.terminals.playlists import Playlist
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk_dev.http_client import Client, Document, Refused
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.scripts.playlists import Playlist
+from paydesk_dev.virtual.terminal.client import Pace
+from paydesk_dev.virtual.terminal.network import REQUEST_FAULTS
 
 MODEL = "PAYDESK_VIRTUAL"
 STORE_NAME = "Simulated terminals"

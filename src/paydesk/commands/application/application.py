@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from paydesk.commands.client import Service, given
-from paydesk.commands.credentials import Credentials
-from paydesk.commands.credentials_file import unattended_terminal
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.client.client import Service, given
+from paydesk.commands.client.credentials import Credentials
+from paydesk.commands.client.credentials_file import unattended_terminal
+from paydesk.commands.client.failure import WrongUsage
 
 HINTS = {"not_found": "Check the address: it must be the one for applications (`listen`)."}
 NOT_FOUND_AS_TEST = "If it is a live order, add --live."

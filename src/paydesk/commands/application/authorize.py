@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.client import given
-from paydesk.commands.credentials import find_credentials
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
+from paydesk.commands.client.client import given
+from paydesk.commands.client.credentials import find_credentials
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show, top
 
 EPILOG = examples(
     "paydesk authorize-url",

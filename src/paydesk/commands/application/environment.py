@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from paydesk.commands.credentials import credentials_path
-from paydesk.commands.credentials_file import HOW_TO_RENEW, access_token, read_document, unattended_terminal
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show, top
+from paydesk.commands.client.credentials import credentials_path
+from paydesk.commands.client.credentials_file import HOW_TO_RENEW, access_token, read_document, unattended_terminal
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show, top
 
 CONSOLE_EPILOG = examples("paydesk console", "paydesk console --credentials demo/credentials.json")
 EPILOG = examples(

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked, orders
-from paydesk.commands.application import as_application, order_client
-from paydesk.commands.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, Method, OrderId
-from paydesk.commands.client import Service, operator_service
-from paydesk.commands.credentials import find_credentials
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
-from paydesk.commands.orders import show_order
+from paydesk.commands.application.application import as_application, order_client
+from paydesk.commands.client import checked
+from paydesk.commands.client.checked import EXAMPLE_ORDER_ID, Installments, Key, Live, Method, OrderId
+from paydesk.commands.client.client import Service, operator_service
+from paydesk.commands.client.credentials import find_credentials
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, harmless_line, note, show
+from paydesk.commands.nouns import orders
+from paydesk.commands.nouns.orders import show_order
 
 CANCEL_EPILOG = examples(
     f"paydesk orders cancel {EXAMPLE_ORDER_ID}",

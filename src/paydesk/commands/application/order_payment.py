@@ -6,16 +6,17 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked, orders
-from paydesk.commands.application import as_application, order_client, order_request, terminal_of
-from paydesk.commands.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
-from paydesk.commands.client import operator_service, segment
-from paydesk.commands.credentials import find_credentials
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
-from paydesk.commands.orders import show_order
-from paydesk.commands.pay import VIRTUAL_TERMINALS
-from paydesk.commands.progress import Order, Progress, refuse_unpaid, with_current_state
+from paydesk.commands.application.application import as_application, order_client, order_request, terminal_of
+from paydesk.commands.application.progress import Order, Progress, refuse_unpaid, with_current_state
+from paydesk.commands.client import checked
+from paydesk.commands.client.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
+from paydesk.commands.client.client import operator_service, segment
+from paydesk.commands.client.credentials import find_credentials
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.nouns import orders
+from paydesk.commands.nouns.orders import show_order
+from paydesk_dev.commands.pay import VIRTUAL_TERMINALS
 
 CREATE_EPILOG = examples(
     "paydesk orders create 24.90",

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paydesk.commands.failure import Failure
-from paydesk.commands.options import harmless
+from paydesk.commands.client.failure import Failure
+from paydesk.commands.client.options import harmless
 from paydesk.core.money import spelled
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.failure import Failure, WrongUsage
+from paydesk.commands.client.failure import Failure, WrongUsage
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask; needed where no person can answer.")]
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.client.failure import WrongUsage
 from paydesk.core import ids
 
 EXAMPLE_ORDER_ID = "ORD01J67CQQH5904WDBVZEM4JMEP3"
@@ -46,7 +46,7 @@ def expiration(text: str | None) -> str | None:
 
 def script(text: str | None) -> str | None:
     """Return the script of a virtual terminal. Raises `WrongUsage`, which names the details that it can have."""
-    from paydesk.sandbox.terminals import playlists
+    from paydesk_dev.virtual.scripts import playlists
 
     try:
         if text is not None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paydesk import __version__
-from paydesk.commands.credentials import HOW_TO_AUTHENTICATE, Credentials, find_credentials
-from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, tokens, tokens_refused
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
-from paydesk.commands.options import note
+from paydesk.commands.client.credentials import HOW_TO_AUTHENTICATE, Credentials, find_credentials
+from paydesk.commands.client.credentials_file import HOW_TO_RENEW, HOW_TO_START, tokens, tokens_refused
+from paydesk.commands.client.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.client.options import note
 from paydesk.core import ids
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import typer
 
-from paydesk.commands.client import Answer, operator_service
-from paydesk.commands.options import AsJson, CredentialsFile, examples, note, show
+from paydesk.commands.client.client import Answer, operator_service
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show
 
 Work = TypeVar("Work", bound=Callable[..., Answer | tuple[Answer, str] | None])
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paydesk.commands.credentials_file import HOW_TO_RENEW, HOW_TO_START, access_token, exists, read_document
-from paydesk.commands.failure import Unreachable, WrongUsage
+from paydesk.commands.client.credentials_file import HOW_TO_RENEW, HOW_TO_START, access_token, exists, read_document
+from paydesk.commands.client.failure import Unreachable, WrongUsage
 
 if TYPE_CHECKING:
     import ssl

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paydesk.commands.failure import Failure, Unreachable, WrongUsage
+from paydesk.commands.client.failure import Failure, Unreachable, WrongUsage
 
 HOW_TO_RENEW = (
     "Name the right file: --credentials FILE or PAYDESK_CREDENTIALS. `paydesk dev` renews its own when it starts again."

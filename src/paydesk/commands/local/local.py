@@ -9,16 +9,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
-from paydesk.commands.credentials import credentials_path
-from paydesk.commands.credentials_file import exists
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import note
+from paydesk.commands.client.credentials import credentials_path
+from paydesk.commands.client.credentials_file import exists
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import note
 
 if TYPE_CHECKING:
     import asyncio
 
-    from paydesk.settings import Settings
-    from paydesk.storage.database import Database
+    from paydesk.platform.settings import Settings
+    from paydesk.platform.storage.database import Database
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ DATABASE = "paydesk.db"
 
 def load_settings(file: Path | None = None, **overrides: Any) -> Settings:
     """Return the settings. Raises `WrongUsage`, which names every invalid one."""
-    from paydesk import settings
+    from paydesk.platform import settings
 
     try:
         return settings.load(file=file, **overrides)
@@ -106,8 +106,8 @@ def run(
 
     from paydesk.core.errors import Refusal
     from paydesk.core.keys import KeysError
-    from paydesk.node import StartRefused
-    from paydesk.storage.database import DatabaseInUse, Unavailable, UnsafeDatabase
+    from paydesk.platform.process.node import StartRefused
+    from paydesk.platform.storage.database import DatabaseInUse, Unavailable, UnsafeDatabase
 
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -123,7 +123,7 @@ def run(
 
 async def check_tables(database: Database) -> None:
     """Check that all migrations are applied. Raises `Failure`."""
-    from paydesk.storage.migrate import pending
+    from paydesk.platform.storage.migrate import pending
 
     missing = await pending(database)
     if missing:
@@ -138,7 +138,7 @@ def run_with_database(
     while_in_use: Sequence[str] = (),
 ) -> T:
     """Run the work with the open database of the settings. Raises `Failure` as `run` does."""
-    from paydesk.storage.connect import open_database
+    from paydesk.platform.storage.connect import open_database
 
     async def opened() -> T:
         database = await open_database(

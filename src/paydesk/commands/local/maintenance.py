@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paydesk.commands.failure import Failure
-from paydesk.commands.local import (
+from paydesk.commands.client.failure import Failure
+from paydesk.commands.client.options import AsJson, examples, group, note, show, show_list, top
+from paydesk.commands.local.local import (
     DataFolder,
     SettingsFile,
     check_tables,
@@ -18,10 +19,9 @@ from paydesk.commands.local import (
     load_settings,
     run_with_database,
 )
-from paydesk.commands.options import AsJson, examples, group, note, show, show_list, top
 
 if TYPE_CHECKING:
-    from paydesk.storage.database import Database
+    from paydesk.platform.storage.database import Database
 
 keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
@@ -50,8 +50,8 @@ def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
     A database without a mark is marked for production.
     """
     from paydesk.core.clock import SystemClock
-    from paydesk.storage import mark
-    from paydesk.storage import migrate as migrations
+    from paydesk.platform.storage import mark
+    from paydesk.platform.storage import migrate as migrations
 
     async def work(database: Database) -> list[str]:
         now_ms = SystemClock().now_ms()
@@ -80,7 +80,7 @@ def doctor(
     Reads only; the service may be running. Without settings it is the database of `paydesk dev`: that of .paydesk, or
     of the folder of PAYDESK_CREDENTIALS.
     """
-    from paydesk.invariants import check as checks
+    from paydesk.engine.invariants import check as checks
 
     async def work(database: Database) -> list[str]:
         await check_tables(database)
@@ -96,7 +96,7 @@ def doctor(
 @top.command("openapi", epilog=OPENAPI_EPILOG)
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP interface."""
-    from paydesk.api import openapi_json
+    from paydesk.service.api import openapi_json
 
     typer.echo(openapi_json(), nl=False)
 

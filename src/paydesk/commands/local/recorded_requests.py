@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.client.failure import WrongUsage
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.mistakes import Recorded
+    from paydesk.engine.webhooks.signatures.mistakes import Recorded
 
 _REQUEST_LINE = re.compile(r"[A-Z]{3,10} (\S+)(?: HTTP/[0-9.]+)?")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(.*)")
@@ -66,7 +66,7 @@ def parse_headers(text: str) -> dict[str, str]:
 
 def recorded(headers: Mapping[str, str], body: bytes, url: str | None) -> Recorded:
     """Return the request. `url` may be a URL, a path with a query, or a query alone."""
-    from paydesk.webhooks.mistakes import Recorded
+    from paydesk.engine.webhooks.signatures.mistakes import Recorded
 
     if not headers:
         raise WrongUsage("The request has no headers. Give it with its headers, as the receiver got it.")

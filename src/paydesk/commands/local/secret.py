@@ -13,9 +13,9 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.credentials import credentials_path
-from paydesk.commands.credentials_file import exists, read_document
-from paydesk.commands.failure import WrongUsage
+from paydesk.commands.client.credentials import credentials_path
+from paydesk.commands.client.credentials_file import exists, read_document
+from paydesk.commands.client.failure import WrongUsage
 from paydesk.core import atomic_file
 from paydesk.core.secrets import Secret
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from paydesk.commands.credentials import LOOPBACK_NAMES
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.local import SettingsFile, load_settings, run
-from paydesk.commands.options import examples, top
+from paydesk.commands.client.credentials import LOOPBACK_NAMES
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import examples, top
+from paydesk.commands.local.local import SettingsFile, load_settings, run
 
 DEV_EPILOG = examples(
     "paydesk dev",
@@ -107,7 +107,7 @@ def dev(  # noqa: PLR0913 - one parameter for each option
     proxied_port = _port_after(port, 2, proxy_port, "--proxy-port") if proxy else None
     base = load_settings()
     _import_structlog()
-    from paydesk.dev import service as development
+    from paydesk_dev.dev import service as development
 
     options = development.Options(
         host, port, data, credentials or data / "credentials.json", fresh, https_port, proxied_port
@@ -144,17 +144,17 @@ def serve(
     """
     loaded = load_settings(settings)
     _import_structlog()
-    from paydesk import node
+    from paydesk.platform.process import node
 
     node.keep_private()
     if inherit is None and processes is not None:
-        from paydesk import supervisor
+        from paydesk.platform.process import supervisor
 
-        command = [sys.executable, "-P", "-m", "paydesk.cli", "serve"]
+        command = [sys.executable, "-P", "-m", "paydesk.commands.cli", "serve"]
         command += ["--settings", str(settings)] if settings is not None else []
         raise typer.Exit(run(supervisor.run(loaded, command, processes, beside=beside)))
-    from paydesk import serve as production
-    from paydesk.listeners import Listeners
+    from paydesk.platform.process.listeners import Listeners
+    from paydesk.service import serve as production
 
     inherited = Listeners.inherited(inherit) if inherit is not None else None
     run(production.run(loaded, beside=beside, processes=processes or 1, inherited=inherited), _fast_loop())

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 import typer
 
-from paydesk.commands.client import Answer, Service, operator_service, segment
-from paydesk.commands.command import command
-from paydesk.commands.credentials import DEFAULT_FILE, LOOPBACK_NAMES
-from paydesk.commands.credentials_file import exists
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.local import (
+from paydesk.commands.client.client import Answer, Service, operator_service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.credentials import DEFAULT_FILE, LOOPBACK_NAMES
+from paydesk.commands.client.credentials_file import exists
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, group, note, show
+from paydesk.commands.local.local import (
     SettingsFile,
     check_tables,
     described_database,
@@ -25,8 +26,7 @@ from paydesk.commands.local import (
     refuse_missing_database,
     run_with_database,
 )
-from paydesk.commands.options import AsJson, CredentialsFile, examples, group, note, show
-from paydesk.commands.rows import add_rows
+from paydesk.commands.tables.rows import add_rows
 
 app = group("Operators: people, who use the console, and programs, which use `paydesk` or the interface.")
 sessions = group("Sessions of operators who are signed in to the console.")
@@ -191,11 +191,11 @@ def _create_local(body: Answer, settings_file: Path | None) -> Answer:
     import msgspec
 
     from paydesk.core.clock import SystemClock
-    from paydesk.http import validation
     from paydesk.operators.accounts.fields import OperatorRequest
     from paydesk.operators.accounts.handlers import NewOperator, create_local
-    from paydesk.storage import mark
-    from paydesk.storage.database import Database
+    from paydesk.platform.http import validation
+    from paydesk.platform.storage import mark
+    from paydesk.platform.storage.database import Database
 
     # The validation of `POST /operator/v1/operators`.
     request, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.options import group, note, show_list
-from paydesk.commands.rows import add_rows
+from paydesk.commands.client.client import Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.options import group, note, show_list
+from paydesk.commands.tables.rows import add_rows
 
 app = add_rows(group("Applications, the OAuth clients of the service."), "apps")
 secrets = add_rows(group("The client secrets of an application; several can be valid at once."), "apps secrets")

@@ -11,13 +11,15 @@ from urllib.parse import quote
 
 import typer
 
-from paydesk.commands import recorded_requests, webhook_verify, webhooks
-from paydesk.commands.client import Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.failure import Failure
-from paydesk.commands.options import group, harmless_json, harmless_line, note, show, show_list
-from paydesk.commands.rows import add_rows
-from paydesk.commands.webhook_attempts import checked_url
+from paydesk.commands.client.client import Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import Failure
+from paydesk.commands.client.options import group, harmless_json, harmless_line, note, show, show_list
+from paydesk.commands.local import recorded_requests
+from paydesk.commands.nouns import verify as webhook_verify
+from paydesk.commands.nouns import webhooks
+from paydesk.commands.tables.attempts import checked_url
+from paydesk.commands.tables.rows import add_rows
 
 app = add_rows(group("Deliveries of notifications."), "deliveries")
 

@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 
 import typer
 
-from paydesk.commands.checked import OrderId
-from paydesk.commands.client import Answer, Service, given
-from paydesk.commands.command import command
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.list_rows import flat_order
-from paydesk.commands.options import After, Limit, OfSeller, group, harmless_json, show, show_list
-from paydesk.commands.rows import AS_JSON, add_rows, row_of, show_page, with_options
+from paydesk.commands.client.checked import OrderId
+from paydesk.commands.client.client import Answer, Service, given
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import After, Limit, OfSeller, group, harmless_json, show, show_list
+from paydesk.commands.tables.cells import flat_order
+from paydesk.commands.tables.rows import AS_JSON, add_rows, row_of, show_page, with_options
 from paydesk.core.money import spelled
 
 app = add_rows(group("Orders, with their history and notifications."), "orders")

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Service
-from paydesk.commands.command import command
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import note, show, show_list, top
+from paydesk.commands.client.client import Service
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import note, show, show_list, top
 
 SEARCH_EXAMPLES = (
     "paydesk search ext_ref_1234",

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import terminals
-from paydesk.commands.client import Answer, Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.options import show
+from paydesk.commands.client.client import Answer, Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.options import show
+from paydesk.commands.nouns import terminals
 
 TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="The terminal, see `paydesk terminals list`.")]
 

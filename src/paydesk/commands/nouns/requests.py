@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.options import group
-from paydesk.commands.rows import add_rows
+from paydesk.commands.client.client import Answer, Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.options import group
+from paydesk.commands.tables.rows import add_rows
 
 app = add_rows(group("The last requests of applications and terminals, and how they were answered."), "requests")
 

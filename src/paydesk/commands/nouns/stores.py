@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.commands.options import group
-from paydesk.commands.rows import add_rows
+from paydesk.commands.client.options import group
+from paydesk.commands.tables.rows import add_rows
 
 stores = add_rows(group("Stores of sellers."), "stores")
 pos = add_rows(group("Points of sale in stores; at each, one terminal takes orders."), "pos")

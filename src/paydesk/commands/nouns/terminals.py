@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands import checked
-from paydesk.commands.asking import Yes, confirm, refuse_unattended
-from paydesk.commands.client import Answer, Service
-from paydesk.commands.command import command
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import group, note
-from paydesk.commands.rows import add_rows
-from paydesk.terminals import pairing_codes
+from paydesk.commands.client import checked
+from paydesk.commands.client.asking import Yes, confirm, refuse_unattended
+from paydesk.commands.client.client import Answer, Service
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import group, note
+from paydesk.commands.tables.rows import add_rows
+from paydesk.engine.terminals.pairing import codes as pairing_codes
 
 app = add_rows(group("Terminals, which take the orders."), "terminals")
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from paydesk.commands import recorded_requests, webhooks
-from paydesk.commands.credentials import known_document
-from paydesk.commands.failure import Failure, WrongUsage
-from paydesk.commands.options import AsJson, CredentialsFile, examples, harmless_line, note, show
-from paydesk.commands.webhook_secret import FIELD
+from paydesk.commands.client.credentials import known_document
+from paydesk.commands.client.failure import Failure, WrongUsage
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, harmless_line, note, show
+from paydesk.commands.local import recorded_requests
+from paydesk.commands.local.secret import FIELD
+from paydesk.commands.nouns import webhooks
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.mistakes import NamedSecret
+    from paydesk.engine.webhooks.signatures.mistakes import NamedSecret
 
 EPILOG = examples(
     "paydesk webhooks verify request.txt --secret whsec_…",
@@ -63,7 +64,7 @@ def verify(
 
     Uses no network. If a signature is not valid, it says which part differs, as far as a usual mistake explains it.
     """
-    from paydesk.webhooks import diagnosis
+    from paydesk.engine.webhooks.signatures import diagnosis
 
     if headers is None and body is None:
         recorded = recorded_requests.parse(read(request), query)
@@ -110,7 +111,7 @@ def read(file: Path | None) -> bytes:
 
 def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSecret]:
     """Return the given secrets, or those of the credentials file. Raises `WrongUsage` if there are none."""
-    from paydesk.webhooks.mistakes import NamedSecret
+    from paydesk.engine.webhooks.signatures.mistakes import NamedSecret
 
     if given:
         names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import Answer, Service, given, segment
-from paydesk.commands.command import command
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import group, show_list
-from paydesk.core.durations import typed_seconds
+from paydesk.commands.client.client import Answer, Service, given, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import group, show_list
+from paydesk.core.text.durations import typed_seconds
 
 app = group("Notifications to applications.")
 faults = group("Faults: disturb the notifications of a subscription, in `paydesk dev` only.")

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from paydesk.commands.client import given
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import harmless_json, harmless_line
+from paydesk.commands.client.client import given
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import harmless_json, harmless_line
 from paydesk.core.clock import rfc3339
 from paydesk.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from paydesk.webhooks.forwarding import Notice
-    from paydesk.webhooks.sending import Outcome, Sender
+    from paydesk.engine.webhooks.delivery.notice import Notice
+    from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
 
 ANSWER_CHARACTERS_MAX = 300
 """Of a failed answer this much is printed."""
@@ -64,7 +64,7 @@ class Attempt:
 
 async def send(sender: Sender, notice: Notice, url: str, secret: Secret, number: int = 1) -> Attempt:
     """Send the notification once; `number` is the attempt's, from 1."""
-    from paydesk.webhooks import send as sending
+    from paydesk.engine.webhooks.delivery import send as sending
 
     started_ms = time.time_ns() // 1_000_000
     sent = await sending.send(sender, notice.message(url, number), [secret], started_ms // 1000)
@@ -89,7 +89,7 @@ def head(notice: Notice, now_ms: int) -> str:
 
 def checked_url(url: str, option: str) -> str:
     """Return the URL. Raises `WrongUsage` unless a notification can be sent to it."""
-    from paydesk.webhooks import urls
+    from paydesk.engine.webhooks import urls
 
     faults = urls.faults(url, ports=(), loopback_allowed=True)
     if faults:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paydesk.console.reasons import payment_of, reason_of
 from paydesk.core.money import CURRENCIES, decimal_string, spelled
+from paydesk.operators.orders.reasons import payment_of, reason_of
 
 Row = Mapping[str, Any]
 

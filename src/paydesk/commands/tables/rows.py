@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 
 import typer
 
-from paydesk.commands import checked
-from paydesk.commands.client import Answer, Service, segment
-from paydesk.commands.command import command
-from paydesk.commands.failure import WrongUsage
-from paydesk.commands.options import After, Limit, show_list
-from paydesk.core.sentences import First, When, holding, value_at
+from paydesk.commands.client import checked
+from paydesk.commands.client.client import Answer, Service, segment
+from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import WrongUsage
+from paydesk.commands.client.options import After, Limit, show_list
+from paydesk.core.text.sentences import First, When, holding, value_at
 
 Row = Mapping[str, Any]
 _KINDS: Mapping[str, Any] = {"string": str, "integer": int, "switch": Literal["on", "off"]}
@@ -53,7 +53,7 @@ def row_of(name: str) -> Row:
 
 def show_page(service: Service, row: Row, query: Mapping[str, Any], *, as_json: bool) -> bool:
     """Get and print one page of a list; return whether it has rows."""
-    from paydesk.commands.list_rows import FLAT
+    from paydesk.commands.tables.cells import FLAT
 
     answer, flat = service.get(row["path"], query), FLAT.get(row["command"], dict)
     rows = [{path: value_at(one, path) for path in row["columns"]} for one in map(flat, answer["data"])]

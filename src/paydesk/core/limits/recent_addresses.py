@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from paydesk.core import runtime
-from paydesk.core.rates import ENTRIES_MAX, SECOND_NS, Monotonic
+from paydesk.core.limits.rates import ENTRIES_MAX, SECOND_NS, Monotonic
 from paydesk.core.signals import Signals
 
 ADDRESSES_MAX = 200

@@ -11,7 +11,7 @@ import http
 import re
 from collections.abc import Collection, Mapping
 
-from paydesk.core.card_numbers import MASK
+from paydesk.core.text.card_numbers import MASK
 
 SENT = frozenset({
     "action", "action_id", "active", "amount", "api_version", "app_version", "application_id", "boot_id",

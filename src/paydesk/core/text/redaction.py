@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote_plus
 
-from paydesk.core import card_numbers, harmless
-from paydesk.core.card_numbers import MASK
+from paydesk.core.text import card_numbers, harmless
+from paydesk.core.text.card_numbers import MASK
 
 _PAIRINGS = "operator/v1/pairings/"
 _CONSONANTS = "[B-DF-HJ-NP-TV-XZb-df-hj-np-tv-xz]{4}"

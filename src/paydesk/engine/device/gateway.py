@@ -16,14 +16,14 @@ import msgspec
 from paydesk.core import runtime
 from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
-from paydesk.device.presence import Sighting, Sightings
-from paydesk.device.schemas import Message
-from paydesk.device.store import Lease, PollState
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments.terms import percentages_of
-from paydesk.terminals.modes import ORDER_MODES
-from paydesk.terminals.schemas import OperatingMode
+from paydesk.engine.device.presence import Sighting, Sightings
+from paydesk.engine.device.schemas import Message
+from paydesk.engine.device.store import Lease, PollState
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.terms import percentages_of
+from paydesk.engine.terminals.modes import ORDER_MODES
+from paydesk.engine.terminals.schemas import OperatingMode
 
 TERMINALS_MAX = 50_000
 SETTLED_SECONDS = 1.0

@@ -5,12 +5,11 @@ The order's row is locked throughout, so every rule is checked against its curre
 
 from __future__ import annotations
 
-from paydesk.core import conflict_keys, ids
+from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
-from paydesk.device import store
-from paydesk.device.errors import (
+from paydesk.engine.device import store
+from paydesk.engine.device.errors import (
     CANCEL_NOT_REQUESTED,
     LEASE_NOT_FOUND,
     ORDER_CANCELED,
@@ -18,8 +17,8 @@ from paydesk.device.errors import (
     ORDER_GRANTED,
     ORDER_NOT_GRANTED,
 )
-from paydesk.device.gateway import Gateway
-from paydesk.device.schemas import (
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.schemas import (
     CancelResultRequest,
     LeasedOrder,
     OrderAnswer,
@@ -27,14 +26,16 @@ from paydesk.device.schemas import (
     ProgressRequest,
     SessionRequest,
 )
-from paydesk.device.sessions import lock_session, refuse_revoked
-from paydesk.device.store import Lease
-from paydesk.operation import Answer, Call, Caller, Handled
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.order import Order
-from paydesk.storage.database import Transaction
+from paydesk.engine.device.sessions import lock_session, refuse_revoked
+from paydesk.engine.device.store import Lease
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.order import Order
+from paydesk.platform.operation import Answer, Call, Caller, Handled
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Transaction
 
 AUTHORIZING = "authorizing"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
 from paydesk.core.ids import UUID_PATTERN
-from paydesk.device import authorizing, leases, polling, printing, results, sessions
-from paydesk.device.errors import (
+from paydesk.engine.device import leases, printing, results, sessions
+from paydesk.engine.device.authorization import handlers as authorizing
+from paydesk.engine.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
     CANCEL_NOT_REQUESTED,
@@ -18,7 +19,8 @@ from paydesk.device.errors import (
     RESULT_CONFLICT,
     STALE_SESSION,
 )
-from paydesk.device.schemas import (
+from paydesk.engine.device.polling import handlers as polling
+from paydesk.engine.device.schemas import (
     AuthorizationAnswer,
     AuthorizeRequest,
     CancelResultRequest,
@@ -33,10 +35,10 @@ from paydesk.device.schemas import (
     ResultAnswer,
     SessionRequest,
 )
-from paydesk.operation import WAIT, Operation, Query
-from paydesk.printing.errors import ACTION_NOT_FOUND
-from paydesk.rows import Rows
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
+from paydesk.engine.printing.errors import ACTION_NOT_FOUND
+from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID
+from paydesk.platform.operation import WAIT, Operation, Query
+from paydesk.platform.rows import Rows
 
 LEASE_ID = "01J67CQQH5904WDBVZEM4JMEP3"
 AT_TERMINAL = {"order": {"id": f"ORD{LEASE_ID}", "status": "at_terminal", "status_detail": "at_terminal"}}

@@ -11,9 +11,9 @@ from functools import partial
 
 from paydesk.core import runtime
 from paydesk.core.signals import Signals
-from paydesk.storage.database import Database
-from paydesk.terminals import presence
-from paydesk.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
+from paydesk.engine.terminals import presence
+from paydesk.engine.terminals.presence import DEGRADED_SECONDS, ONLINE_SECONDS
+from paydesk.platform.storage.database import Database
 
 WRITE_SECONDS = 15.0
 """Between two writes of one terminal, and between the writes of all."""

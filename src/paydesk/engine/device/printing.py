@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from paydesk.core import conflict_keys
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.device.schemas import Message, PrintResultAnswer, PrintResultRequest, ReportedAction
-from paydesk.device.sessions import lock_session, refuse_revoked
-from paydesk.operation import Answer, Call, Handled
-from paydesk.printing.errors import ACTION_NOT_FOUND
-from paydesk.storage.database import Transaction
-from paydesk.terminals import action_store
-from paydesk.terminals import store as terminals
-from paydesk.terminals.print_action import CREATED, FAIL, PRINT
+from paydesk.engine.device.schemas import Message, PrintResultAnswer, PrintResultRequest, ReportedAction
+from paydesk.engine.device.sessions import lock_session, refuse_revoked
+from paydesk.engine.printing.errors import ACTION_NOT_FOUND
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import CREATED, FAIL, PRINT
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Transaction
 
 
 async def hand_out(call: Call, message: Message) -> Message | None:

@@ -14,8 +14,11 @@ from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.core.ids import UUID
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
-from paydesk.device import store
-from paydesk.device.decisions import (
+from paydesk.engine.device import store
+from paydesk.engine.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.leases import lock_order, order_body, take
+from paydesk.engine.device.rules.decisions import (
     CLAIMING,
     TABLE,
     Decision,
@@ -26,22 +29,19 @@ from paydesk.device.decisions import (
     situation_of,
     tip_of,
 )
-from paydesk.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
-from paydesk.device.gateway import Gateway
-from paydesk.device.leases import lock_order, order_body, take
-from paydesk.device.reports import Received, Report, keyed_digest, parse
-from paydesk.device.schemas import ResultAnswer
-from paydesk.device.store import Processing, StoredResult
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.order import Order
-from paydesk.orders.status import ORIGINS
-from paydesk.payments import inquiry_store, outcomes, reversal_store, terms
-from paydesk.payments.outcomes import Paid, alert
-from paydesk.payments.terms import Terms
-from paydesk.terminals import store as terminals
+from paydesk.engine.device.rules.reports import Received, Report, keyed_digest, parse
+from paydesk.engine.device.schemas import ResultAnswer
+from paydesk.engine.device.store import Processing, StoredResult
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import ORIGINS
+from paydesk.engine.payments import inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments.outcomes import Paid, alert
+from paydesk.engine.payments.terms import Terms
+from paydesk.engine.terminals import store as terminals
+from paydesk.platform.operation import Answer, Call, Handled
 
 _CONFLICTS: dict[str, ErrorKind] = {kind.code: kind for kind in (ORDER_FINISHED, RESULT_CONFLICT)}
 

@@ -11,10 +11,10 @@ from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import NO_CARD_NUMBER, Model, rule
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.response import Response, Time
-from paydesk.device.reports import EntryMode, MaskedCard, PaymentMethod
-from paydesk.device.verdicts import Verdict
-from paydesk.terminals.print_action import ActionStatus, Subtype
-from paydesk.terminals.schemas import OperatingMode
+from paydesk.engine.device.rules.reports import EntryMode, MaskedCard, PaymentMethod
+from paydesk.engine.device.rules.verdicts import Verdict
+from paydesk.engine.terminals.print_actions.action import ActionStatus, Subtype
+from paydesk.engine.terminals.schemas import OperatingMode
 
 JOURNAL_MAX = 100
 ENCRYPTED_BYTES_MAX = 16 * 1024

@@ -6,22 +6,22 @@ from functools import partial
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.device import store
-from paydesk.device.errors import STALE_SESSION
-from paydesk.device.gateway import Gateway
-from paydesk.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
-from paydesk.device.verdicts import AFTER_PERMIT, Effect, judge, state_of
-from paydesk.operation import Answer, Call, Handled
-from paydesk.operator_events import OperatorEvent
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
-from paydesk.payments import outcomes
-from paydesk.storage.database import Transaction
-from paydesk.terminals import store as terminals
-from paydesk.terminals.schemas import Kind
-from paydesk.terminals.store import Terminal
+from paydesk.engine.device import store
+from paydesk.engine.device.errors import STALE_SESSION
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.rules.verdicts import AFTER_PERMIT, Effect, judge, state_of
+from paydesk.engine.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change, change_at
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import outcomes
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.engine.terminals.store import Terminal
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 SELLER_NAME = "SELECT name FROM sellers WHERE seller_id = $1"
 

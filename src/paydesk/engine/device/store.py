@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from paydesk.orders import store as orders
-from paydesk.orders.order import Order
-from paydesk.storage.database import Transaction
-from paydesk.terminals.schemas import OperatingMode
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.order import Order
+from paydesk.engine.terminals.schemas import OperatingMode
+from paydesk.platform.storage.database import Transaction
 
 Processing = Literal["taken", "conflict", "finished", "late_approval", "unreadable"]
 """How a result was processed; column `verdict` of `results`."""

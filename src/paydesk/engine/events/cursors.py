@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from paydesk.events.store import Feed
+from paydesk.engine.events.store import Feed
 
 CHARACTERS_MAX = 200
 _VERSION = "1"

@@ -12,13 +12,13 @@ from functools import partial
 import msgspec
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.events import cursors, store
-from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.events.readers import Readers, topics
-from paydesk.events.schemas import EVENTS_MAX, EventPage
-from paydesk.events.store import Feed, Page
-from paydesk.oauth.bearer import Bearers
-from paydesk.operation import WAIT, Answer, Call, Handled
+from paydesk.engine.events import cursors, store
+from paydesk.engine.events.errors import EVENTS_NO_LONGER_KEPT
+from paydesk.engine.events.readers import Readers, topics
+from paydesk.engine.events.schemas import EVENTS_MAX, EventPage
+from paydesk.engine.events.store import Feed, Page
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.platform.operation import WAIT, Answer, Call, Handled
 
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
 """The first and every later interval between polls of the database, since a notification may be lost. The first one is

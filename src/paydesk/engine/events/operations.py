@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.events import handlers
-from paydesk.events.cursors import CHARACTERS_MAX
-from paydesk.events.errors import EVENTS_NO_LONGER_KEPT
-from paydesk.events.schemas import EventPage
-from paydesk.operation import WAIT, Operation, Query
-from paydesk.rows import Rows
+from paydesk.engine.events import handlers
+from paydesk.engine.events.cursors import CHARACTERS_MAX
+from paydesk.engine.events.errors import EVENTS_NO_LONGER_KEPT
+from paydesk.engine.events.schemas import EventPage
+from paydesk.platform.operation import WAIT, Operation, Query
+from paydesk.platform.rows import Rows
 
 EXAMPLE: dict[str, Any] = {
     "data": [

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS
 from paydesk.core.signals import Signals
-from paydesk.events.store import Feed
+from paydesk.engine.events.store import Feed
 
 FEEDS_MAX = 10_000
 WAITING_PER_TOKEN_MAX = 16

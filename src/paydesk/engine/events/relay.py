@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from paydesk.core.worker import WorkerContext
-from paydesk.events import store
+from paydesk.engine.events import store
+from paydesk.platform.worker import WorkerContext
 
 STEP_EVENTS_MAX = 200
 QUERY_EVENTS_MAX = 500

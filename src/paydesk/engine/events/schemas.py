@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.core.response import JsonObject, Response, encoded
-from paydesk.webhooks.schemas import Notification
+from paydesk.engine.webhooks.schemas import Notification
 
 EVENTS_MAX = 100
 

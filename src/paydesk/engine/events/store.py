@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 # For the worker: feeds of sellers after $1 with unnumbered events.
 UNNUMBERED = """

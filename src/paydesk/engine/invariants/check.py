@@ -11,11 +11,11 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import Any
 
-from paydesk.invariants import events, money, orders, simulator_ledger, tokens
-from paydesk.invariants.rule import Rule
-from paydesk.orders.status import CREATE, State, legal
-from paydesk.sandbox.dev_clock import restore_clock
-from paydesk.storage.database import Database, Row, Transaction
+from paydesk.engine.invariants import events, money, orders, simulator_ledger, tokens
+from paydesk.engine.invariants.rule import Rule
+from paydesk.engine.orders.status import CREATE, State, legal
+from paydesk.platform.storage.database import Database, Row, Transaction
+from paydesk_dev.clock.clock import restore_clock
 
 ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *events.PAGE_RULES)
 WHOLE_RULES = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.invariants.rule import KEPT_MS_MIN, ORDERS_OF_PAGE, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
-from paydesk.webhooks.schedule import PARKED_MS, PENDING, SUPERSEDED
+from paydesk.engine.invariants.rule import KEPT_MS_MIN, ORDERS_OF_PAGE, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+from paydesk.engine.webhooks.schedule import PARKED_MS, PENDING, SUPERSEDED
 
 PENDING_MS_MAX = 31 * 86_400_000
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
-from paydesk.payments.lifecycles import INQUIRIES, NOT_FOUND, PROCESSED, PROCESSING, REFUNDS, REVERSALS, REVERSED
+from paydesk.engine.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
+from paydesk.engine.payments.lifecycles import INQUIRIES, NOT_FOUND, PROCESSED, PROCESSING, REFUNDS, REVERSALS, REVERSED
 
 PAGE_RULES = (
     Rule(

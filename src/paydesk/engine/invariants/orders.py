@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, Rule
-from paydesk.orders.status import LIVE
-from paydesk.terminals.print_action import PRINT_ACTIONS
+from paydesk.engine.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, Rule
+from paydesk.engine.orders.status import LIVE
+from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS
 
 _OPEN_ACTION = "(a.status = 'created' OR a.status = 'on_terminal')"
 _ENDED = ", ".join(f"'{state.name}'" for state in PRINT_ACTIONS.final)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.invariants.rule import Rule
-from paydesk.payments.lifecycles import FAILED, PENDING, PROCESSED
+from paydesk.engine.invariants.rule import Rule
+from paydesk.engine.payments.lifecycles import FAILED, PENDING, PROCESSED
 
 WHOLE_RULES = (
     # Not yet final: live orders, and orders with an open inquiry or a pending reversal.

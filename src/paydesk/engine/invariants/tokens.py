@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.invariants.rule import KEPT_MS_MIN, Rule
+from paydesk.engine.invariants.rule import KEPT_MS_MIN, Rule
 
 INCOMPLETE_MS_MAX = 60_000
 

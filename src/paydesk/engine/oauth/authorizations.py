@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from paydesk.core import ids
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
-from paydesk.oauth import lifecycle, store, tokens
-from paydesk.oauth.scopes import canonical
-from paydesk.oauth.tokens import Lifetimes, Pair, TokenFamily
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import outbox
-from paydesk.webhooks.schemas import AUTHORIZED, DEAUTHORIZED
+from paydesk.engine.oauth import lifecycle, store, tokens
+from paydesk.engine.oauth.scopes import canonical
+from paydesk.engine.oauth.tokens import Lifetimes, Pair, TokenFamily
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.schemas import AUTHORIZED, DEAUTHORIZED
+from paydesk.platform.storage.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.core.cache import LookupCache
 from paydesk.core.errors import FORBIDDEN, UNAUTHORIZED, Refusal
+from paydesk.core.limits.cache import LookupCache
 from paydesk.core.secrets import digest
-from paydesk.oauth import authorizations, tokens
-from paydesk.oauth.scopes import shared
-from paydesk.operation import Caller
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.oauth import authorizations, tokens
+from paydesk.engine.oauth.scopes import shared
+from paydesk.platform.operation import Caller
+from paydesk.platform.storage.database import Database, Transaction
 
 ENTRIES_MAX = 10_000
 REFRESH = "get a new one from POST /oauth/token with grant_type refresh_token"

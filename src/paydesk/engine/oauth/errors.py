@@ -9,7 +9,7 @@ Only `invalid_request` names the parameter at fault, never its value (`invalid_p
 from __future__ import annotations
 
 from paydesk.core.errors import ErrorKind, Refusal
-from paydesk.core.redaction import redacted_name
+from paydesk.core.text.redaction import redacted_name
 
 INVALID_REQUEST = ErrorKind(
     "invalid_request",

@@ -13,25 +13,25 @@ import hashlib
 
 import msgspec
 
-from paydesk import operator_events
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import same
-from paydesk.oauth import store, tokens
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.errors import (
+from paydesk.engine.oauth import store, tokens
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.errors import (
     INVALID_GRANT,
     INVALID_SCOPE,
     TOKEN_FORBIDDEN,
     UNAUTHORIZED_CLIENT,
     invalid_parameter,
 )
-from paydesk.oauth.schemas import TokenRequest
-from paydesk.oauth.scopes import OFFLINE_ACCESS, ScopeError, canonical, includes, shared
-from paydesk.oauth.store import Code, Credential, RefreshToken
-from paydesk.oauth.tokens import Lifetimes, Pair, TokenFamily
-from paydesk.operator_events import Kind, OperatorEvent
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth.schemas import TokenRequest
+from paydesk.engine.oauth.scopes import OFFLINE_ACCESS, ScopeError, canonical, includes, shared
+from paydesk.engine.oauth.store import Code, Credential, RefreshToken
+from paydesk.engine.oauth.tokens import Lifetimes, Pair, TokenFamily
+from paydesk.platform import operator_events
+from paydesk.platform.operator_events import Kind, OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 
 class Redemption(msgspec.Struct):

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from paydesk.core import conflict_keys
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
-from paydesk.oauth import presented, schemas
-from paydesk.oauth.bearer import AccessToken
-from paydesk.oauth.clients import authentication, basic
-from paydesk.oauth.clients.authentication import Application, AuthenticationCache, ClientThrottle
-from paydesk.oauth.errors import TOKEN_FORBIDDEN
-from paydesk.oauth.grants import Redemption
-from paydesk.oauth.schemas import Credentials, Introspection, PresentedToken, TokenRequest
-from paydesk.oauth.scopes import shared
-from paydesk.oauth.store import RefreshToken
-from paydesk.oauth.tokens import Lifetimes
-from paydesk.operation import Answer, Call
+from paydesk.engine.oauth import presented, schemas
+from paydesk.engine.oauth.bearer import AccessToken
+from paydesk.engine.oauth.clients import authentication, basic
+from paydesk.engine.oauth.clients.authentication import Application, AuthenticationCache, ClientThrottle
+from paydesk.engine.oauth.errors import TOKEN_FORBIDDEN
+from paydesk.engine.oauth.grants import Redemption
+from paydesk.engine.oauth.schemas import Credentials, Introspection, PresentedToken, TokenRequest
+from paydesk.engine.oauth.scopes import shared
+from paydesk.engine.oauth.store import RefreshToken
+from paydesk.engine.oauth.tokens import Lifetimes
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
 
 GRANTS = {"authorization_code": Redemption.exchange, "refresh_token": Redemption.refresh}
 REDEEMED = {"code": conflict_keys.code, "refresh_token": conflict_keys.refresh_token}

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from paydesk.oauth.consent import authorization
-from paydesk.oauth.scopes import SCOPES
-from paydesk.operation import Answer, Call, Handler
-from paydesk.web.language import LANGUAGES
+from paydesk.engine.oauth.consent import authorization
+from paydesk.engine.oauth.scopes import SCOPES
+from paydesk.platform.operation import Answer, Call, Handler
+from paydesk.platform.web.language import LANGUAGES
 
 PATH = "/.well-known/oauth-authorization-server"
 CLIENT_AUTHENTICATION = ["client_secret_post", "client_secret_basic"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.oauth import handlers, metadata
-from paydesk.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
-from paydesk.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
-from paydesk.operation import Operation
-from paydesk.rows import Rows
+from paydesk.engine.oauth import handlers, metadata
+from paydesk.engine.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
+from paydesk.engine.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
+from paydesk.platform.operation import Operation
+from paydesk.platform.rows import Rows
 
 _BASIC = (
     "`Authorization: Basic` (RFC 6749 section 2.3.1) may stand for `client_id` and `client_secret`, if the body has"

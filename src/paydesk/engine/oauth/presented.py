@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.oauth import bearer, grants, store, tokens
-from paydesk.oauth.bearer import AccessToken
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.schemas import BEARER, Introspection
-from paydesk.oauth.scopes import shared
-from paydesk.oauth.store import RefreshToken
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import bearer, grants, store, tokens
+from paydesk.engine.oauth.bearer import AccessToken
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.schemas import BEARER, Introspection
+from paydesk.engine.oauth.scopes import shared
+from paydesk.engine.oauth.store import RefreshToken
+from paydesk.platform.storage.database import Transaction
 
 REASON = "by the application"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 FAMILIES_PER_PAGE = 100
 

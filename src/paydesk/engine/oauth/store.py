@@ -6,9 +6,9 @@ import msgspec
 
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest
-from paydesk.oauth import lifecycle, tokens
-from paydesk.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import lifecycle, tokens
+from paydesk.engine.oauth.tokens import Generation, Lifetimes, Pair, TokenFamily
+from paydesk.platform.storage.database import Transaction
 
 
 class Credential(msgspec.Struct, frozen=True):

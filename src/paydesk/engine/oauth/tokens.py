@@ -18,7 +18,7 @@ import msgspec
 from paydesk.core import ids
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth.scopes import OFFLINE_ACCESS, includes
+from paydesk.engine.oauth.scopes import OFFLINE_ACCESS, includes
 
 ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]{1,15}$"
 REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"

@@ -12,9 +12,9 @@ from msgspec import Meta
 
 from paydesk.core.errors import UNAUTHORIZED
 from paydesk.core.response import Response, one_of
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call
-from paydesk.rows import Rows
+from paydesk.engine.oauth.consent import sellers
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.rows import Rows
 
 TEST_USER = "test_user"
 

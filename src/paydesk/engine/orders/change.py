@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.operation import Call
-from paydesk.orders.status_labels import Labels, labels_of
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.status_labels import Labels, labels_of
+from paydesk.platform.operation import Call
+from paydesk.platform.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -6,14 +6,14 @@ import msgspec
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.presentation import notified_order
-from paydesk.orders.status import Move
-from paydesk.orders.status_labels import Labels
-from paydesk.webhooks import outbox
-from paydesk.webhooks.outbox import OrderEvent
-from paydesk.webhooks.schemas import TOPIC, TYPES, Notification
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.presentation import notified_order
+from paydesk.engine.orders.status import Move
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks.outbox import OrderEvent
+from paydesk.engine.webhooks.schemas import TOPIC, TYPES, Notification
 
 
 def record(change: Change, move: Move, order: Order) -> None:

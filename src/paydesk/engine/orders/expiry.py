@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from paydesk.core import conflict_keys
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import status, store
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change, change_at
+from paydesk.engine.orders.order import Order
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.worker import WorkerContext
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 BATCH = 500
 POLL_INTERVAL_SECONDS = 1.0

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-from paydesk.core import conflict_keys
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.errors import Refusal
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import search_store, searching, slot, status, store
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.errors import (
+from paydesk.engine.orders import slot, status, store
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.errors import (
     CANCEL_AT_TERMINAL,
     CANNOT_CANCEL_ORDER,
     FORBIDDEN_CHECKING_TERMINAL_OWNER,
@@ -18,12 +15,17 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.order import Order, new_order
-from paydesk.orders.presentation import OrderPage, Paging, order_document
-from paydesk.orders.status_labels import Labels
-from paydesk.terminals import modes
-from paydesk.terminals import store as terminals
-from paydesk.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.engine.orders.order import Order, new_order
+from paydesk.engine.orders.presentation import OrderPage, Paging, order_document
+from paydesk.engine.orders.search import query as searching
+from paydesk.engine.orders.search import store as search_store
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.terminals import modes
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.schemas import TERMINAL_ID_PATTERN
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
 
 _TERMINAL_ID = re.compile(TERMINAL_ID_PATTERN)
 AT_TERMINAL_HEADER = "x-allow-cancelable-status"

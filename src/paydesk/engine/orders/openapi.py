@@ -1,6 +1,6 @@
 """The notifications that Paydesk sends, as the `webhooks` of the OpenAPI document: one for each action.
 
-Their schemas come from the code that makes them, their examples from `orders/samples.py`.
+Their schemas come from the code that makes them, their examples from `engine/orders/samples.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ from msgspec import Meta
 
 from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.core.response import Response, schema_of
-from paydesk.http.openapi_components import Json
-from paydesk.operation import Query
-from paydesk.orders import samples, status
-from paydesk.orders.presentation import EXAMPLE_ORDER, NotifiedOrder
-from paydesk.orders.status import Move
-from paydesk.orders.status_labels import EXTENDED
-from paydesk.webhooks.schemas import ACTIONS_OF, AUTHORIZED, CONNECT_TOPIC, DEAUTHORIZED, TOPIC, TYPES, Notification
+from paydesk.engine.orders import samples, status
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER, NotifiedOrder
+from paydesk.engine.orders.status import Move
+from paydesk.engine.orders.status_labels import EXTENDED
+from paydesk.engine.webhooks.schemas import (
+    ACTIONS_OF,
+    AUTHORIZED,
+    CONNECT_TOPIC,
+    DEAUTHORIZED,
+    TOPIC,
+    TYPES,
+    Notification,
+)
+from paydesk.platform.http.openapi.components import Json
+from paydesk.platform.operation import Query
 
 TAG = "webhook"
 TAGS = {TAG: "Notifications: requests that Paydesk sends to the URLs of the application's subscriptions."}

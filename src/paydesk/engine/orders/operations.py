@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, UNSUPPORTED_PROPERTIES
 from paydesk.core.ids import ORDER_ID_PATTERN
-from paydesk.operation import Operation, Query
-from paydesk.orders import handlers, searching
-from paydesk.orders.errors import (
+from paydesk.engine.orders import handlers
+from paydesk.engine.orders.errors import (
     ALREADY_QUEUED_ORDER_ON_TERMINAL,
     CANNOT_CANCEL_ORDER,
     FORBIDDEN_CHECKING_TERMINAL_OWNER,
@@ -14,9 +13,11 @@ from paydesk.orders.errors import (
     ORDER_NOT_FOUND,
     TERMINAL_NOT_IN_PDV_MODE,
 )
-from paydesk.orders.presentation import OrderDocument, OrderPage, example_order
-from paydesk.orders.schemas import CancelRequest, OrderRequest
-from paydesk.rows import Rows
+from paydesk.engine.orders.presentation import OrderDocument, OrderPage, example_order
+from paydesk.engine.orders.schemas import CancelRequest, OrderRequest
+from paydesk.engine.orders.search import query as searching
+from paydesk.platform.operation import Operation, Query
+from paydesk.platform.rows import Rows
 
 EXAMPLE = example_order()
 CANCELED_EXAMPLE = example_order(

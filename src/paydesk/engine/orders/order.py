@@ -8,14 +8,14 @@ import msgspec
 from pydantic_core import to_json
 
 from paydesk.core import ids
-from paydesk.core.durations import seconds_of
 from paydesk.core.money import CURRENCIES, minor_units
-from paydesk.orders import status
-from paydesk.orders.status import State
+from paydesk.core.text.durations import seconds_of
+from paydesk.engine.orders import status
+from paydesk.engine.orders.status import State
 
 if TYPE_CHECKING:
-    from paydesk.operation import Caller
-    from paydesk.orders.schemas import OrderRequest, TaxRequest
+    from paydesk.engine.orders.schemas import OrderRequest, TaxRequest
+    from paydesk.platform.operation import Caller
 
 RefundStatus = Literal["processing", "processed", "failed"]
 

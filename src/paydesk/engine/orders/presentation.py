@@ -11,10 +11,10 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ORDER_ID_PATTERN, PAYMENT_ID_PATTERN, REFUND_ID_PATTERN
 from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import JsonArray, JsonObject, Response, Time, encoded, one_of
-from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
-from paydesk.orders.schemas import PayerCondition
-from paydesk.orders.status import DETAILS, PAYMENT_DETAILS
-from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
+from paydesk.engine.orders.order import Order, OrderRefund, RefundStatus, refunds_of
+from paydesk.engine.orders.schemas import PayerCondition
+from paydesk.engine.orders.status import DETAILS, PAYMENT_DETAILS
+from paydesk.engine.orders.status_labels import EXTENDED, PLAIN, Labels
 
 OrderId = Annotated[str, Meta(pattern=ORDER_ID_PATTERN)]
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID_PATTERN)]

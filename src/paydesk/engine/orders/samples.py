@@ -15,15 +15,15 @@ import msgspec
 
 from paydesk.core.ids import ORDER_ID
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.orders import status
-from paydesk.orders.events import event_of
-from paydesk.orders.order import Order, OrderRefund
-from paydesk.orders.presentation import EXAMPLE_ORDER
-from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.status import Move, State
-from paydesk.orders.status_labels import EXTENDED, PLAIN, Labels
-from paydesk.webhooks.outbox import consent_notification
-from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.engine.orders import status
+from paydesk.engine.orders.events import event_of
+from paydesk.engine.orders.order import Order, OrderRefund
+from paydesk.engine.orders.presentation import EXAMPLE_ORDER
+from paydesk.engine.orders.schemas import EXTERNAL_REFERENCE_PATTERN
+from paydesk.engine.orders.status import Move, State
+from paydesk.engine.orders.status_labels import EXTENDED, PLAIN, Labels
+from paydesk.engine.webhooks.outbox import consent_notification
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 STEP_MS = 4_000
 """The time between two moves of a sample order."""

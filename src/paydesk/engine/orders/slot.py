@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from paydesk.core.errors import Refusal
-from paydesk.orders import status, store
-from paydesk.orders.change import Change
-from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, CANCEL_AT_TERMINAL
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import Labels
-from paydesk.terminals import action_store
-from paydesk.terminals.print_action import PrintAction
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, CANCEL_AT_TERMINAL
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import PrintAction
 
 WAIT = "retry with the same X-Idempotency-Key when it has ended"
 OUTCOME_UNKNOWN = "its outcome is unknown, and it will end as processed or failed"

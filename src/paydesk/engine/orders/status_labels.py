@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from paydesk.orders.order import Order
-from paydesk.orders.status import CHECK_ON_TERMINAL, EXPIRED, STATUSES, Move
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import CHECK_ON_TERMINAL, EXPIRED, STATUSES, Move
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

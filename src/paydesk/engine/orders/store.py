@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from paydesk.orders import events, status
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status import Move, State, in_states
-from paydesk.storage.database import Transaction
-from paydesk.terminals import modes
+from paydesk.engine.orders import events, status
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import Move, State, in_states
+from paydesk.engine.terminals import modes
+from paydesk.platform.storage.database import Transaction
 
 EndedBy = Literal["result", "authorization", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
 """What ended a terminal's lease."""

@@ -12,8 +12,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from paydesk.core.durations import ACQUIRER_SECONDS_MAX
-from paydesk.orders.order import Order
+from paydesk.core.text.durations import ACQUIRER_SECONDS_MAX
+from paydesk.engine.orders.order import Order
 
 RESPONSE_SECONDS_MAX = ACQUIRER_SECONDS_MAX
 

@@ -10,20 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Generic, Self, TypeVar
 
-from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Removed
-from paydesk.operator_events import Kind
-from paydesk.orders import store
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
-from paydesk.payments import terms
-from paydesk.payments.acquirer import Acquirer, Acquirers, InquiryResult, NotFound, Outcome, payment_of, response
-from paydesk.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
-from paydesk.payments.outcomes import alert
-from paydesk.payments.terms import Terms
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import store
+from paydesk.engine.orders.change import Change, change_at
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import terms
+from paydesk.engine.payments.acquirer import Acquirer, Acquirers, InquiryResult, NotFound, Outcome, payment_of, response
+from paydesk.engine.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
+from paydesk.engine.payments.outcomes import alert
+from paydesk.engine.payments.terms import Terms
+from paydesk.platform.jobs import Removed
+from paydesk.platform.operator_events import Kind
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.worker import WorkerContext
 
 J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")

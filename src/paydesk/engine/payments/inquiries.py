@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Literal
 
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import status
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store, outcomes
-from paydesk.payments.acquirer import (
+from paydesk.engine.orders import status
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiry_store, outcomes
+from paydesk.engine.payments.acquirer import (
     Acquirer,
     Approved,
     Declined,
@@ -25,12 +24,13 @@ from paydesk.payments.acquirer import (
     Outcome,
     Unknown,
 )
-from paydesk.payments.attempts import Attempt
-from paydesk.payments.inquiry_store import Inquiry
-from paydesk.payments.jobs import AcquirerJob
-from paydesk.payments.lifecycles import ASKING, ENDED, INQUIRIES
-from paydesk.payments.outcomes import alert
-from paydesk.payments.terms import Terms
+from paydesk.engine.payments.attempts import Attempt
+from paydesk.engine.payments.inquiry_store import Inquiry
+from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.lifecycles import ASKING, ENDED, INQUIRIES
+from paydesk.engine.payments.outcomes import alert
+from paydesk.engine.payments.terms import Terms
+from paydesk.platform.worker import WorkerContext
 
 Decision = Literal["approve", "decline", "reverse", "retry"]
 

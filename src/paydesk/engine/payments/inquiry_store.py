@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.payments.jobs import OpenJob
-from paydesk.payments.lifecycles import ABANDON_REVERSAL, ASKING, ENDED, INQUIRIES, REVERSING, InquiryOutcome
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.jobs import OpenJob
+from paydesk.engine.payments.lifecycles import ABANDON_REVERSAL, ASKING, ENDED, INQUIRIES, REVERSING, InquiryOutcome
+from paydesk.platform.storage.database import Transaction
 
 
 class Inquiry(OpenJob, frozen=True):

@@ -14,12 +14,12 @@ import structlog
 
 from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, Job, JobWorker
-from paydesk.orders.change import Change
-from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX
-from paydesk.payments.refund import Refund
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.orders.change import Change
+from paydesk.engine.payments.acquirer import RESPONSE_SECONDS_MAX
+from paydesk.engine.payments.refund import Refund
+from paydesk.platform.jobs import Claim, Job, JobWorker
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.worker import WorkerContext
 
 DUE_ROWS_MAX = 200
 LEASE_SECONDS = 2 * RESPONSE_SECONDS_MAX + 10

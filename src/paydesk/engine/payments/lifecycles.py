@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from paydesk.core.lifecycle import Lifecycle, Move, State, states_of
-from paydesk.orders.order import RefundStatus
+from paydesk.engine.orders.order import RefundStatus
 
 PROCESSING, PROCESSED, FAILED = states_of(RefundStatus)
 

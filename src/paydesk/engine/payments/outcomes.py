@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from paydesk import operator_events
-from paydesk.operator_events import Kind, OperatorEvent
-from paydesk.orders import status, store
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.store import EndedBy
-from paydesk.payments import reversal_store
-from paydesk.payments.acquirer import Approved, Card, Declined
-from paydesk.payments.terms import Requested
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.store import EndedBy
+from paydesk.engine.payments import reversal_store
+from paydesk.engine.payments.acquirer import Approved, Card, Declined
+from paydesk.engine.payments.terms import Requested
+from paydesk.platform import operator_events
+from paydesk.platform.operator_events import Kind, OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 # The first transaction gets the reference; a concurrent one waits for its commit.
 CLAIM = """

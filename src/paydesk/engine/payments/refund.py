@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from paydesk.core.response import Response
-from paydesk.orders.order import Order, OrderRefund, RefundStatus, refunds_of
-from paydesk.orders.presentation import (
+from paydesk.engine.orders.order import Order, OrderRefund, RefundStatus, refunds_of
+from paydesk.engine.orders.presentation import (
     EXAMPLE_ORDER,
     OrderId,
     RefundDocument,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from paydesk.core.clock import rfc3339
-from paydesk.orders import status
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store, outcomes, reversal_store, terms
-from paydesk.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
-from paydesk.payments.lifecycles import PENDING, REVERSING
-from paydesk.payments.outcomes import Paid
-from paydesk.payments.reversal_store import Ending, Reversal
+from paydesk.engine.orders import status
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
+from paydesk.engine.payments.lifecycles import PENDING, REVERSING
+from paydesk.engine.payments.outcomes import Paid
+from paydesk.engine.payments.reversal_store import Ending, Reversal
 
 Outcome = Literal["approved", "declined"]
 

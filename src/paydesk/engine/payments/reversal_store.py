@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from paydesk.core import ids
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.payments.jobs import OpenJob
-from paydesk.payments.lifecycles import PENDING, REVERSALS
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.jobs import OpenJob
+from paydesk.engine.payments.lifecycles import PENDING, REVERSALS
+from paydesk.platform.storage.database import Transaction
 
 BY_ACQUIRER = "inquiry"
 """In place of a result's id, if the approval is the acquirer's own answer."""

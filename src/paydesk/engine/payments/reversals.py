@@ -11,12 +11,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import status
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.payments import reversal_store
-from paydesk.payments.acquirer import (
+from paydesk.engine.orders import status
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import reversal_store
+from paydesk.engine.payments.acquirer import (
     Acquirer,
     Approved,
     Declined,
@@ -26,12 +25,13 @@ from paydesk.payments.acquirer import (
     Outcome,
     Unknown,
 )
-from paydesk.payments.attempts import Attempt
-from paydesk.payments.jobs import AcquirerJob
-from paydesk.payments.lifecycles import REVERSALS
-from paydesk.payments.outcomes import alert
-from paydesk.payments.reversal_store import Reversal
-from paydesk.payments.terms import Terms
+from paydesk.engine.payments.attempts import Attempt
+from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.lifecycles import REVERSALS
+from paydesk.engine.payments.outcomes import alert
+from paydesk.engine.payments.reversal_store import Reversal
+from paydesk.engine.payments.terms import Terms
+from paydesk.platform.worker import WorkerContext
 
 Decision = Literal["reverse", "unfounded", "retry"]
 

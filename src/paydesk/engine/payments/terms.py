@@ -10,9 +10,9 @@ from dataclasses import astuple, dataclass
 
 import msgspec
 
-from paydesk.orders.order import Order
-from paydesk.storage.database import Transaction
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.orders.order import Order
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.storage.database import Transaction
 
 # An order outlives its terminal, so the terminal may be missing.
 FIND = """

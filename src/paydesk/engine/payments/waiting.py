@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paydesk.core.clock import rfc3339
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments.inquiry_store import OpenInquiry
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.inquiry_store import OpenInquiry
 
 WaitsFor = Literal["acknowledgement", "payment", "cancel_answer", "result", "inquiry", "reversal", "operator"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from paydesk.core import conflict_keys
-from paydesk.core.worker import WorkerContext
-from paydesk.storage.database import Transaction
-from paydesk.terminals import action_store
-from paydesk.terminals import store as terminals
-from paydesk.terminals.print_action import EXPIRE, PrintAction
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import EXPIRE, PrintAction
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.worker import WorkerContext
 
 BATCH = 100
 POLL_INTERVAL_SECONDS = 1.0

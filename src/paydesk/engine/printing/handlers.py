@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from paydesk.core import conflict_keys, ids
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import slot
-from paydesk.orders.change import change_of
-from paydesk.orders.errors import TERMINAL_NOT_IN_PDV_MODE
-from paydesk.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
-from paydesk.printing.schemas import ActionRequest, action_document
-from paydesk.terminals import action_store, modes
-from paydesk.terminals import store as terminals
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.print_action import CANCEL, PrintAction
+from paydesk.core import ids
+from paydesk.engine.orders import slot
+from paydesk.engine.orders.change import change_of
+from paydesk.engine.orders.errors import TERMINAL_NOT_IN_PDV_MODE
+from paydesk.engine.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
+from paydesk.engine.printing.schemas import ActionRequest, action_document
+from paydesk.engine.terminals import modes
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import CANCEL, PrintAction
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
 
 LIFETIME_SECONDS = 900
 

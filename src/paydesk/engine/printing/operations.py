@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from paydesk.core.ids import UUID_PATTERN
-from paydesk.operation import Operation
-from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
-from paydesk.printing import handlers
-from paydesk.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
-from paydesk.printing.schemas import BODY_BYTES_MAX, ActionDocument, ActionRequest, CancelActionRequest
-from paydesk.rows import Rows
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
+from paydesk.engine.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
+from paydesk.engine.printing import handlers
+from paydesk.engine.printing.errors import ACTION_NOT_FOUND, CANNOT_CANCEL_ACTION
+from paydesk.engine.printing.schemas import BODY_BYTES_MAX, ActionDocument, ActionRequest, CancelActionRequest
+from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID
+from paydesk.platform.operation import Operation
+from paydesk.platform.rows import Rows
 
 EXAMPLE = {
     "id": "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",

@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from paydesk.core import card_numbers
 from paydesk.core.clock import rfc3339
 from paydesk.core.model import Model, property_fault
 from paydesk.core.response import Response, Time
-from paydesk.orders.schemas import ExternalReference
-from paydesk.terminals import print_content, print_images
-from paydesk.terminals.print_action import ActionStatus, PrintAction, Subtype
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID
+from paydesk.core.text import card_numbers
+from paydesk.engine.orders.schemas import ExternalReference
+from paydesk.engine.terminals.print_actions import content as print_content
+from paydesk.engine.terminals.print_actions import images as print_images
+from paydesk.engine.terminals.print_actions.action import ActionStatus, PrintAction, Subtype
+from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID
 
 CUSTOM_CHARACTERS_MIN, CUSTOM_CHARACTERS_MAX = 100, 4_096
 BODY_BYTES_MAX = 1_100_000

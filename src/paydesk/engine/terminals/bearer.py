@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from paydesk.core import ids
-from paydesk.core.cache import LookupCache
 from paydesk.core.errors import UNAUTHORIZED
+from paydesk.core.limits.cache import LookupCache
 from paydesk.core.secrets import digest
-from paydesk.operation import Caller
-from paydesk.storage.database import Database
+from paydesk.platform.operation import Caller
+from paydesk.platform.storage.database import Database
 
 ENTRIES_MAX = 10_000
 REVOKED_GRACE_MS = 7 * 86_400_000

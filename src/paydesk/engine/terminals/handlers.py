@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.operation import Answer, Call, Handled, Query
-from paydesk.terminals import modes, store
-from paydesk.terminals.presence import OrderLabels
-from paydesk.terminals.schemas import (
+from paydesk.engine.terminals import modes, store
+from paydesk.engine.terminals.presence import OrderLabels
+from paydesk.engine.terminals.schemas import (
     ITEMS_MAX,
     Paging,
     SetupAnswer,
@@ -14,6 +13,7 @@ from paydesk.terminals.schemas import (
     TerminalMode,
     Terminals,
 )
+from paydesk.platform.operation import Answer, Call, Handled, Query
 
 NUMBER = {"type": "integer", "minimum": 0}
 LIMIT = Query(

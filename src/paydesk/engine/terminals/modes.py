@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paydesk.core.errors import HOW_TO_GET_TEST_TOKENS, PROPERTY_VALUE, ErrorKind, Refusal
-from paydesk.storage.database import Transaction
-from paydesk.terminals import action_store, store
-from paydesk.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import VIRTUAL_MODEL, ModeRequest, OperatingMode
-from paydesk.terminals.store import OrderTerminal, Terminal
+from paydesk.engine.terminals import store
+from paydesk.engine.terminals.errors import PRECONDITION_FAILED, TERMINAL_BUSY, TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, ModeRequest, OperatingMode
+from paydesk.engine.terminals.store import OrderTerminal, Terminal
+from paydesk.platform.storage.database import Transaction
 
 ORDER_MODES: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
 OTHER_MODE = "The terminal belongs to the other mode (test or live)."

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.operation import Operation
-from paydesk.rows import Rows
-from paydesk.terminals import handlers, pairing
-from paydesk.terminals.errors import (
+from paydesk.engine.terminals import handlers
+from paydesk.engine.terminals.errors import (
     ACCESS_DENIED,
     AUTHORIZATION_PENDING,
     EXPIRED_TOKEN,
@@ -15,8 +13,9 @@ from paydesk.terminals.errors import (
     TERMINAL_BUSY,
     TERMINAL_NOT_FOUND,
 )
-from paydesk.terminals.pairing_codes import EXAMPLE_USER_CODE
-from paydesk.terminals.schemas import (
+from paydesk.engine.terminals.pairing import handlers as pairing
+from paydesk.engine.terminals.pairing.codes import EXAMPLE_USER_CODE
+from paydesk.engine.terminals.schemas import (
     EXAMPLE_TERMINAL_ID,
     ITEMS_MAX,
     NewPairing,
@@ -27,6 +26,8 @@ from paydesk.terminals.schemas import (
     SetupRequest,
     TerminalList,
 )
+from paydesk.platform.operation import Operation
+from paydesk.platform.rows import Rows
 
 _TERMINALS = Rows("application", "/terminals/v1", errors=(PROPERTY_VALUE,))
 _PAIRINGS = Rows("public", "/device/v1/pairings", transaction="none", errors=(TOO_MANY_REQUESTS,))

@@ -10,9 +10,9 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import time_or_none
-from paydesk.storage.database import Row, Transaction
-from paydesk.storage.statements import CLOCK_MS
-from paydesk.terminals.schemas import CurrentOrder, Presence, TerminalStatus
+from paydesk.engine.terminals.schemas import CurrentOrder, Presence, TerminalStatus
+from paydesk.platform.storage.database import Row, Transaction
+from paydesk.platform.storage.statements import CLOCK_MS
 
 ONLINE_SECONDS, DEGRADED_SECONDS = 45, 120
 """After its last sign of life a terminal is online, then degraded, then offline."""

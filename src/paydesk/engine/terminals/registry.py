@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from paydesk.storage.database import Transaction
-from paydesk.terminals import store
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals import store
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.storage.database import Transaction
 
 OWNER = "SELECT seller_id FROM terminal_owners WHERE terminal_id = $1"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 import msgspec
 
 from paydesk.core.secrets import Secret, digest, new_hex
-from paydesk.storage.database import Transaction
-from paydesk.terminals import presence, stores
-from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, ListedTerminal, OperatingMode
+from paydesk.engine.terminals import presence, stores
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, Kind, ListedTerminal, OperatingMode
+from paydesk.platform.storage.database import Transaction
 
 TOKEN_BITS = 160
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 NAMED_MAX = 10
 """What uses a store or a point of sale is named up to this number."""

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
-from paydesk.operator_events import OperatorEvent
+from paydesk.platform.operator_events import OperatorEvent
 
 if TYPE_CHECKING:
     from aiohttp.abc import ResolveResult

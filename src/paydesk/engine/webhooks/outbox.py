@@ -6,9 +6,9 @@ import msgspec
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.storage.database import Transaction
-from paydesk.webhooks.schedule import PARKED_MS, PENDING
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES, Notification
+from paydesk.engine.webhooks.schedule import PARKED_MS, PENDING
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TYPES, Notification
+from paydesk.platform.storage.database import Transaction
 
 # `actions` is the JSON array that msgspec writes, so an action appears in it within quotes.
 ANNOUNCE = f"""

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from paydesk.webhooks.addresses import AddressRefused, CheckedResolver, literal
+from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver, literal
 
 if TYPE_CHECKING:
     from yarl import URL

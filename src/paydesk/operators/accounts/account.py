@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paydesk.console import session_rows
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.field import Field
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core.version import version
-from paydesk.operation import Answer
 from paydesk.operators.accounts.fields import MEANINGS
+from paydesk.operators.sessions import rows as session_rows
+from paydesk.platform.operation import Answer
 
 ACCOUNT_PATH = f"{PATH}/account"
 SECTION = "account"
@@ -22,7 +22,7 @@ async def show(request: ConsoleRequest) -> Answer:
     """Show the account with its sessions."""
     return render(
         request,
-        "account.html",
+        "accounts/account.html",
         section=SECTION,
         title="Account",
         live_on="sessions",

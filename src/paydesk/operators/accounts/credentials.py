@@ -7,17 +7,17 @@ import re
 import secrets
 from functools import partial
 
+from paydesk.console import sessions
 from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret, digest, new_hex
-from paydesk.core.text import canonical_email
-from paydesk.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
-from paydesk.operation import Caller
-from paydesk.operators import store
+from paydesk.core.text.characters import canonical_email
+from paydesk.engine.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
+from paydesk.operators.accounts import store
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.schemas import ROLES
-from paydesk.operators.sessions import store as sessions
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.operation import Caller
+from paydesk.platform.storage.database import Database, Transaction
 
 TOKEN_PATTERN = re.compile(r"PDO-[0-9a-f]{40}", re.ASCII)
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"

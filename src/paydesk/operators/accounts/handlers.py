@@ -13,21 +13,23 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk import audit, operator_events
+from paydesk.console import sessions
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import FORBIDDEN, IN_USE, Refusal
 from paydesk.core.response import Closed, Time, named, time_or_none
-from paydesk.core.text import canonical_email
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call
-from paydesk.operator_events import OperatorEvent
-from paydesk.operators import credentials, in_use, links, lists, store, uses
+from paydesk.core.text.characters import canonical_email
+from paydesk.operators import audit, lists
+from paydesk.operators.accounts import credentials, links, store
 from paydesk.operators.accounts.fields import OperatorChange, OperatorRequest
+from paydesk.operators.deletion import in_use, uses
 from paydesk.operators.errors import CANNOT_SIGN_IN, LAST_OWNER, OPERATOR_NOT_FOUND
 from paydesk.operators.schemas import Role
-from paydesk.operators.sessions import store as sessions
 from paydesk.operators.subject import Subject, plain
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform import operator_events
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Row, Transaction
 
 _ACCOUNT = "operator_id name role email has_token has_password created_ms revoked_ms"
 LOCAL_ADDRESS = "local"

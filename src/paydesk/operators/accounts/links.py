@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from paydesk.core.secrets import Secret, digest, new_hex
-from paydesk.operators import store
-from paydesk.operators.store import Person
-from paydesk.storage.database import Transaction
+from paydesk.operators.accounts import store
+from paydesk.operators.accounts.store import Person
+from paydesk.platform.storage.database import Transaction
 
 LIFETIME_MS = 24 * 3_600_000
 PATH = "/console/password"

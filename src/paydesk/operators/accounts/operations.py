@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 from paydesk.core.errors import IN_USE, TOO_MANY_REQUESTS
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.sentences import When
-from paydesk.operators import errors, operator_passwords, schemas
+from paydesk.core.text.sentences import When
+from paydesk.operators import errors, schemas
 from paydesk.operators.accounts import fields, handlers
+from paydesk.operators.accounts import passwords as operator_passwords
 from paydesk.operators.documents import Document
 from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.words import Column, Once, Words

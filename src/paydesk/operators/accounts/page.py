@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from paydesk.console import audit_trail, session_rows
-from paydesk.console.lists import AFTER, address, columns_of
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operation import Answer
 from paydesk.operators.accounts import operations
 from paydesk.operators.accounts.fields import MEANINGS
+from paydesk.operators.audit_trail import page as audit_trail
+from paydesk.operators.list_pages import AFTER, address, columns_of
+from paydesk.operators.sessions import rows as session_rows
+from paydesk.platform.operation import Answer
 
 HERE, SECTION = f"{PATH}/operators", "operators"
 ROWS = 50
@@ -22,7 +23,7 @@ async def show(request: ConsoleRequest) -> Answer:
     found = await request.api.get("operators", limit=ROWS, after=request.query.get("after"))
     return render(
         request,
-        "operators.html",
+        "accounts/list.html",
         section=SECTION,
         title="Operators",
         live_on=LIVE_ON,
@@ -43,7 +44,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     sees_sessions = request.is_owner or operator_id == request.operator.operator_id
     return render(
         request,
-        "operator.html",
+        "accounts/page.html",
         section=SECTION,
         title=name,
         live_on=f"operators:{operator_id} sessions",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk import audit
+from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.oauth.consent.passwords import hash_password, verify_password
-from paydesk.oauth.consent.throttle import SignInThrottles
-from paydesk.operation import Answer, Call
-from paydesk.operators import links, store
-from paydesk.operators.credentials import refuse_common_password, refuse_own_words
+from paydesk.engine.oauth.consent.passwords import hash_password, verify_password
+from paydesk.engine.oauth.consent.throttle import SignInThrottles
+from paydesk.operators import audit
+from paydesk.operators.accounts import links, store
+from paydesk.operators.accounts.credentials import refuse_common_password, refuse_own_words
+from paydesk.operators.accounts.store import Person
 from paydesk.operators.errors import CANNOT_SIGN_IN, WRONG_PASSWORD
 from paydesk.operators.schemas import OwnPasswordRequest
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.operators.store import Person
-from paydesk.storage.database import Transaction
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 
 async def change_own(call: Call) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.storage.database import Row, Transaction
 
 # Adds nothing if another operator has the e-mail address.
 ADD = """

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from paydesk.core.durations import PATTERN, TYPED_PATTERN, typed_seconds
 from paydesk.core.model import NO_CARD_NUMBER, Model, property_fault, rule
-from paydesk.oauth import scopes
-from paydesk.oauth.clients import redirect_uris
-from paydesk.oauth.lifecycle import OnReplay
+from paydesk.core.text.durations import PATTERN, TYPED_PATTERN, typed_seconds
+from paydesk.engine.oauth import scopes
+from paydesk.engine.oauth.clients import redirect_uris
+from paydesk.engine.oauth.lifecycle import OnReplay
 from paydesk.operators.schemas import Change, Name, Scopes
 from paydesk.operators.words import Shown
 

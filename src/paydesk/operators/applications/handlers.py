@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from paydesk import audit
-from paydesk.core.durations import typed_seconds
 from paydesk.core.errors import Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.oauth.clients import applications
-from paydesk.oauth.clients.applications import ApplicationSecret
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.lifecycle import OnReplay
-from paydesk.operation import Answer, Call
-from paydesk.operators import in_use, lists, uses
+from paydesk.core.text.durations import typed_seconds
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.clients.applications import ApplicationSecret
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.lifecycle import OnReplay
+from paydesk.operators import audit, lists
 from paydesk.operators.applications.fields import ApplicationChange, ApplicationRequest, SecretRequest
+from paydesk.operators.deletion import in_use, uses
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.subject import Subject, plain
+from paydesk.platform.operation import Answer, Call
 
 VALID_SECRETS_MAX = 5
 LIST = f"SELECT {applications.COLUMNS} FROM applications WHERE application_id > $1 ORDER BY application_id LIMIT $2"

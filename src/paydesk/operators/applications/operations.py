@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import IN_USE
 from paydesk.core.ids import NUMBER_PATTERN, ULID_PATTERN
-from paydesk.core.sentences import First, When
+from paydesk.core.text.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.applications import fields, handlers
 from paydesk.operators.documents import Document

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from paydesk.console import audit_trail, authorizations, view
-from paydesk.console.lists import ListScreen
+from paydesk.console import view
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import NUMBER_PATTERN
-from paydesk.operation import Answer
 from paydesk.operators.applications import operations
 from paydesk.operators.applications.fields import SCOPES
+from paydesk.operators.audit_trail import page as audit_trail
+from paydesk.operators.authorizations import page as authorizations
+from paydesk.operators.list_pages import ListScreen
+from paydesk.platform.operation import Answer
 
 SUBSCRIPTIONS_MAX = 20
 LIST = ListScreen(
@@ -35,7 +37,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     subscribed = await request.api.get("subscriptions", client_id=client_id, sort="urgency", limit=SUBSCRIPTIONS_MAX)
     return render(
         request,
-        "application.html",
+        "applications/page.html",
         section="applications",
         title=name,
         live_on=f"applications:{client_id} subscriptions grants codes",

@@ -9,23 +9,23 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
-from paydesk.core.redaction import redacted_url
 from paydesk.core.response import Closed, Time, time_or_none
-from paydesk.core.sentences import First, Lines, When, text_of
-from paydesk.operation import Answer, Call
-from paydesk.operators import attention_store as store
-from paydesk.operators.attention_store import DELIVERIES_MAX, ROWS_MAX
+from paydesk.core.text.redaction import redacted_url
+from paydesk.core.text.sentences import First, Lines, When, text_of
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.inquiry_store import OpenInquiry
+from paydesk.engine.payments.waiting import Periods, wait_of
+from paydesk.engine.terminals.presence import presence_of
+from paydesk.engine.terminals.print_actions.action import CREATED
+from paydesk.engine.webhooks.delivery.failing import PAUSED_AFTER_MS
+from paydesk.operators.attention import store
+from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.waiting import periods_of
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Acquirers
-from paydesk.payments.inquiry_store import OpenInquiry
-from paydesk.payments.slot import Periods, wait_of
-from paydesk.storage.database import Row
-from paydesk.terminals.presence import presence_of
-from paydesk.terminals.print_action import CREATED
-from paydesk.webhooks.failing import PAUSED_AFTER_MS
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Row
 
 Kind = Literal[
     "outcome_unknown",

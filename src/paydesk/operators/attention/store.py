@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from paydesk.orders.order import Order
-from paydesk.orders.status import CHECK_ON_TERMINAL
-from paydesk.orders.store import LIVE_STATUSES
-from paydesk.payments.inquiry_store import OpenInquiry
-from paydesk.payments.lifecycles import INQUIRIES, PENDING, PROCESSING
-from paydesk.storage.database import Transaction
-from paydesk.terminals.presence import AGE_MS, DEGRADED_SECONDS
-from paydesk.terminals.print_action import PRINT_ACTIONS, PrintAction
-from paydesk.webhooks import schedule
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import CHECK_ON_TERMINAL
+from paydesk.engine.orders.store import LIVE_STATUSES
+from paydesk.engine.payments.inquiry_store import OpenInquiry
+from paydesk.engine.payments.lifecycles import INQUIRIES, PENDING, PROCESSING
+from paydesk.engine.terminals.presence import AGE_MS, DEGRADED_SECONDS
+from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS, PrintAction
+from paydesk.engine.webhooks import schedule
+from paydesk.platform.storage.database import Transaction
 
 ROWS_MAX = 100
 DELIVERIES_MAX = 1000

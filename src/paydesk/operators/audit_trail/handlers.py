@@ -10,11 +10,11 @@ from msgspec import Meta
 
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, JsonObject, Time, named
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
 from paydesk.operators import lists
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Row
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 BY_TIME = ("8",)
 """A key after all entry ids, which are ULIDs: the newest come first."""

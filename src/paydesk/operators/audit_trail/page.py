@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.console.api import listed
-from paydesk.console.lists import address, columns_of, filters_in, queries
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.operation import Answer
 from paydesk.operators.audit_trail import operations
-from paydesk.web import html
+from paydesk.operators.list_pages import address, columns_of, filters_in, queries
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 HERE, SECTION = f"{PATH}/audit", "audit"
 ROWS, AUTHORS_MAX = 50, 200
@@ -39,7 +39,7 @@ async def show(request: ConsoleRequest) -> Answer:
         authors = {filters["operator"]: filters["operator"], **authors}  # It is deleted.
     return render(
         request,
-        "audit.html",
+        "audit_trail/page.html",
         section=SECTION,
         title="Audit trail",
         live_on="" if after else LIVE_ON,

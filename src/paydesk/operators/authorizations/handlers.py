@@ -9,17 +9,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time, named
-from paydesk.filters import Filters
-from paydesk.oauth import authorizations
-from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.engine.oauth import authorizations
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import AUTHORIZATION_NOT_FOUND
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Row
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 ID_PATTERN = f"^{ULID_PATTERN}-[0-9]{{1,15}}$"
 

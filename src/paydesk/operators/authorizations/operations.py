@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from paydesk.core.sentences import When
+from paydesk.core.text.sentences import When
 from paydesk.operators import errors
 from paydesk.operators.authorizations import handlers
 from paydesk.operators.documents import Document, Reader

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.console.lists import address, columns_of
 from paydesk.console.request import ConsoleRequest
-from paydesk.operation import Query
 from paydesk.operators.authorizations import operations
+from paydesk.operators.list_pages import address, columns_of
+from paydesk.platform.operation import Query
 
 READ_MAX = 50
 VALID, WITHDRAWN = "valid", "withdrawn"
@@ -18,7 +18,7 @@ QUERY = (
 
 
 async def page_of(request: ConsoleRequest, here: str, **of: object) -> dict[str, Any]:
-    """Return what `authorization_parts.html` shows on the page at `here`, that of an application or of a seller."""
+    """Return what `authorizations/parts.html` shows on the page at `here`, that of an application or of a seller."""
     status = WITHDRAWN if request.query.get("authorizations") == WITHDRAWN else VALID
     after = request.query.get("authorizations_after")
     found = await request.api.get("grants", status=status, limit=READ_MAX, after=after, **of)

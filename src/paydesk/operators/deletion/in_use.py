@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paydesk.core.errors import IN_USE
-from paydesk.terminals.stores import NAMED_MAX
+from paydesk.engine.terminals.stores import NAMED_MAX
 
 
 def detail(what: str, used_by: Sequence[object], advice: str) -> str:

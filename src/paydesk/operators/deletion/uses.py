@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.storage.database import Transaction
-from paydesk.terminals.stores import NAMED_MAX
-from paydesk.webhooks.schedule import PENDING
+from paydesk.engine.terminals.stores import NAMED_MAX
+from paydesk.engine.webhooks.schedule import PENDING
+from paydesk.platform.storage.database import Transaction
 
 # An application has orders only with sellers that have authorized it. An order's first event shows its application, in
 # one of the two indexes of feeds.

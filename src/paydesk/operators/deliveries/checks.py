@@ -17,19 +17,20 @@ import msgspec
 from msgspec import Meta
 from pydantic import Field
 
-from paydesk.core.card_numbers import is_uuid
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.model import Model
-from paydesk.core.redaction import redacted
 from paydesk.core.response import Closed
-from paydesk.operation import Answer, Call
+from paydesk.core.text.card_numbers import is_uuid
+from paydesk.core.text.redaction import redacted
+from paydesk.engine.webhooks.signatures import comparison, diagnosis
+from paydesk.engine.webhooks.signatures.diagnosis import Verdict
+from paydesk.engine.webhooks.signatures.mistakes import NamedSecret, Recorded
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.engine.webhooks.subscriptions.store import SubscriptionSecret
 from paydesk.operators.deliveries.handlers import ATTEMPTS, notification, of_path
-from paydesk.storage.database import Row
-from paydesk.webhooks import comparison, diagnosis, subscriptions
-from paydesk.webhooks.diagnosis import Verdict
-from paydesk.webhooks.mistakes import NamedSecret, Recorded
-from paydesk.webhooks.subscriptions import SubscriptionSecret
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Row
 
 SECRETS_MAX = 4
 """How many of the subscription's last secrets are tried, dropped ones included."""

@@ -8,8 +8,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from paydesk.core.ids import ORDER_ID_PATTERN, UUID_PATTERN
 from paydesk.core.model import Model, property_fault, rule
+from paydesk.engine.orders.search.query import DATE, is_instant
 from paydesk.operators.words import Shown
-from paydesk.orders.searching import DATE, is_instant
 
 _INSTANT = rule("must be a date, such as 2026-01-31, or RFC 3339, such as 2026-01-31T14:26:42.109Z", is_instant)
 _SUBSCRIPTION = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"

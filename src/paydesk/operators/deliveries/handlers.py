@@ -7,25 +7,25 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import TOO_MANY_REQUESTS
 from paydesk.core.ids import UUID_PATTERN
-from paydesk.core.rates import Buckets
-from paydesk.core.redaction import redacted_url
+from paydesk.core.limits.rates import Buckets
 from paydesk.core.response import Closed, JsonObject, Time, named, one_of
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists, owners
+from paydesk.core.text.redaction import redacted_url
+from paydesk.engine.orders.search.query import DATE, instant_of
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery import resend_store, store
+from paydesk.engine.webhooks.delivery.store import Target
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
+from paydesk.operators import audit, lists, owners
+from paydesk.operators.deliveries.retried import Retried, times
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
 from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
-from paydesk.operators.retried import Retried, times
 from paydesk.operators.words import Shown
-from paydesk.orders.searching import DATE, instant_of
-from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks import resend_store, schedule, store
-from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
-from paydesk.webhooks.store import Target
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row, Transaction
 
 ID_PATTERN = f"^[0-9A-Fa-f-]{{1,36}}[.]{UUID_PATTERN[1:]}"
 SINCE_MS_MIN = -(2**62)

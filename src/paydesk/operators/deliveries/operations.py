@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paydesk.core.errors import PROPERTY_VALUE
-from paydesk.core.sentences import First, When
+from paydesk.core.text.sentences import First, When
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.operators import errors
-from paydesk.operators.deliveries import checks, fields, handlers, replays, sent_elsewhere
+from paydesk.operators.deliveries import checks, fields, handlers, replays
 from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.subscriptions.operations import SUBSCRIPTION
 from paydesk.operators.words import Action, Column, Words
-from paydesk.orders.errors import ORDER_NOT_FOUND
+from paydesk_dev.resending import delivery as sent_elsewhere
 
 _DELIVERY = Noun(
     "deliveries/{delivery_id}",

@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from paydesk.console import webhook_looks
 from paydesk.console.api import ApiRefused, Document, present
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.view import duration
-from paydesk.operation import Answer, Query
-from paydesk.webhooks.faults import DROPPED
+from paydesk.operators.subscriptions import looks as webhook_looks
+from paydesk.platform.operation import Answer, Query
+from paydesk_dev.faults.kinds import DROPPED
 
 SECTION = "webhooks"
 HISTORY_MAX = 50
@@ -45,7 +45,7 @@ async def show(request: ConsoleRequest) -> Answer:
         data_id = parse_qs(urlsplit(attempt["request"]["url"]).query).get("data.id", [""])[-1]
     return render(
         request,
-        "delivery.html",
+        "deliveries/page.html",
         section=SECTION,
         title=delivery["action"],
         live_on=f"delivery:{delivery_id} deliveries:{delivery_id} subscriptions:{delivery['subscription_id']}",
@@ -75,7 +75,7 @@ async def verify(request: ConsoleRequest) -> Answer:
             refused = error
     return render(
         request,
-        "verify.html",
+        "deliveries/verify.html",
         section=SECTION,
         title="Check what a receiver got",
         here=page_of(delivery["id"]),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk import audit
 from paydesk.core.response import Closed, Count
-from paydesk.operation import Answer, Call
+from paydesk.engine.orders.search.query import instant_of
+from paydesk.engine.webhooks.delivery import replaying
+from paydesk.engine.webhooks.delivery.replaying import Cursor
+from paydesk.operators import audit
 from paydesk.operators.deliveries.fields import ReplayRequest
 from paydesk.operators.deliveries.handlers import SINCE_MS_MIN
 from paydesk.operators.errors import SUBSCRIPTION_ENDED, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.owners import owner_of
-from paydesk.orders.searching import instant_of
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import replaying
-from paydesk.webhooks.replaying import Cursor
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 
 class Replayed(Closed, frozen=True):

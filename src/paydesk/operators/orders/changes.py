@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
 from paydesk.core.money import CURRENCIES, minor_units
-from paydesk.operation import Answer, Call, Caller, Handled, ThreePhase
+from paydesk.engine.orders import handlers, store
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.refunds import handlers as refunds
+from paydesk.engine.payments.refunds.handlers import Begun
+from paydesk.operators import audit
 from paydesk.operators.orders.fields import CancelOrderRequest, RefundOrderRequest
 from paydesk.operators.owners import owner_of
-from paydesk.orders import handlers, store
-from paydesk.orders.order import Order
-from paydesk.payments import refunds
-from paydesk.payments.refunds import Begun
-from paydesk.storage.database import Transaction
+from paydesk.platform.operation import Answer, Call, Caller, Handled, ThreePhase
+from paydesk.platform.storage.database import Transaction
 
 
 async def as_seller(call: Call) -> Caller:

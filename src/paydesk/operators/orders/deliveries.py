@@ -10,10 +10,10 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, named
+from paydesk.engine.webhooks.delivery import resend_store
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.deliveries.handlers import DeliveryDocument
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import resend_store
+from paydesk.platform.storage.database import Transaction
 
 ATTEMPTS_OF_ORDER = """
 SELECT d.delivery_id, a.attempt, a.started_ms, a.duration_ms, a.answer_status, a.error, a.request

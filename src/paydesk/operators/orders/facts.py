@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units, spelled
-from paydesk.orders.status import LIVE
+from paydesk.engine.orders.status import LIVE
 
 LIVE_LABELS = (*LIVE, "action_required")
 """The statuses of orders that hold a terminal, also with extended statuses."""

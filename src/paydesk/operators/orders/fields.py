@@ -8,10 +8,10 @@ from pydantic import Field
 
 from paydesk.core.model import Model
 from paydesk.core.money import spelled
+from paydesk.engine.payments.refunds.schemas import RefundRequest
 from paydesk.operators.documents import Document
 from paydesk.operators.schemas import Reason
 from paydesk.operators.words import Shown
-from paydesk.payments.schemas import RefundRequest
 
 
 class CancelOrderRequest(Model):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
+from paydesk.engine.orders.presentation import OrderDocument, order_document
+from paydesk.engine.orders.schemas import EXTERNAL_REFERENCE_PATTERN
+from paydesk.engine.orders.search.query import DATE, REFERENCE_RULE, TERMINAL_ID_PATTERN, TERMINAL_RULE, instant_of
+from paydesk.engine.orders.status_labels import EXTENDED, Labels
 from paydesk.operators import lists
 from paydesk.operators.newest import BY_ID, DESCRIPTION, page
 from paydesk.operators.orders.lists import ANY, CONDITIONS_OF_STATE, OrderFilters, order_of
 from paydesk.operators.words import Shown
-from paydesk.orders.presentation import OrderDocument, order_document
-from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.searching import DATE, REFERENCE_RULE, TERMINAL_ID_PATTERN, TERMINAL_RULE, instant_of
-from paydesk.orders.status_labels import EXTENDED, Labels
-from paydesk.storage.database import Row
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 LAST_DIGITS_PATTERN = "^[0-9]{4}$"
 EMAIL_CHARACTERS_MAX = 254

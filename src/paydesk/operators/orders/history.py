@@ -9,9 +9,12 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, named, time_or_none
-from paydesk.device import store as leases
-from paydesk.operation import Answer, Call
-from paydesk.operator_events import Kind
+from paydesk.engine.device import store as leases
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.presentation import OrderDocument, order_document
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments.acquirer import Acquirers
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.orders import deliveries, payment
@@ -27,12 +30,9 @@ from paydesk.operators.orders.payment import (
 )
 from paydesk.operators.orders.waiting import WaitDocument, periods_of, waiting
 from paydesk.operators.owners import owner_of
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.presentation import OrderDocument, order_document
-from paydesk.orders.status_labels import Labels
-from paydesk.payments.acquirer import Acquirers
-from paydesk.storage.database import Row
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.operator_events import Kind
+from paydesk.platform.storage.database import Row
 
 MOVES = """
 SELECT version, event_id, action, move, status, status_detail, payment_status_detail, created_ms

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from operator import itemgetter
 
+from paydesk.console import statuses
 from paydesk.console.api import Document, listed
-from paydesk.console.lists import address, columns_of, filters_in
-from paydesk.console.order_rows import totals
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
-from paydesk.operation import Answer
+from paydesk.operators.list_pages import address, columns_of, filters_in
 from paydesk.operators.orders.lists import CONDITIONS_OF_STATE
 from paydesk.operators.orders.operations import LIST
-from paydesk.web import html, statuses
+from paydesk.operators.orders.rows import totals
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 HERE, CSV_PATH = f"{PATH}/orders", f"{PATH}/orders.csv"
 CSV = "text/csv; charset=utf-8"
@@ -56,7 +57,7 @@ async def show(request: ConsoleRequest) -> Answer:
         stuck = sorted((one for one in attention["data"] if one["kind"] in STUCK), key=itemgetter("since_date"))
     return render(
         request,
-        "orders.html",
+        "orders/list.html",
         section="orders",
         title="Orders",
         live_on="terminal",

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from paydesk.core import ids
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import LIVE, PARTIALLY_REFUNDED, STATES
+from paydesk.engine.orders.status_labels import EXTENDED, Labels
+from paydesk.engine.orders.store import COLUMNS, LIVE_STATUSES
 from paydesk.operators.lists import NUMBER_MAX, Key
 from paydesk.operators.newest import BY_ID, OF_ALL, Newest, newest
-from paydesk.orders.order import Order
-from paydesk.orders.status import LIVE, PARTIALLY_REFUNDED, STATES
-from paydesk.orders.status_labels import EXTENDED, Labels
-from paydesk.orders.store import COLUMNS, LIVE_STATUSES
-from paydesk.storage.database import Row
+from paydesk.platform.storage.database import Row
 
 LISTED = f"order_id, seller_id, {COLUMNS.removeprefix('seller_id, order_id, ')}, last_digits"
 """What a row of the list has."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from paydesk.core.ids import ORDER_ID_PATTERN, REFUND_ID_PATTERN, ULID_PATTERN
-from paydesk.core.sentences import First, When
-from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
-from paydesk.operators.noun import Noun
-from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
-from paydesk.operators.words import Column, Words, columns
-from paydesk.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
-from paydesk.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
-from paydesk.orders.presentation import OrderDocument
-from paydesk.payments.errors import (
+from paydesk.core.text.sentences import First, When
+from paydesk.engine.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
+from paydesk.engine.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
+from paydesk.engine.orders.presentation import OrderDocument
+from paydesk.engine.payments.errors import (
     CANNOT_RESOLVE_ORDER,
     CANNOT_RESOLVE_REVERSAL,
     REFUND_ERRORS,
     REVERSAL_NOT_FOUND,
 )
-from paydesk.payments.refund import EXAMPLE as REFUND_EXAMPLE
-from paydesk.payments.refund import RefundResponse
+from paydesk.engine.payments.refund import EXAMPLE as REFUND_EXAMPLE
+from paydesk.engine.payments.refund import RefundResponse
+from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
+from paydesk.operators.noun import Noun
+from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
+from paydesk.operators.words import Column, Words, columns
 
 _PAGE = "/orders/{order_id}"
 _ORDER = Noun(

@@ -6,24 +6,24 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from paydesk import audit
 from paydesk.core.response import one_of
-from paydesk.operation import Answer, Call, Query
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import change_at, change_of
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.presentation import order_document
+from paydesk.engine.payments import lifecycles, resolving
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.errors import REVERSAL_NOT_FOUND
+from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
+from paydesk.operators import audit
+from paydesk.operators.deliveries.retried import TIMES, Retried, times
 from paydesk.operators.lists import of_status
 from paydesk.operators.newest import BY_ID, newest, pages
 from paydesk.operators.orders.fields import ResolveRequest, ResolveReversalRequest
 from paydesk.operators.owners import owner_of
-from paydesk.operators.retried import TIMES, Retried, times
 from paydesk.operators.words import Shown
-from paydesk.orders import store as orders
-from paydesk.orders.change import change_at, change_of
-from paydesk.orders.order import Order
-from paydesk.orders.presentation import order_document
-from paydesk.payments import lifecycles, resolving
-from paydesk.payments.acquirer import Acquirers
-from paydesk.payments.errors import REVERSAL_NOT_FOUND
-from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row, Transaction
 
 _CURRENCY = """
 (SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"""

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from paydesk.console import curl, reasons
+from paydesk.console import statuses
 from paydesk.console.api import ApiRefused
-from paydesk.console.reasons import Document
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
-from paydesk.console.timeline import since
-from paydesk.console.timeline_drawing import draw
-from paydesk.console.timeline_steps import timeline_of
-from paydesk.console.timeline_terminal import card_of
 from paydesk.core.clock import rfc3339
-from paydesk.operation import Answer
+from paydesk.operators.orders import reasons
 from paydesk.operators.orders.facts import LIVE_LABELS, remaining
+from paydesk.operators.orders.reasons import Document
+from paydesk.operators.orders.timeline.drawing import draw
+from paydesk.operators.orders.timeline.steps import timeline_of
+from paydesk.operators.orders.timeline.terminal import card_of
+from paydesk.operators.orders.timeline.timeline import since
 from paydesk.operators.orders.waiting import RELEASABLE
-from paydesk.web import statuses
+from paydesk.operators.requests import curl
+from paydesk.platform.operation import Answer
 
 REQUESTS_MAX = 100
 CHANGES = {
@@ -49,7 +50,7 @@ async def show(request: ConsoleRequest) -> Answer:
     timeline = timeline_of(order, requests, request.now_ms)
     return render(
         request,
-        "order.html",
+        "orders/page.html",
         section="orders",
         title=reasons.money(order, order["total_amount"]),
         live_on=f"terminal:{order['place']['terminal_id']} order:{order['id']}",

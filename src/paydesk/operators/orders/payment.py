@@ -10,13 +10,13 @@ from msgspec import Meta
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
 from paydesk.core.response import Closed, JsonObject, Time, named, one_of, time_or_none
-from paydesk.device.reports import Outcome
-from paydesk.device.store import Processing
-from paydesk.operators.retried import TIMES, Retried, times
-from paydesk.orders.order import Order
-from paydesk.payments import lifecycles
-from paydesk.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
-from paydesk.storage.database import Row, Transaction
+from paydesk.engine.device.rules.reports import Outcome
+from paydesk.engine.device.store import Processing
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import lifecycles
+from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
+from paydesk.operators.deliveries.retried import TIMES, Retried, times
+from paydesk.platform.storage.database import Row, Transaction
 
 STEPS = "SELECT step, created_ms FROM lease_steps WHERE seller_id = $1 AND lease_id = $2 ORDER BY seq"
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paydesk.console.statuses import Look, order_look
 from paydesk.core.money import spelled
 from paydesk.operators.orders.facts import waiting_sentence
-from paydesk.web.statuses import Look, order_look
 
 Document = Mapping[str, Any]
 """A JSON object of `/operator/v1`."""

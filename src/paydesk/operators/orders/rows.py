@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from paydesk.console import reasons
-from paydesk.console.reasons import Document, payment_of
+from paydesk.console.statuses import Look, order_look
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.web.statuses import Look, order_look
+from paydesk.operators.orders import reasons
+from paydesk.operators.orders.reasons import Document, payment_of
 
 BRANDS = {
     "visa": "Visa",

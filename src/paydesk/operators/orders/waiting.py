@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from paydesk.core.response import Closed, Time
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store
-from paydesk.payments.acquirer import Acquirers
-from paydesk.payments.slot import Periods, Wait, WaitsFor, wait_of
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiry_store
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.waiting import Periods, Wait, WaitsFor, wait_of
+from paydesk.platform.storage.database import Transaction
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
 """What an order or print action waits for while its terminal can be released: no card can have been charged."""

@@ -11,15 +11,15 @@ from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.core.limits.recent import Recent
 from paydesk.core.money import CURRENCIES, decimal_string
-from paydesk.core.recent import Recent
 from paydesk.core.response import Closed, Time
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
+from paydesk.engine.orders.search.query import DAY_MS, instant_of
+from paydesk.engine.orders.status_labels import Labels
 from paydesk.operators.noun import ROWS
-from paydesk.orders.searching import DAY_MS, instant_of
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row, Transaction
 
 HOUR_MS, HOURS = 3_600_000, 24
 APPROVED, DECLINED = ("processed", "refunded"), "failed"

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.console import view
-from paydesk.console.lists import columns_of
-from paydesk.console.plot import plot_of
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.operation import Answer
+from paydesk.operators.list_pages import columns_of
 from paydesk.operators.orders.operations import LIST
+from paydesk.operators.overview.plot import plot_of
+from paydesk.platform.operation import Answer
 
 ORDERS = 10
 NONE = "\N{EN DASH}"
@@ -26,7 +26,7 @@ async def show(request: ConsoleRequest) -> Answer:
     figures = await request.api.get("figures")
     return render(
         request,
-        "overview.html",
+        "overview/page.html",
         section="overview",
         title="Overview",
         live_on="terminal delivery webhooks",

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from paydesk.console.request import ConsoleRequest
-from paydesk.core.card_numbers import MASK
+from paydesk.core.text.card_numbers import MASK
 
 JSON_HEADER = "Content-Type: application/json"
 BASE, BODY_FILE = '"$PAYDESK_BASE_URL"', "body.json"

@@ -9,15 +9,15 @@ from msgspec import Meta
 
 from paydesk.core import ids
 from paydesk.core.response import Closed, Count, Time, named
-from paydesk.filters import Filters
-from paydesk.http import recorded_store
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.operation import Answer, Call, Query
+from paydesk.engine.orders.search.query import TERMINAL_ID_PATTERN
 from paydesk.operators import lists
 from paydesk.operators.errors import REQUEST_NOT_FOUND
 from paydesk.operators.words import Shown
-from paydesk.orders.searching import TERMINAL_ID_PATTERN
-from paydesk.storage.database import Row
+from paydesk.platform.filters import Filters
+from paydesk.platform.http.recording import store as recorded_store
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 FIRST = "ZZZZ"
 _COLUMNS = """entry_id request_id method path operation status duration_us application_id seller_id live

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators import errors, sent_again
+from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.requests import handlers
 from paydesk.operators.words import Column, Words
+from paydesk_dev.resending import request as sent_again
 
 _REQUEST = Noun(
     "requests/{entry_id}",

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paydesk.console import curl
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import listed
 from paydesk.console.field import Field
-from paydesk.console.lists import address, columns_of, filters_in, queries
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.core import ids
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operation import Answer
+from paydesk.operators.list_pages import address, columns_of, filters_in, queries
+from paydesk.operators.requests import curl
 from paydesk.operators.requests.operations import LIST
-from paydesk.web import html
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 HERE = f"{PATH}/requests"
 SECTION = "requests"
@@ -49,7 +49,7 @@ async def show(request: ConsoleRequest) -> Answer:
     found, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **asked))
     return render(
         request,
-        "requests.html",
+        "requests/list.html",
         section=SECTION,
         title="Requests",
         live_on="" if after else "requests",
@@ -78,7 +78,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     is_sendable = request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
     return render(
         request,
-        "request.html",
+        "requests/page.html",
         section=SECTION,
         title=f"{one['method']} {one['path']}",
         one=one,

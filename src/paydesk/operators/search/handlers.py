@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.response import Closed
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
+from paydesk.engine.orders.status_labels import Labels
 from paydesk.operators import lists
 from paydesk.operators.noun import ROWS
 from paydesk.operators.search.hits import RESULTS_MAX, SearchHit
 from paydesk.operators.search.orders import ORDERS_READ
 from paydesk.operators.search.store import EXACT, OTHERS
-from paydesk.orders.status_labels import Labels
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
 
 TEXT = Query(
     "q",

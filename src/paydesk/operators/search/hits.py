@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from paydesk.core.response import Closed, Time
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.platform.storage.database import Transaction
 
 RESULTS_MAX = 20
 HitType = Literal["order", "terminal", "request", "seller", "application", "subscription", "delivery"]

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import spelled
+from paydesk.engine.orders.status_labels import Labels
 from paydesk.operators import lists
 from paydesk.operators.orders.lists import LISTED, OrderFilters, order_of
 from paydesk.operators.owners import OWNER
 from paydesk.operators.search.hits import RESULTS_MAX, Hits, SearchHit
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.storage.database import Row, Transaction
 
 ORDERS_READ = 50_000
 """How many of the newest orders are searched for the end of an id, divided evenly among the sellers."""

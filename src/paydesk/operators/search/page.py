@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from paydesk.console import statuses
 from paydesk.console.api import Document, listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.console.terminal_looks import PRESENCES
-from paydesk.operation import Answer, Query
+from paydesk.console.statuses import Look
 from paydesk.operators.lists import TEXT_CHARACTERS_MAX
 from paydesk.operators.search.hits import RESULTS_MAX
 from paydesk.operators.search.orders import ORDERS_READ
-from paydesk.web import html, statuses
-from paydesk.web.statuses import Look
+from paydesk.operators.terminals.looks import PRESENCES
+from paydesk.platform.operation import Answer, Query
+from paydesk.platform.web import html
 
 KINDS: Mapping[str, tuple[str, str]] = {
     "order": ("Order", f"{PATH}/orders/{{}}"),
@@ -45,7 +46,7 @@ async def show(request: ConsoleRequest) -> Answer:
         return html.redirect(address_of(hits[0]))
     return render(
         request,
-        "search.html",
+        "search/page.html",
         section="",
         title="Search",
         text=text,

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from paydesk.core import ids
 from paydesk.core.clock import rfc3339
-from paydesk.core.redaction import redacted_url
+from paydesk.core.text.redaction import redacted_url
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.terminals import presence
 from paydesk.operators import lists
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.search.hits import RESULTS_MAX, Hits, Lookup, SearchHit
@@ -20,9 +22,7 @@ from paydesk.operators.search.orders import (
     orders_by_payer,
     orders_by_reference,
 )
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row, Transaction
-from paydesk.terminals import presence
+from paydesk.platform.storage.database import Row, Transaction
 
 # There are few terminals, applications and sellers compared with orders, so a part of a name is searched in all.
 TERMINAL_IDS = """

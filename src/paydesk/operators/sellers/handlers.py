@@ -6,20 +6,20 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk import audit
 from paydesk.core.errors import SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.oauth import authorizations
-from paydesk.oauth.consent import passwords, sellers
-from paydesk.oauth.consent.sellers import Seller
-from paydesk.oauth.consent.sessions import SELLERS
-from paydesk.operation import Answer, Call
-from paydesk.operators import in_use, lists, uses
-from paydesk.operators.credentials import new_password, refuse_common_password, refuse_own_words
+from paydesk.engine.oauth import authorizations
+from paydesk.engine.oauth.consent import passwords, sellers
+from paydesk.engine.oauth.consent.sellers import Seller
+from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.operators import audit, lists
+from paydesk.operators.accounts.credentials import new_password, refuse_common_password, refuse_own_words
+from paydesk.operators.deletion import in_use, uses
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.sellers.fields import PasswordRequest, SellerChange, SellerRequest
 from paydesk.operators.subject import Subject, plain
-from paydesk.storage.database import Transaction
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 LIST = """
 SELECT seller_id, email, name, country, currency, suspended_ms, created_ms

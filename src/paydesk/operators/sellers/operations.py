@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
 from paydesk.core.ids import NUMBER_PATTERN
-from paydesk.core.sentences import First, When
+from paydesk.core.text.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.sellers import fields, handlers

@@ -7,16 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from paydesk.console import audit_trail, authorizations
 from paydesk.console.api import Document, first_of
-from paydesk.console.lists import ListScreen, address
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.console.terminals import REFRESH_SECONDS
 from paydesk.core.ids import NUMBER_PATTERN
-from paydesk.operation import Answer, Query
+from paydesk.operators.audit_trail import page as audit_trail
+from paydesk.operators.authorizations import page as authorizations
+from paydesk.operators.list_pages import ListScreen, address
 from paydesk.operators.sellers import operations
 from paydesk.operators.stores.fields import name_of
+from paydesk.operators.terminals.page import REFRESH_SECONDS
+from paydesk.platform.operation import Answer, Query
 
 HERE, SECTION = f"{PATH}/sellers", "sellers"
 READ_MAX, READ_ROWS = 2000, 200
@@ -64,7 +65,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     )
     return render(
         request,
-        "seller.html",
+        "sellers/page.html",
         section=SECTION,
         title=seller["name"],
         live_on=" ".join((f"sellers:{seller_id}", *hints, "pairings", "grants", "codes")),

@@ -9,17 +9,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from paydesk import audit
-from paydesk.core import roles
+from paydesk.console import sessions as store
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.response import Closed, Time, named
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import SESSION_NOT_FOUND
-from paydesk.operators.sessions import store
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Row
+from paydesk.platform import roles
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row
 
 ALL = "all"
 BY_TIME = ("8",)

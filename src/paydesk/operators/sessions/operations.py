@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.core.sentences import First, When
+from paydesk.core.text.sentences import First, When
 from paydesk.operators import errors
 from paydesk.operators.documents import Document, Reader
 from paydesk.operators.noun import Noun
 from paydesk.operators.properties import every
 from paydesk.operators.sessions import handlers
-from paydesk.operators.user_agents import browser_of
+from paydesk.operators.sessions.user_agents import browser_of
 from paydesk.operators.words import Column, Words
 
 

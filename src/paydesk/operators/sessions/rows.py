@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.console.lists import address, columns_of
 from paydesk.console.request import PATH, ConsoleRequest
-from paydesk.operation import Query
+from paydesk.operators.list_pages import address, columns_of
 from paydesk.operators.sessions import operations
+from paydesk.platform.operation import Query
 
 SESSIONS_MAX = 100
 ALL = "all"
@@ -15,7 +15,7 @@ AFTER = Query("sessions_after", {"type": "string"}, "Where the page of sessions 
 
 
 async def page_of(request: ConsoleRequest, operator_id: str, here: str) -> dict[str, Any]:
-    """Return what `session_parts.html` shows: the sessions of an operator, or of all, on the page at `here`."""
+    """Return what `sessions/parts.html` shows: the sessions of an operator, or of all, on the page at `here`."""
     found = await request.api.get(
         "sessions", operator=operator_id, after=request.query.get(AFTER.name), limit=SESSIONS_MAX
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from paydesk.console import password, sign_in
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleForm
 from paydesk.core.errors import FORBIDDEN, NOT_FOUND, PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
-from paydesk.operation import Answer, Call, Operation, Query
-from paydesk.operators import console_key, links
-from paydesk.web import html
+from paydesk.engine.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.operators.accounts import links
+from paydesk.operators.sign_in import page as sign_in
+from paydesk.operators.sign_in import password
+from paydesk.platform.operation import Answer, Call, Operation, Query
+from paydesk.platform.web import html
+from paydesk_dev.dev import console_key
 
 _page = partial(Operation, surface="console", transaction="none", media_type=html.HTML)
 _RETURN_TO = Query("return_to", {"type": "string"}, "The page of the console to open.")

@@ -10,19 +10,19 @@ from pydantic import Field
 
 from paydesk.console.request import EVENTS_PATH, PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
+from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret
-from paydesk.core.text import canonical_email
-from paydesk.http.rate_limit import BearerRates
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.oauth.pages import forms
-from paydesk.oauth.pages.sign_in import answer
-from paydesk.operation import Answer, Call
-from paydesk.operators.console_key import ConsoleKey
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.web import html
-from paydesk.web.forms import ANONYMOUS
-from paydesk.web.language import texts
+from paydesk.core.text.characters import canonical_email
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.engine.oauth.pages import forms
+from paydesk.engine.oauth.pages.sign_in import answer
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.web import html
+from paydesk.platform.web.forms import ANONYMOUS
+from paydesk.platform.web.language import texts
+from paydesk_dev.dev.console_key import ConsoleKey
 
 PURPOSE = "console-sign-in"
 _OWN_PATH = re.compile(rf"{PATH}(?:[/?][\x21-\x7e]*)?", re.ASCII)

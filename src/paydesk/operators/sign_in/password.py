@@ -7,20 +7,21 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk.console import sign_in
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
+from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
-from paydesk.oauth.errors import FORM_OUTDATED
-from paydesk.operation import Answer, Call
-from paydesk.operators import links, operator_passwords
+from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.operators.accounts import links
+from paydesk.operators.accounts import passwords as operator_passwords
+from paydesk.operators.accounts.store import Person
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
-from paydesk.operators.sessions.store import OPERATORS
-from paydesk.operators.store import Person
-from paydesk.storage.database import Transaction
-from paydesk.web import html
-from paydesk.web.forms import ANONYMOUS
-from paydesk.web.language import texts
+from paydesk.operators.sign_in import page as sign_in
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.web import html
+from paydesk.platform.web.forms import ANONYMOUS
+from paydesk.platform.web.language import texts
 
 PURPOSE = "console-password"
 LINK_NOT_VALID = ErrorKind(
@@ -95,7 +96,7 @@ async def _form(request: ConsoleRequest, link: str, refusal: Refusal | None = No
     if refusal is not None:
         notice = rule_of(refusal) if refusal.kind is PROPERTY_VALUE else refusal.public_message
     shown = html.page(
-        "password.html",
+        "sign_in/password.html",
         words,
         package=PACKAGE,
         status=200 if refusal is None else refusal.kind.status,

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import fields
 
-from paydesk import audit
 from paydesk.core.errors import PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.filters import Filters
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call
-from paydesk.operators import in_use, lists
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.stores import Pos, Store
+from paydesk.operators import audit, lists
+from paydesk.operators.deletion import in_use
 from paydesk.operators.errors import EXTERNAL_POS_ID_TAKEN, POS_NOT_FOUND, STORE_NOT_FOUND
 from paydesk.operators.lists import Item
 from paydesk.operators.stores.fields import PosChange, PosRequest, StoreChange, StoreRequest
 from paydesk.operators.subject import Subject, plain
-from paydesk.storage.database import Transaction
-from paydesk.terminals import stores
-from paydesk.terminals.stores import Pos, Store
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 STORES = f"""
 SELECT {", ".join(field.name for field in fields(Store))} FROM stores

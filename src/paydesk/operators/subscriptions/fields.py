@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paydesk.core.model import NO_CARD_NUMBER, Model
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import listed
 from paydesk.operators.schemas import Change, Id
 from paydesk.operators.words import Shown
-from paydesk.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 
 _TOPIC: dict[str, Any] = {"enum": list(ACTIONS_OF)}
 _ACTION: dict[str, Any] = {"enum": [action for actions in ACTIONS_OF.values() for action in actions]}

@@ -9,25 +9,26 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from paydesk import audit
 from paydesk.core.errors import Refusal
 from paydesk.core.ids import UUID
 from paydesk.core.response import Closed, Time
-from paydesk.filters import Filters
-from paydesk.oauth.clients import applications
-from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.webhooks.addresses import AddressRefused
+from paydesk.engine.webhooks.subscriptions import backlog, pausing
+from paydesk.engine.webhooks.subscriptions import store as subscriptions
+from paydesk.engine.webhooks.subscriptions.pausing import PausedBy
+from paydesk.engine.webhooks.subscriptions.store import EVERY_APPLICATION, Subscription, SubscriptionSecret
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import APPLICATION_NOT_FOUND, SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.subject import Subject
 from paydesk.operators.subscriptions import store
 from paydesk.operators.subscriptions.fields import SubscriptionChange, SubscriptionRequest
 from paydesk.operators.words import Shown
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import backlog, faults, pausing, subscriptions
-from paydesk.webhooks.addresses import AddressRefused
-from paydesk.webhooks.faults import Fault
-from paydesk.webhooks.pausing import PausedBy
-from paydesk.webhooks.subscriptions import EVERY_APPLICATION, Subscription, SubscriptionSecret
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults.kinds import Fault
 
 OF_APPLICATION = replace(
     lists.OF_APPLICATION,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from paydesk.console import statuses
 from paydesk.console.api import Document
-from paydesk.operators.subscription_faults import SENTENCES
-from paydesk.web import statuses
-from paydesk.web.statuses import Look
+from paydesk.console.statuses import Look
+from paydesk_dev.faults.operations import SENTENCES
 
 
 def host(url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE
 from paydesk.core.ids import NUMBER_PATTERN, UUID_PATTERN
-from paydesk.core.sentences import When
+from paydesk.core.text.sentences import When
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.subscriptions import fields, handlers, secrets

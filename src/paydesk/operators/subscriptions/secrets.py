@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paydesk import audit
 from paydesk.core.errors import IN_USE, Refusal
 from paydesk.core.response import Closed
-from paydesk.operation import Answer, Call
-from paydesk.operators import lists
+from paydesk.engine.webhooks.subscriptions import rotation
+from paydesk.engine.webhooks.subscriptions.store import Subscription
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import SECRET_NOT_FOUND, TOO_MANY_SECRETS
 from paydesk.operators.subscriptions.handlers import SUBSCRIPTION, SubscriptionDocument, present
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import rotation
-from paydesk.webhooks.subscriptions import Subscription
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
 
 
 class NewSubscriptionSecret(Closed, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from paydesk.storage.database import Row
-from paydesk.webhooks.backlog import EXHAUSTED_COUNT, PENDING_COUNT
-from paydesk.webhooks.schedule import EXHAUSTED
-from paydesk.webhooks.subscriptions import EVERY_APPLICATION, Subscription
+from paydesk.engine.webhooks.schedule import EXHAUSTED
+from paydesk.engine.webhooks.subscriptions.backlog import EXHAUSTED_COUNT, PENDING_COUNT
+from paydesk.engine.webhooks.subscriptions.store import EVERY_APPLICATION, Subscription
+from paydesk.platform.storage.database import Row
 
 _NAMES = [field.name for field in fields(Subscription)]
 

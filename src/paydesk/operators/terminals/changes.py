@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk import audit
 from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE
-from paydesk.operation import Answer, Call
+from paydesk.engine.terminals import registry, store, stores
+from paydesk.engine.terminals.errors import TERMINAL_BUSY
+from paydesk.engine.terminals.store import Terminal
+from paydesk.operators import audit
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import TerminalChange
 from paydesk.operators.terminals.handlers import (
@@ -15,12 +17,10 @@ from paydesk.operators.terminals.handlers import (
     refuse_second_pdv,
     unknown,
 )
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.virtual import store as virtual
-from paydesk.storage.database import Transaction
-from paydesk.terminals import registry, store, stores
-from paydesk.terminals.errors import TERMINAL_BUSY
-from paydesk.terminals.store import Terminal
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.virtual.api import store as virtual
+from paydesk_dev.virtual.fleet import Fleet
 
 
 async def change(call: Call) -> Answer:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from paydesk.core.model import Model, rule
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
 from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import every
 from paydesk.operators.schemas import Change, Id, Reason
 from paydesk.operators.words import Shown
-from paydesk.sandbox.virtual.schemas import Script
-from paydesk.terminals.schemas import VIRTUAL_MODEL, Kind, SettableMode
+from paydesk_dev.virtual.api.schemas import Script
 
 STORE, POS = "store_id", "pos_id"
 TIPS_MAX = 5

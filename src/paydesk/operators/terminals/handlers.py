@@ -9,28 +9,28 @@ from typing import Annotated, Any, get_args
 import msgspec
 from msgspec import Meta
 
-from paydesk import audit
-from paydesk.core import roles
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.core.secrets import Secret
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Query
-from paydesk.operators import lists
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.terminals import presence, registry, store, stores
+from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode, TerminalStatus
+from paydesk.engine.terminals.store import Terminal
+from paydesk.operators import audit, lists
 from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
 from paydesk.operators.terminals.fields import MODES, TerminalRequest
 from paydesk.operators.words import Shown
-from paydesk.orders import store as orders
-from paydesk.orders.status_labels import Labels
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.virtual import page_keys
-from paydesk.sandbox.virtual import store as virtual
-from paydesk.sandbox.virtual.schemas import VirtualTerminal
-from paydesk.storage.database import Row, Transaction
-from paydesk.terminals import action_store, presence, registry, store, stores
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode, TerminalStatus
-from paydesk.terminals.store import Terminal
+from paydesk.platform import roles
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.storage.database import Row, Transaction
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.api import store as virtual
+from paydesk_dev.virtual.api.schemas import VirtualTerminal
+from paydesk_dev.virtual.fleet import Fleet
 
 _TERMINAL = [field.name for field in fields(Terminal)]
 _NAMES = ("s.name", "h.name", "p.name", "p.external_pos_id", "d.app_version")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from paydesk.console.reasons import Document
-from paydesk.web.statuses import Look
+from paydesk.console.statuses import Look
+from paydesk.operators.orders.reasons import Document
 
 PRESENCES: Mapping[str, Look] = {
     "online": Look("ok", "check", "Online"),

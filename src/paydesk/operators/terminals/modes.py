@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import ApiRefused, Document
 from paydesk.console.field import Field
-from paydesk.console.lists import address, filters_in
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
-from paydesk.console.terminals import BY, HERE, QUERY, ROWS, SECTION
-from paydesk.operation import Answer
+from paydesk.operators.list_pages import address, filters_in
 from paydesk.operators.terminals.fields import MODES, place_of, serial_of
+from paydesk.operators.terminals.page import BY, HERE, QUERY, ROWS, SECTION
+from paydesk.platform.operation import Answer
 
 _CHOSEN = "terminal:"
 """Before the id of a terminal: the checkbox that selects it."""

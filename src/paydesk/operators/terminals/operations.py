@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND
-from paydesk.core.sentences import First, When
-from paydesk.operators import errors
-from paydesk.operators.noun import ROWS, Noun
-from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
-from paydesk.operators.words import Action, Column, Words, columns
-from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
-from paydesk.sandbox.virtual.schemas import VirtualTerminal
-from paydesk.terminals.errors import (
+from paydesk.core.text.sentences import First, When
+from paydesk.engine.terminals.errors import (
     PAIRING_NOT_FOUND,
     TERMINAL_ALREADY_PAIRED,
     TERMINAL_BUSY,
     TERMINAL_NOT_FOUND,
 )
-from paydesk.terminals.pairing_codes import USER_CODE_PATTERN
-from paydesk.terminals.schemas import EXAMPLE_TERMINAL_ID, TERMINAL_ID_PATTERN
+from paydesk.engine.terminals.pairing.codes import USER_CODE_PATTERN
+from paydesk.engine.terminals.schemas import EXAMPLE_TERMINAL_ID, TERMINAL_ID_PATTERN
+from paydesk.operators import errors
+from paydesk.operators.noun import ROWS, Noun
+from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
+from paydesk.operators.words import Action, Column, Words, columns
+from paydesk_dev.virtual.api.schemas import VirtualTerminal
+from paydesk_dev.virtual.errors import TOO_MANY_TERMINALS
 
 _TERMINAL = Noun(
     "terminals/{terminal_id}",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from paydesk.console.api import ApiRefused, listed
-from paydesk.console.attention_items import ABOUT_TERMINALS
-from paydesk.console.lists import address, columns_of, filters_in, queries
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
-from paydesk.console.terminal_looks import KINDS, PRESENCES
-from paydesk.operation import Answer
+from paydesk.operators.attention.items import ABOUT_TERMINALS
+from paydesk.operators.list_pages import address, columns_of, filters_in, queries
 from paydesk.operators.orders.operations import LIST
 from paydesk.operators.orders.waiting import RELEASABLE
 from paydesk.operators.terminals import operations
 from paydesk.operators.terminals.fields import MODES, serial_of
-from paydesk.web import html
+from paydesk.operators.terminals.looks import KINDS, PRESENCES
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 HERE, SECTION = f"{PATH}/terminals", "terminals"
 ROWS, ORDERS = 40, 10
@@ -38,7 +38,7 @@ async def show(request: ConsoleRequest) -> Answer:
     counts = [(sum(one["presence"] == name for one in terminals), look.word) for name, look in PRESENCES.items()]
     return render(
         request,
-        "terminals.html",
+        "terminals/list.html",
         section=SECTION,
         title="Terminals",
         live_on="terminal",
@@ -73,7 +73,7 @@ async def show_one(request: ConsoleRequest) -> Answer:
     orders = await request.api.get("orders", terminal_id=request.path, limit=ORDERS)
     return render(
         request,
-        "terminal.html",
+        "terminals/page.html",
         section=SECTION,
         title=serial_of(terminal["id"]),
         live_on=f"terminal:{terminal['id']}",

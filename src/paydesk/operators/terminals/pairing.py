@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from paydesk import audit
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.oauth.consent import sellers
-from paydesk.operation import Answer, Call
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.terminals import registry, store
+from paydesk.engine.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
+from paydesk.engine.terminals.pairing import codes as pairing_codes
+from paydesk.engine.terminals.pairing import store as pairing_store
+from paydesk.engine.terminals.pairing.handlers import TOKEN_LIFETIME_SECONDS
+from paydesk.engine.terminals.pairing.rates import PairingRates
+from paydesk.engine.terminals.pairing.store import Pairing
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL
+from paydesk.engine.terminals.store import Terminal
+from paydesk.engine.terminals.stores import Pos
+from paydesk.operators import audit
 from paydesk.operators.terminals import places
 from paydesk.operators.terminals.fields import PairingApproval
 from paydesk.operators.terminals.handlers import TerminalDocument, audited, document_of, refuse_occupied
-from paydesk.storage.database import Transaction, Work
-from paydesk.terminals import pairing_codes, pairing_store, registry, store
-from paydesk.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
-from paydesk.terminals.pairing import TOKEN_LIFETIME_SECONDS
-from paydesk.terminals.pairing_rates import PairingRates
-from paydesk.terminals.pairing_store import Pairing
-from paydesk.terminals.schemas import VIRTUAL_MODEL
-from paydesk.terminals.store import Terminal
-from paydesk.terminals.stores import Pos
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction, Work
 
 Found = TypeVar("Found")
 

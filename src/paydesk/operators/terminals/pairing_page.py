@@ -13,17 +13,17 @@ from paydesk.console.api import ApiRefused
 from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
-from paydesk.console.terminal_looks import KINDS
-from paydesk.console.terminal_modes import mode_field
-from paydesk.console.terminals import HERE as TERMINALS
-from paydesk.console.terminals import SECTION
-from paydesk.core.sentences import text_of
-from paydesk.operation import Answer, Query
+from paydesk.core.text.sentences import text_of
+from paydesk.engine.terminals.pairing import codes as pairing_codes
+from paydesk.engine.terminals.schemas import VIRTUAL_MODEL
 from paydesk.operators.terminals.fields import POS, STORE, place_of, place_sent, places
+from paydesk.operators.terminals.looks import KINDS
+from paydesk.operators.terminals.modes import mode_field
 from paydesk.operators.terminals.operations import SET_MODE
-from paydesk.terminals import pairing_codes
-from paydesk.terminals.schemas import VIRTUAL_MODEL
-from paydesk.web import html
+from paydesk.operators.terminals.page import HERE as TERMINALS
+from paydesk.operators.terminals.page import SECTION
+from paydesk.platform.operation import Answer, Query
+from paydesk.platform.web import html
 
 HERE = f"{PATH}/pair"
 READ_MAX = 200
@@ -68,7 +68,7 @@ async def show(request: ConsoleRequest) -> Answer:
     found = await request.api.get("sellers", limit=READ_MAX)
     return render(
         request,
-        "pair.html",
+        "terminals/pairing.html",
         section=SECTION,
         title="Pair a terminal",
         pairing=pairing,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
+from paydesk.engine.terminals import stores
+from paydesk.engine.terminals.stores import Pos
 from paydesk.operators.errors import POS_NOT_FOUND, STORE_NOT_FOUND
-from paydesk.storage.database import Transaction
-from paydesk.terminals import stores
-from paydesk.terminals.stores import Pos
+from paydesk.platform.storage.database import Transaction
 
 SAME_NAME_MAX = 20
 

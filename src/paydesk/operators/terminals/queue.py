@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from paydesk import audit
 from paydesk.core.clock import rfc3339
 from paydesk.core.response import Closed, Time, time_or_none
-from paydesk.operation import Answer, Call
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import change_of
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.waiting import WaitsFor
+from paydesk.engine.terminals import presence
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.presence import Seen
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import CREATED, ON_TERMINAL, RELEASE
+from paydesk.engine.terminals.schemas import Presence
+from paydesk.operators import audit
 from paydesk.operators.errors import CANNOT_RELEASE_TERMINAL
 from paydesk.operators.orders.waiting import Sentence, WaitTimes, periods_of, wait_for
 from paydesk.operators.terminals.fields import ReleaseRequest
 from paydesk.operators.terminals.handlers import unknown
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import change_of
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import Labels
-from paydesk.payments.acquirer import Acquirers
-from paydesk.payments.slot import WaitsFor
-from paydesk.terminals import action_store, presence
-from paydesk.terminals import store as terminals
-from paydesk.terminals.presence import Seen
-from paydesk.terminals.print_action import CREATED, ON_TERMINAL, RELEASE
-from paydesk.terminals.schemas import Presence
+from paydesk.platform.operation import Answer, Call
 
 PrintWaitsFor = Literal["fetch", "printing"]
 PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {

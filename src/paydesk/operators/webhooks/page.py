@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from paydesk.console import webhook_looks
 from paydesk.console.api import Document, present
-from paydesk.console.lists import address, columns_of, filters_in
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
-from paydesk.operation import Answer, Query
 from paydesk.operators.deliveries.operations import LIST as DELIVERIES
+from paydesk.operators.list_pages import address, columns_of, filters_in
+from paydesk.operators.subscriptions import looks as webhook_looks
 from paydesk.operators.subscriptions.operations import LIST as SUBSCRIPTIONS
+from paydesk.platform.operation import Answer, Query
 
 HERE, SECTION = f"{PATH}/webhooks", "webhooks"
 DELIVERIES_MAX = 25
@@ -36,7 +36,7 @@ async def show(request: ConsoleRequest) -> Answer:
     more = address(HERE, {"subscriptions_after": found.get("next", "")})
     return render(
         request,
-        "webhooks.html",
+        "webhooks/list.html",
         section=SECTION,
         title="Webhooks",
         live_on=LIVE_ON,
@@ -65,7 +65,7 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
     listed = await _listed(request, {**filters, "subscription": subscription["id"]})
     return render(
         request,
-        "subscription.html",
+        "webhooks/subscription.html",
         section=SECTION,
         title=webhook_looks.host(subscription["url"]),
         live_on=f"delivery subscriptions:{subscription['id']} deliveries terminal",

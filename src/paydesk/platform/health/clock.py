@@ -13,9 +13,9 @@ from typing import NoReturn
 import structlog
 
 from paydesk.core import runtime
-from paydesk.core.worker import WorkerContext
-from paydesk.health import store
-from paydesk.storage.database import Database, Unavailable
+from paydesk.platform.health import store
+from paydesk.platform.storage.database import Database, Unavailable
+from paydesk.platform.worker import WorkerContext
 
 JUMP_SECONDS_MAX = 300
 DIFFERENCE_SECONDS_MAX = 30

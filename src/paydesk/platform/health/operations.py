@@ -8,9 +8,9 @@ from paydesk import __version__
 from paydesk.core.errors import NOT_READY
 from paydesk.core.response import Closed, constant
 from paydesk.core.version import version
-from paydesk.health.readiness import Readiness
-from paydesk.operation import Answer, Call, Handled
-from paydesk.rows import Rows
+from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.rows import Rows
 
 NO_STORE = (("cache-control", "no-store"),)
 

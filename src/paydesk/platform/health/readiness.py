@@ -7,10 +7,10 @@ import asyncio
 from paydesk.core.clock import Clock
 from paydesk.core.errors import NOT_READY, Refusal
 from paydesk.core.keys import Keys
-from paydesk.health import store
-from paydesk.health.clock import ClockNotTrusted
-from paydesk.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.storage.migrate import behind
+from paydesk.platform.health import store
+from paydesk.platform.health.clock import ClockNotTrusted
+from paydesk.platform.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.migrate import behind
 
 FRESH_SECONDS = 1.0
 ANSWER_SECONDS = 0.7

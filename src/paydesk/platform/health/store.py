@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.storage.database import Transaction
-from paydesk.storage.statements import CLOCK_MS
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.storage.statements import CLOCK_MS
 
 KEY_VERSIONS = """
 SELECT DISTINCT k.key_version FROM subscriptions s

@@ -10,7 +10,6 @@ from typing import Any
 
 import jiter
 
-from paydesk.core import text
 from paydesk.core.errors import (
     JSON_SYNTAX_ERROR,
     PAYLOAD_TOO_LARGE,
@@ -19,6 +18,7 @@ from paydesk.core.errors import (
     ErrorKind,
     Refusal,
 )
+from paydesk.core.text import characters as text
 
 BODY_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 32

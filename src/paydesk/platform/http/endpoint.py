@@ -13,31 +13,34 @@ from typing import Any
 
 import structlog
 
-from paydesk import operator_events
-from paydesk.core import conflict_keys, errors, idempotency, ids, roles, runtime
-from paydesk.core.conflict_keys import ConflictKey
+from paydesk.core import errors, ids, runtime
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
-from paydesk.core.idempotency_key import Key
 from paydesk.core.keys import KeyMissing
-from paydesk.core.redaction import redacted_name
-from paydesk.core.roles import Required
-from paydesk.http import error_responses, request_log, request_recorder, unauthorized
-from paydesk.http.asgi import Receive, Scope, Send
-from paydesk.http.large_bodies import LargeBodies
-from paydesk.http.rate_limit import BearerRates
-from paydesk.http.reply import Reply, answered, refused, replayed, request_id, send_reply, send_stream
-from paydesk.http.request import Disconnected, PathRules, Request
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.http.surfaces import POLICIES, Authenticate
-from paydesk.http.three_phase import ThreePhaseRunner
-from paydesk.oauth.errors import INVALID_CLIENT
-from paydesk.operation import Call, Caller, Operation, ThreePhase
-from paydesk.operator_events import Reporter
-from paydesk.shared import Shared
-from paydesk.storage.database import Locked, Overtaken, Transaction, Unavailable
-from paydesk.storage.silence import SILENT
-from paydesk.storage.work import write_until_kept
+from paydesk.core.text.redaction import redacted_name
+from paydesk.engine.oauth.errors import INVALID_CLIENT
+from paydesk.platform import idempotency, operator_events, roles
+from paydesk.platform.http import request_log
+from paydesk.platform.http.asgi import Receive, Scope, Send
+from paydesk.platform.http.large_bodies import LargeBodies
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.http.recording import recorder as request_recorder
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.refusals import error_responses, unauthorized
+from paydesk.platform.http.reply import Reply, answered, refused, replayed, request_id, send_reply, send_stream
+from paydesk.platform.http.request import Disconnected, PathRules, Request
+from paydesk.platform.http.surfaces import POLICIES, Authenticate
+from paydesk.platform.http.three_phase import ThreePhaseRunner
+from paydesk.platform.idempotency_key import Key
+from paydesk.platform.operation import Call, Caller, Operation, ThreePhase
+from paydesk.platform.operator_events import Reporter
+from paydesk.platform.roles import Required
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Locked, Overtaken, Transaction, Unavailable
+from paydesk.platform.storage.silence import SILENT
+from paydesk.platform.storage.work import write_until_kept
 
 log = structlog.get_logger("request")
 

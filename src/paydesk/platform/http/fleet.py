@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paydesk.http.endpoint import Endpoint
-from paydesk.http.reply import Reply
-from paydesk.http.request import Request
-from paydesk.http.surfaces import Authenticate
-from paydesk.operation import Call, Caller, Operation
-from paydesk.shared import Shared
-from paydesk.storage.bounded import Busy
+from paydesk.platform.http.endpoint import Endpoint
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.http.request import Request
+from paydesk.platform.http.surfaces import Authenticate
+from paydesk.platform.operation import Call, Caller, Operation
+from paydesk.platform.shared import Shared
+from paydesk.platform.storage.bounded import Busy
 
 SHARE = 4
 """A quarter of `requests_max`."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from paydesk.http.asgi import ASGIApp, Message
-from paydesk.http.request import IN_PROCESS
+from paydesk.platform.http.asgi import ASGIApp, Message
+from paydesk.platform.http.request import IN_PROCESS
 
 
 @dataclass(frozen=True, slots=True)

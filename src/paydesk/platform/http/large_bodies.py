@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paydesk.http.rate_limit import too_many
-from paydesk.operation import Caller
+from paydesk.platform.http.rate_limit import too_many
+from paydesk.platform.operation import Caller
 
 BODIES_MAX, BODIES_OF_CALLER_MAX = 32, 8
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paydesk.http.endpoint import Endpoint
-from paydesk.http.reply import Reply
-from paydesk.operation import Call
+from paydesk.platform.http.endpoint import Endpoint
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.operation import Call
 
 
 class OnBehalfEndpoint(Endpoint):

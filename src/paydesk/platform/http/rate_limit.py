@@ -7,11 +7,11 @@ from typing import TypedDict
 
 from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS, UNAUTHORIZED, Refusal
-from paydesk.core.rates import Buckets, Monotonic, network
+from paydesk.core.limits.rates import Buckets, Monotonic, network
+from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.secrets import digest
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.operation import Caller
-from paydesk.settings import Settings
+from paydesk.platform.operation import Caller
+from paydesk.platform.settings import Settings
 
 MINUTE_SECONDS = 60
 RETRY_AFTER_SECONDS_MAX = 5

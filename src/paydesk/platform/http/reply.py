@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from paydesk.core import card_numbers, ids
+from paydesk.core import ids
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.http.asgi import IN_ONE_PIECE, Receive, Scope, Send
-from paydesk.http.surfaces import SurfacePolicy
-from paydesk.operation import Answer
+from paydesk.core.text import card_numbers
+from paydesk.platform.http.asgi import IN_ONE_PIECE, Receive, Scope, Send
+from paydesk.platform.http.surfaces import SurfacePolicy
+from paydesk.platform.operation import Answer
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 RETRY_SOON = ("retry-after", "1")

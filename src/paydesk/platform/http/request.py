@@ -22,10 +22,10 @@ from paydesk.core.errors import (
     UNSUPPORTED_MEDIA_TYPE,
     ErrorKind,
 )
-from paydesk.http import body
-from paydesk.http.asgi import DISCONNECTED, Receive, Scope
-from paydesk.operation import Call, Caller, Operation
-from paydesk.web.forms import BACKGROUND
+from paydesk.platform.http import body
+from paydesk.platform.http.asgi import DISCONNECTED, Receive, Scope
+from paydesk.platform.operation import Call, Caller, Operation
+from paydesk.platform.web.forms import BACKGROUND
 
 SANDBOX_HEADER_GONE = f"The header x-test-scope is no longer supported. Use a test token; {HOW_TO_GET_TEST_TOKENS}."
 IN_PROCESS = "paydesk.in_process"

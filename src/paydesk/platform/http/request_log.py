@@ -19,10 +19,10 @@ import msgspec
 import structlog
 
 from paydesk.core import runtime
-from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import NOT_READY, Refusal
-from paydesk.core.redaction import carries_secret, redacted
+from paydesk.core.text.card_numbers import MASK
+from paydesk.core.text.redaction import carries_secret, redacted
 
 FROM_OUTSIDE = ("path", "request_id", "reason")
 PATH_CHARACTERS_MAX = 200

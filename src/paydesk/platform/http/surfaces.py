@@ -10,18 +10,18 @@ from typing import Any
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.secrets import digest
-from paydesk.http import body, validation
-from paydesk.http.error_body import flat, listed
-from paydesk.http.rate_limit import BearerRates, CheckRate
-from paydesk.http.request import Request
-from paydesk.oauth.bearer import Bearers
-from paydesk.oauth.clients import authentication, basic
-from paydesk.oauth.clients.authentication import ClientThrottle
-from paydesk.oauth.errors import INVALID_REQUEST, invalid_parameter
-from paydesk.operation import Answer, Caller, Operation, Surface
-from paydesk.shared import Shared
-from paydesk.terminals.bearer import DeviceBearers
-from paydesk.web import html
+from paydesk.engine.oauth.bearer import Bearers
+from paydesk.engine.oauth.clients import authentication, basic
+from paydesk.engine.oauth.clients.authentication import ClientThrottle
+from paydesk.engine.oauth.errors import INVALID_REQUEST, invalid_parameter
+from paydesk.engine.terminals.bearer import DeviceBearers
+from paydesk.platform.http import body, validation
+from paydesk.platform.http.error_body import flat, listed
+from paydesk.platform.http.rate_limit import BearerRates, CheckRate
+from paydesk.platform.http.request import Request
+from paydesk.platform.operation import Answer, Caller, Operation, Surface
+from paydesk.platform.shared import Shared
+from paydesk.platform.web import html
 
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
 Json = dict[str, Any]

@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from paydesk.core import idempotency
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import RESOURCE_LOCKED, Refusal
-from paydesk.core.idempotency import complete
-from paydesk.core.idempotency_key import Key
-from paydesk.http.reply import Reply, replayed
-from paydesk.operation import Call, ThreePhase
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform import idempotency
+from paydesk.platform.http.reply import Reply, replayed
+from paydesk.platform.idempotency import complete
+from paydesk.platform.idempotency_key import Key
+from paydesk.platform.operation import Call, ThreePhase
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Transaction
 
 REPEAT_WAITS_SECONDS_MAX = 10.0
 POLL_INTERVAL_SECONDS = 1.0

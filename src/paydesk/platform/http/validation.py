@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from paydesk.core import text
 from paydesk.core.errors import (
     MAXIMUM_ITEMS,
     MINIMUM_ITEMS,
@@ -21,8 +20,9 @@ from paydesk.core.errors import (
     Refusal,
 )
 from paydesk.core.model import CHOICE_FAULT
-from paydesk.core.redaction import NAME_CHARACTERS_MAX, redacted, redacted_name
-from paydesk.http.body import parse_form
+from paydesk.core.text import characters as text
+from paydesk.core.text.redaction import NAME_CHARACTERS_MAX, redacted, redacted_name
+from paydesk.platform.http.body import parse_form
 
 FAULTS_MAX = 50
 LOGGED_FAULTS_MAX = 5

@@ -8,8 +8,8 @@ from typing import Self
 
 import structlog
 
-from paydesk import node
-from paydesk.settings import Settings
+from paydesk.platform.process import node
+from paydesk.platform.settings import Settings
 
 log = structlog.get_logger("serve")
 

@@ -19,10 +19,10 @@ import structlog
 
 from paydesk.core.signals import Signals
 from paydesk.core.version import version
-from paydesk.http import server
-from paydesk.settings import Settings
-from paydesk.storage.connect import notifications_published, open_database
-from paydesk.storage.database import Database
+from paydesk.platform.http.server import server
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.connect import notifications_published, open_database
+from paydesk.platform.storage.database import Database
 
 YOUNG_OBJECTS_MAX = 10_000
 """Garbage collection threshold; the running requests alone exceed Python's default of 700 objects."""

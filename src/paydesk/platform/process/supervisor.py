@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from paydesk import logs, node
-from paydesk.node import StartRefused
-from paydesk.settings import Settings
+from paydesk.platform import logs
+from paydesk.platform.process import node
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
 BACKOFF_RESET_SECONDS = 30.0

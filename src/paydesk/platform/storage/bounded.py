@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 
 from paydesk.core import runtime
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Database, T, Unavailable, Work
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, T, Unavailable, Work
 
 STALL_SECONDS = 1.0
 PROBES_MAX = 16

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NewType
 
-from paydesk.core.idempotency_key import Key
+from paydesk.platform.idempotency_key import Key
 
 ConflictKey = NewType("ConflictKey", tuple[object, ...])
 

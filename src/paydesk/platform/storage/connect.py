@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paydesk.core.signals import Signals
-from paydesk.storage.database import Database, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.database import Database, Unavailable, UnsafeDatabase
 
 
 async def open_database(
@@ -28,7 +28,7 @@ async def open_database(
     if scheme == "sqlite":
         return _open_file(rest, signals=signals, exclusive=exclusive)
     if scheme in ("postgres", "postgresql"):
-        from paydesk.storage.postgres import PostgresDatabase
+        from paydesk.platform.storage.postgres.database import PostgresDatabase
 
         database = PostgresDatabase(
             url, signals=signals, connections_max=connections_max, timeout_seconds=timeout_seconds
@@ -51,14 +51,14 @@ async def notifications_published(url: str, database: Database) -> AsyncIterator
     if database.name == "sqlite":
         yield
         return
-    from paydesk.storage.postgres_notify import Relay
+    from paydesk.platform.storage.postgres.notify import Relay
 
     async with Relay(url, database.signals):
         yield
 
 
 def _open_file(name: str, *, signals: Signals | None, exclusive: bool) -> Database:
-    from paydesk.storage.sqlite import SqliteDatabase
+    from paydesk.platform.storage.sqlite.database import SqliteDatabase
 
     if name in ("", ":memory:"):
         raise UnsafeDatabase("SQLite needs a file (`sqlite:FILE`): a database in memory is lost when the process ends.")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
 
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.signals import Signals
-from paydesk.storage.silence import Silence
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.silence import Silence
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from paydesk.storage.database import WorkError
-from paydesk.storage.statements import without_comments
+from paydesk.platform.storage.database import WorkError
+from paydesk.platform.storage.statements import without_comments
 
 _TARGET = re.compile(r"\s*(?P<verb>INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(?P<table>\w+)", re.IGNORECASE)
 _EQUALS = re.compile(r"\b(\w+)\s*=\s*\$(\d+)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from paydesk.storage.database import Database, Transaction
+from paydesk.platform.storage.database import Database, Transaction
 
 Kind = Literal["development", "production"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from paydesk.storage.database import Database, Transaction, UnsafeDatabase
-from paydesk.storage.statements import split, strict
+from paydesk.platform.storage.database import Database, Transaction, UnsafeDatabase
+from paydesk.platform.storage.statements import split, strict
 
 _FILE = re.compile(r"(?P<version>\d{4})_\w+\.sql")
 _LOCK = 7_029_116_352_941
@@ -55,7 +55,7 @@ class Migration:
 @cache
 def shipped() -> tuple[Migration, ...]:
     """Return the migrations of this version of Paydesk, in order."""
-    files = resources.files("paydesk.storage.migrations").iterdir()
+    files = resources.files("paydesk.platform.storage.migrations").iterdir()
     return tuple(
         Migration(int(match["version"]), file.name, file.read_text(encoding="utf-8"))
         for file in sorted(files, key=lambda file: file.name)

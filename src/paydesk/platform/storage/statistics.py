@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk.core.worker import WorkerContext
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.worker import WorkerContext
 
 POLL_INTERVAL_SECONDS = 2.0
 BYTES_MIN = 4 * 8192

@@ -8,8 +8,8 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Database, Overtaken, Transaction, Unavailable, Work, WorkError
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Overtaken, Transaction, Unavailable, Work, WorkError
 
 T = TypeVar("T")
 

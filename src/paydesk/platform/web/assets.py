@@ -6,11 +6,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
-from paydesk.operation import Answer, Call, Operation, Surface
-from paydesk.rows import Rows
+from paydesk.platform.operation import Answer, Call, Operation, Surface
+from paydesk.platform.rows import Rows
 
 PATH = "/pages/assets/"
-SHARED = "paydesk.web"
+SHARED = "paydesk.platform.web"
 """The package with the templates and assets that all pages share."""
 CACHED_SECONDS = 365 * 24 * 3600
 MEDIA_TYPES = {

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from weakref import WeakKeyDictionary
 
 from paydesk.core import runtime
-from paydesk.core.changes import Changes
 from paydesk.core.signals import Signals
-from paydesk.operation import Answer
+from paydesk.platform.operation import Answer
+from paydesk.platform.web.changes import Changes
 
 EVENT_STREAM = "text/event-stream"
 LAST_EVENT_ID = "last-event-id"

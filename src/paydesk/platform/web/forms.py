@@ -12,8 +12,8 @@ import urllib.parse
 
 from paydesk.core.errors import FORBIDDEN
 from paydesk.core.secrets import new_hex
-from paydesk.operation import Call
-from paydesk.web import language
+from paydesk.platform.operation import Call
+from paydesk.platform.web import language
 
 ANONYMOUS = "paydesk_visit"
 BACKGROUND = "x-paydesk-background"

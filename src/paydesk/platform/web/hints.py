@@ -17,11 +17,11 @@ from typing import NamedTuple
 import msgspec
 
 from paydesk.core import runtime
-from paydesk.core.changes import Changes
 from paydesk.core.signals import EVERYTHING, Signals
-from paydesk.operation import Answer
-from paydesk.web.event_streams import Check, EventStreams, event, streamed
-from paydesk.web.live import SPACING_SECONDS
+from paydesk.platform.operation import Answer
+from paydesk.platform.web.changes import Changes
+from paydesk.platform.web.event_streams import Check, EventStreams, event, streamed
+from paydesk.platform.web.live import SPACING_SECONDS
 
 PER_READER_MAX, STREAMS_MAX = 8, 400
 SENT_PER_SECOND_MAX = 40

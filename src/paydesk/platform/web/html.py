@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk.core.errors import Refusal
-from paydesk.operation import Answer
-from paydesk.web import assets
-from paydesk.web.assets import SHARED
-from paydesk.web.language import Texts, choose, texts
+from paydesk.platform.operation import Answer
+from paydesk.platform.web import assets
+from paydesk.platform.web.assets import SHARED
+from paydesk.platform.web.language import Texts, choose, texts
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +39,11 @@ _PRINTABLE = "!#$%&'()*+,-./:;=?@[]_~"
 Headers = tuple[tuple[str, str], ...]
 
 
+BESIDE: dict[str, tuple[str, ...]] = {}
+"""The packages whose templates lie beside their code, such as in the folder of a noun, by the package that has their
+pages."""
+
+
 @cache
 def environment(package: str = SHARED) -> Environment:
     """Return the environment that finds the `templates` of `package` and then the shared ones; it escapes values.
@@ -47,8 +52,10 @@ def environment(package: str = SHARED) -> Environment:
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+    loaders = [PackageLoader(name) for name in dict.fromkeys((package, SHARED))]
+    loaders += [PackageLoader(name, "") for name in BESIDE.get(package, ())]
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, SHARED))]),
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -35,7 +35,7 @@ class Texts:
 @cache
 def texts(language: str) -> Texts:
     """Return the texts of one of the `LANGUAGES`."""
-    document = tomllib.loads(files("paydesk.web").joinpath("texts", f"{language}.toml").read_text("utf-8"))
+    document = tomllib.loads(files("paydesk.platform.web").joinpath("texts", f"{language}.toml").read_text("utf-8"))
     months = tuple(document.pop("months"))
     return Texts(language, dict(_flat(document)), months)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-from paydesk.core.changes import Changes
 from paydesk.core.errors import ErrorKind
-from paydesk.operation import Answer
-from paydesk.web.event_streams import EventStreams, event
+from paydesk.platform.operation import Answer
+from paydesk.platform.web.changes import Changes
+from paydesk.platform.web.event_streams import EventStreams, event
 
 TOO_MANY_STREAMS = ErrorKind(
     "too_many_streams", 503, "Too many windows show this page live. Close some of them, then reload."

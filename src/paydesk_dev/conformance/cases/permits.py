@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 from itertools import pairwise
 
-from paydesk.conformance.actions import lose, refuse, rewrite
-from paydesk.conformance.case import case
-from paydesk.conformance.exchanges import PERMITS
-from paydesk.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
-from paydesk.conformance.verdicts import Failed, NotApplicable
+from paydesk_dev.conformance.actions import lose, refuse, rewrite
+from paydesk_dev.conformance.case import case
+from paydesk_dev.conformance.exchanges import PERMITS
+from paydesk_dev.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
+from paydesk_dev.conformance.verdicts import Failed, NotApplicable
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 DELIVERY_SECONDS = 0.5

@@ -6,13 +6,13 @@ import asyncio
 import re
 from itertools import pairwise
 
-from paydesk.conformance.actions import drop, lose, refuse, rewrite
-from paydesk.conformance.case import case
-from paydesk.conformance.exchanges import IN_SESSION, PERMITS, Exchange
-from paydesk.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
-from paydesk.conformance.rules import IN_FLIGHT_SECONDS
-from paydesk.conformance.verdicts import Failed, NotApplicable, NotShown
 from paydesk.core.ids import UUID_PATTERN
+from paydesk_dev.conformance.actions import drop, lose, refuse, rewrite
+from paydesk_dev.conformance.case import case
+from paydesk_dev.conformance.exchanges import IN_SESSION, PERMITS, Exchange
+from paydesk_dev.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
+from paydesk_dev.conformance.rules import IN_FLIGHT_SECONDS
+from paydesk_dev.conformance.verdicts import Failed, NotApplicable, NotShown
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
 WATCHED_SECONDS = 3.0

@@ -11,31 +11,32 @@ from typing import get_args
 
 import msgspec
 
-from paydesk import audit
-from paydesk.core import roles
 from paydesk.core.clock import Clock
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
-from paydesk.operation import WAIT, Answer, Call, Query
-from paydesk.orders.change import Change
-from paydesk.orders.status_labels import Labels
-from paydesk.sandbox.terminals.actions import ActionNotPossible
-from paydesk.sandbox.terminals.fleet import Fleet, FleetStopped
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screens import Screen, ScreenName
-from paydesk.sandbox.virtual import page_keys, store
-from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
-from paydesk.sandbox.virtual.schemas import (
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.terminals import registry
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
+from paydesk.engine.terminals.store import Terminal
+from paydesk.operators import audit
+from paydesk.platform import roles
+from paydesk.platform.operation import WAIT, Answer, Call, Query
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.api import store
+from paydesk_dev.virtual.api.schemas import (
     NewTerminalRequest,
     ScreenDocument,
     VirtualActionRequest,
     VirtualTerminal,
     VirtualTerminals,
 )
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.terminals import registry
-from paydesk.terminals import store as terminals
-from paydesk.terminals.errors import TERMINAL_NOT_FOUND
-from paydesk.terminals.store import Terminal
+from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE
+from paydesk_dev.virtual.fleet import Fleet, FleetStopped
+from paydesk_dev.virtual.terminal.actions import ActionNotPossible
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
 
 SCREENS: tuple[str, ...] = get_args(ScreenName)
 PERMITTED = "permitted"

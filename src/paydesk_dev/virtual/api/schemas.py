@@ -10,11 +10,11 @@ from pydantic_core import PydanticCustomError
 
 from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.response import Response, Time, time_or_none
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import playlists, scripts
-from paydesk.sandbox.terminals.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
-from paydesk.sandbox.terminals.screens import Screen, ScreenName
-from paydesk.terminals.schemas import OperatingMode, SettableMode
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.engine.terminals.schemas import OperatingMode, SettableMode
+from paydesk_dev.virtual.scripts import playlists, scripts
+from paydesk_dev.virtual.terminal.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
+from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
 
 SEED_MAX = 2**53 - 1
 SECONDS_MAX = 3600.0

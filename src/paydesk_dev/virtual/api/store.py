@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
-from paydesk.oauth.consent import sellers
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.sandbox.virtual.errors import TOO_MANY_TERMINALS
-from paydesk.storage.database import Transaction
-from paydesk.terminals import action_store, registry, stores
-from paydesk.terminals import store as terminals
-from paydesk.terminals.print_action import RELEASE as RELEASE_ACTION
-from paydesk.terminals.schemas import SettableMode
-from paydesk.terminals.store import Terminal
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.terminals import registry, stores
+from paydesk.engine.terminals import store as terminals
+from paydesk.engine.terminals.print_actions import store as action_store
+from paydesk.engine.terminals.print_actions.action import RELEASE as RELEASE_ACTION
+from paydesk.engine.terminals.schemas import SettableMode
+from paydesk.engine.terminals.store import Terminal
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.virtual.errors import TOO_MANY_TERMINALS
 
 TERMINALS_MAX = 200
 """Virtual terminals of a seller. Each holds a connection and a journal."""

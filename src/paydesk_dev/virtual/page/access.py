@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from paydesk.core.clock import Clock
 from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED
 from paydesk.core.secrets import digest
-from paydesk.http.rate_limit import BearerRates
-from paydesk.operation import Call, Caller
-from paydesk.sandbox.terminals.fleet import Fleet
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.virtual import page_keys, store
-from paydesk.sandbox.virtual.store import Place
-from paydesk.web.forms import BrowserRequest
+from paydesk.platform.http.rate_limit import BearerRates
+from paydesk.platform.operation import Call, Caller
+from paydesk.platform.web.forms import BrowserRequest
+from paydesk_dev.virtual import page_keys
+from paydesk_dev.virtual.api import store
+from paydesk_dev.virtual.api.store import Place
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.terminal.panel import Panel
 
 
 @dataclass(frozen=True, slots=True)

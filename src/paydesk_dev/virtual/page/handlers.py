@@ -13,18 +13,19 @@ import msgspec
 
 from paydesk.core.errors import NOT_FOUND, Refusal
 from paydesk.core.money import CURRENCIES
-from paydesk.operation import Answer, Call
-from paydesk.sandbox.terminals.actions import ActionNotPossible
-from paydesk.sandbox.terminals.screens import ROWS
-from paydesk.sandbox.virtual import page_view
-from paydesk.sandbox.virtual.errors import ACTION_NOT_POSSIBLE
-from paydesk.sandbox.virtual.looks import SCRIPTS, TRAY, WAYS
-from paydesk.sandbox.virtual.page_access import Access, check_form, check_key
-from paydesk.sandbox.virtual.schemas import ActionForm, OrderForm
-from paydesk.terminals import print_images, registry
-from paydesk.web import html, live
-from paydesk.web.event_streams import LAST_EVENT_ID, EventStreams
-from paydesk.web.language import texts
+from paydesk.engine.terminals import registry
+from paydesk.engine.terminals.print_actions import images as print_images
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.web import html, live
+from paydesk.platform.web.event_streams import LAST_EVENT_ID, EventStreams
+from paydesk.platform.web.language import texts
+from paydesk_dev.virtual.api.schemas import ActionForm, OrderForm
+from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE
+from paydesk_dev.virtual.page import view as page_view
+from paydesk_dev.virtual.page.access import Access, check_form, check_key
+from paydesk_dev.virtual.page.looks import SCRIPTS, TRAY, WAYS
+from paydesk_dev.virtual.terminal.actions import ActionNotPossible
+from paydesk_dev.virtual.terminal.screens import ROWS
 
 if TYPE_CHECKING:
     from markupsafe import Markup

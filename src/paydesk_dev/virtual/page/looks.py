@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paydesk.sandbox.simulator.cards import CARDS
+from paydesk.engine.payments.simulator.cards import CARDS
 
 
 class TrayCard(msgspec.Struct, frozen=True):

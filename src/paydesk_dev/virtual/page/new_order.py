@@ -8,18 +8,19 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from paydesk import audit
-from paydesk.core import conflict_keys
 from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
-from paydesk.operation import Answer, Call, Caller, Handled
-from paydesk.orders import handlers as orders
-from paydesk.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
-from paydesk.orders.schemas import OrderRequest
-from paydesk.sandbox.virtual import handlers, page, store
-from paydesk.sandbox.virtual.page_access import check_form
-from paydesk.sandbox.virtual.schemas import NewOrderRequest, OrderForm
-from paydesk.sandbox.virtual.store import Place
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import handlers as orders
+from paydesk.engine.orders.errors import ALREADY_QUEUED_ORDER_ON_TERMINAL, TERMINAL_NOT_IN_PDV_MODE
+from paydesk.engine.orders.schemas import OrderRequest
+from paydesk.operators import audit
+from paydesk.platform.operation import Answer, Call, Caller, Handled
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.virtual.api import handlers, store
+from paydesk_dev.virtual.api.schemas import NewOrderRequest, OrderForm
+from paydesk_dev.virtual.api.store import Place
+from paydesk_dev.virtual.page import handlers as page
+from paydesk_dev.virtual.page.access import check_form
 
 NO_APPLICATION = ErrorKind(
     "no_application",

@@ -16,20 +16,21 @@ import msgspec
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import Refusal
-from paydesk.sandbox.terminals.actions import ActionName
-from paydesk.sandbox.terminals.panel import Exchanged, Panel
-from paydesk.sandbox.terminals.receipts import Paper
-from paydesk.sandbox.terminals.screens import CARD_ACTIONS, ROWS, Row, Screen, ScreenName
-from paydesk.sandbox.virtual.looks import CARD_COLOURS
-from paydesk.sandbox.virtual.page_access import Access
-from paydesk.terminals import print_content, qr
-from paydesk.terminals.print_content import InvalidContent, Piece
-from paydesk.web.html import environment
+from paydesk.engine.terminals.print_actions import content as print_content
+from paydesk.engine.terminals.print_actions.content import InvalidContent, Piece
+from paydesk.platform.web.html import environment
+from paydesk_dev.virtual.page import qr
+from paydesk_dev.virtual.page.access import Access
+from paydesk_dev.virtual.page.looks import CARD_COLOURS
+from paydesk_dev.virtual.terminal.actions import ActionName
+from paydesk_dev.virtual.terminal.panel import Exchanged, Panel
+from paydesk_dev.virtual.terminal.receipts import Paper
+from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, ROWS, Row, Screen, ScreenName
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-PACKAGE = "paydesk.sandbox.virtual"
+PACKAGE = "paydesk_dev.virtual.page"
 PARTS = (
     "status", "hint", "paper", "copies", "lights", "glass", "slot", "faults", "messages", "played", "say",
 )  # fmt: skip

@@ -19,8 +19,8 @@ from typing import Annotated
 
 import msgspec
 
-from paydesk.sandbox.terminals import scripts
-from paydesk.sandbox.terminals.scripts import Script
+from paydesk_dev.virtual.scripts import scripts
+from paydesk_dev.virtual.scripts.scripts import Script
 
 FLAKY_DEFAULT = 0.05
 FILE_BYTES_MAX = 100_000

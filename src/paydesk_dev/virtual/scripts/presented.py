@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.sandbox.simulator.cards import CARDS, TestCard
+from paydesk.engine.payments.simulator.cards import CARDS, TestCard
 
 APPROVED, APPROVED_DEBIT = "visa_approved", "debvisa_approved"
 ENTRY_MODES = {"tap": "contactless", "phone": "contactless", "insert": "chip", "swipe": "magnetic_stripe"}

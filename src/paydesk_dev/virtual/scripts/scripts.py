@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.sandbox.terminals import presented
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk_dev.virtual.scripts import presented
 
 SECONDS_DEFAULT, SECONDS_MAX = 1.5, 30.0
 DETAIL_DEFAULT = "rejected_by_issuer"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.sandbox.terminals import presented
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screens import CARD_ACTIONS, INSTALLMENTS, TRIES_MAX, OrderScreens, Screen
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk_dev.virtual.scripts import presented
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, INSTALLMENTS, TRIES_MAX, OrderScreens, Screen
 
 PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
 ACTIONS: Mapping[str, str] = {

@@ -15,11 +15,11 @@ import msgspec
 from paydesk import __version__
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
-from paydesk.device.schemas import Message
-from paydesk.sandbox.http_client import Client, Reply
-from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.network import Carrying, FlakyNetwork, Link, MessageLost
-from paydesk.sandbox.terminals.panel import Panel
+from paydesk.engine.device.schemas import Message
+from paydesk_dev.http_client import Client, Reply
+from paydesk_dev.virtual.journal import Entry
+from paydesk_dev.virtual.terminal.network import Carrying, FlakyNetwork, Link, MessageLost
+from paydesk_dev.virtual.terminal.panel import Panel
 
 if TYPE_CHECKING:
     import aiohttp

@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible
-from paydesk.sandbox.terminals.client import Pace
-from paydesk.sandbox.terminals.journal import Journal
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.screens import Screen
-from paydesk.sandbox.terminals.terminal import Terminal
+from paydesk_dev.virtual.journal import Journal
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible
+from paydesk_dev.virtual.terminal.client import Pace
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.screens import Screen
+from paydesk_dev.virtual.terminal.terminal import Terminal
 
 WAITING_MAX = 16
 """How many actions may wait for the terminal at a time."""

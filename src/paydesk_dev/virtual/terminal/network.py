@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from paydesk.sandbox.http_client import Reply
+from paydesk_dev.http_client import Reply
 
 REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
 ANSWER_FAULTS = ("lost", "late", "reordered")

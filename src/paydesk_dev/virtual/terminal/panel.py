@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from paydesk.core import runtime
-from paydesk.core.changes import Changes
-from paydesk.sandbox.terminals import screens
-from paydesk.sandbox.terminals.network import Link
-from paydesk.sandbox.terminals.receipts import Paper, Receipt
-from paydesk.sandbox.terminals.screens import ROWS, OrderScreens, Screen
-from paydesk.terminals.modes import ORDER_MODES
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.modes import ORDER_MODES
+from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.web.changes import Changes
+from paydesk_dev.virtual.terminal import screens
+from paydesk_dev.virtual.terminal.network import Link
+from paydesk_dev.virtual.terminal.receipts import Paper, Receipt
+from paydesk_dev.virtual.terminal.screens import ROWS, OrderScreens, Screen
 
 UNPRINTED_SECONDS = 1.0
 """How long the outcome is shown before its receipt is printed: the buyer hears first that it was approved."""

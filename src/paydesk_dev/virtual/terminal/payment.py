@@ -18,15 +18,15 @@ import msgspec
 import structlog
 
 from paydesk.core import runtime
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals import receipts
-from paydesk.sandbox.terminals.actions import Dialogue
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable
-from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.receipts import Receipt
-from paydesk.sandbox.terminals.scripts import Script
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
+from paydesk_dev.virtual.scripts.presented import paid_amount
+from paydesk_dev.virtual.scripts.scripts import Script
+from paydesk_dev.virtual.terminal import receipts
+from paydesk_dev.virtual.terminal.actions import Dialogue
+from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.receipts import Receipt
 
 CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
 """The result when the buyer or cashier canceled at the terminal before the permit."""

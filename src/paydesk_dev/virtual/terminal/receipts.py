@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from paydesk.core.money import spelled
-from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.presented import paid_amount
+from paydesk_dev.virtual.journal import Entry
+from paydesk_dev.virtual.scripts.presented import paid_amount
 
 RECEIPT_CHARACTERS = 32
 """The width of a receipt's lines."""

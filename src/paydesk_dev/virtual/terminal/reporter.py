@@ -9,10 +9,10 @@ from collections.abc import Callable, Coroutine
 
 import structlog
 
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
-from paydesk.sandbox.terminals.journal import Entry
-from paydesk.sandbox.terminals.payment import Device
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.journal import Entry
+from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded
+from paydesk_dev.virtual.terminal.payment import Device
 
 _log = structlog.get_logger("virtual.terminal")
 _AFTER_RESULT_SEQ = 10_000

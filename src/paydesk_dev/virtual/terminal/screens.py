@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from paydesk.core.money import spelled
-from paydesk.sandbox.terminals.receipts import NOTHING_CHARGED, REASONS, Receipt, described
-from paydesk.terminals.schemas import Kind
+from paydesk.engine.terminals.schemas import Kind
+from paydesk_dev.virtual.terminal.receipts import NOTHING_CHARGED, REASONS, Receipt, described
 
 CARD_ACTIONS = ("tap", "insert", "swipe", "phone")
 TRIES_MAX = 3

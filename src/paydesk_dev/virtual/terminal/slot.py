@@ -10,11 +10,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from paydesk.sandbox.http_client import Reply
-from paydesk.sandbox.terminals.actions import Action, ActionNotPossible, Dialogue
-from paydesk.sandbox.terminals.client import ServiceUnavailable, SessionEnded
-from paydesk.sandbox.terminals.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
-from paydesk.sandbox.terminals.payment import (
+from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
+from paydesk_dev.virtual.scripts.playlists import Part
+from paydesk_dev.virtual.scripts.presented import paid_amount
+from paydesk_dev.virtual.scripts.scripts import MANUAL
+from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible, Dialogue
+from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded
+from paydesk_dev.virtual.terminal.payment import (
     RESUMED_SEQ,
     Device,
     acknowledge,
@@ -24,11 +27,8 @@ from paydesk.sandbox.terminals.payment import (
     receipt_of,
     resume,
 )
-from paydesk.sandbox.terminals.playlists import Part
-from paydesk.sandbox.terminals.presented import paid_amount
-from paydesk.sandbox.terminals.reporter import Reporter, Start
-from paydesk.sandbox.terminals.screens import Screen
-from paydesk.sandbox.terminals.scripts import MANUAL
+from paydesk_dev.virtual.terminal.reporter import Reporter, Start
+from paydesk_dev.virtual.terminal.screens import Screen
 
 TAKEN_OVER_SEQ = 100
 """The steps of a person who takes over from a script are numbered after this."""

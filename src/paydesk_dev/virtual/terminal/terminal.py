@@ -15,15 +15,15 @@ from functools import partial
 import structlog
 
 from paydesk.core import runtime
-from paydesk.device.schemas import Message
-from paydesk.sandbox.terminals import playlists
-from paydesk.sandbox.terminals.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
-from paydesk.sandbox.terminals.journal import Entry, Journal
-from paydesk.sandbox.terminals.network import FlakyNetwork
-from paydesk.sandbox.terminals.panel import Panel
-from paydesk.sandbox.terminals.payment import Device
-from paydesk.sandbox.terminals.playlists import Part
-from paydesk.sandbox.terminals.slot import Slot
+from paydesk.engine.device.schemas import Message
+from paydesk_dev.virtual.journal import Entry, Journal
+from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.scripts.playlists import Part
+from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
+from paydesk_dev.virtual.terminal.network import FlakyNetwork
+from paydesk_dev.virtual.terminal.panel import Panel
+from paydesk_dev.virtual.terminal.payment import Device
+from paydesk_dev.virtual.terminal.slot import Slot
 
 EMPTY_POLL_SECONDS_MIN, EMPTY_POLL_PAUSE_SECONDS = 1.0, 0.2
 

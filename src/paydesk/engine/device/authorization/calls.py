@@ -11,22 +11,22 @@ from typing import Any
 import structlog
 
 from paydesk.core.clock import Clock
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
-from paydesk.device import store
-from paydesk.device.decisions import TABLE, reported_by_acquirer, situation_of
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import Labels
-from paydesk.payments import inquiry_store, outcomes
-from paydesk.payments import terms as payment_terms
-from paydesk.payments.acquirer import Acquirer, Approved, Card, Declined, NotSent, Outcome, Payment, response
-from paydesk.payments.jobs import describe
-from paydesk.payments.lifecycles import REVERSING
-from paydesk.payments.terms import Terms
-from paydesk.storage.database import Database, Transaction
+from paydesk.engine.device import store
+from paydesk.engine.device.rules.decisions import TABLE, reported_by_acquirer, situation_of
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments import inquiry_store, outcomes
+from paydesk.engine.payments import terms as payment_terms
+from paydesk.engine.payments.acquirer import Acquirer, Approved, Card, Declined, NotSent, Outcome, Payment, response
+from paydesk.engine.payments.jobs import describe
+from paydesk.engine.payments.lifecycles import REVERSING
+from paydesk.engine.payments.terms import Terms
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Transaction
 
 ANSWER_SECONDS_MAX = 25.0
 NOT_SENT_PAUSE_SECONDS = 1.0

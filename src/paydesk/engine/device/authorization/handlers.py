@@ -18,27 +18,27 @@ from paydesk.core.crash_points import reached
 from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.device import store
-from paydesk.device.authorizations import Authorization, Authorizations, Authorizing
-from paydesk.device.errors import (
+from paydesk.engine.device import store
+from paydesk.engine.device.authorization.calls import Authorization, Authorizations, Authorizing
+from paydesk.engine.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
     LEASE_NOT_FOUND,
     NOT_A_SERVICE_TERMINAL,
 )
-from paydesk.device.leases import ended, lease_keys, lock_order, order_body, permit
-from paydesk.device.schemas import AuthorizationAnswer, AuthorizeRequest
-from paydesk.device.sessions import lock_session, refuse_revoked
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status
-from paydesk.orders import store as orders
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.order import Order
-from paydesk.orders.status_labels import Labels
-from paydesk.payments import terms as payment_terms
-from paydesk.payments.acquirer import Acquirers, Card, payment_of
-from paydesk.payments.terms import Requested, Terms
-from paydesk.storage.database import Transaction
+from paydesk.engine.device.leases import ended, lease_keys, lock_order, order_body, permit
+from paydesk.engine.device.schemas import AuthorizationAnswer, AuthorizeRequest
+from paydesk.engine.device.sessions import lock_session, refuse_revoked
+from paydesk.engine.orders import status
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments import terms as payment_terms
+from paydesk.engine.payments.acquirer import Acquirers, Card, payment_of
+from paydesk.engine.payments.terms import Requested, Terms
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage.database import Transaction
 
 
 async def authorize(call: Call) -> Handled:

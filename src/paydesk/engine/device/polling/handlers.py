@@ -7,12 +7,12 @@ from functools import partial
 
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED
 from paydesk.core.ids import UUID
-from paydesk.device import printing, store
-from paydesk.device.gateway import Gateway, Poll
-from paydesk.device.sessions import refuse_revoked, stale
-from paydesk.device.store import PollState
-from paydesk.operation import WAIT, Answer, Call, Handled
-from paydesk.storage.database import Transaction
+from paydesk.engine.device import printing, store
+from paydesk.engine.device.gateway import Gateway, Poll
+from paydesk.engine.device.sessions import refuse_revoked, stale
+from paydesk.engine.device.store import PollState
+from paydesk.platform.operation import WAIT, Answer, Call, Handled
+from paydesk.platform.storage.database import Transaction
 
 
 async def next_message(call: Call) -> Handled:

@@ -12,9 +12,9 @@ import asyncio
 from functools import partial
 
 from paydesk.core import runtime
-from paydesk.core.worker import WorkerContext
-from paydesk.orders import store as orders
-from paydesk.terminals import action_store as print_actions
+from paydesk.engine.orders import store as orders
+from paydesk.engine.terminals.print_actions import store as print_actions
+from paydesk.platform.worker import WorkerContext
 
 SCAN_SECONDS = 1.0
 SCAN_CONNECTED_SECONDS = 10.0

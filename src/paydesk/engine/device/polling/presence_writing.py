@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 
 from paydesk.core import runtime
-from paydesk.core.worker import WorkerContext
-from paydesk.device.gateway import Gateway
-from paydesk.device.presence import RETURNED, WRITE_SECONDS
+from paydesk.engine.device.gateway import Gateway
+from paydesk.engine.device.presence import RETURNED, WRITE_SECONDS
+from paydesk.platform.worker import WorkerContext
 
 EARLY_SECONDS = 1.0
 """Between two writes of a node, while terminals come back."""

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from paydesk.core.errors import ErrorKind
 from paydesk.core.money import CURRENCIES, minor_units
-from paydesk.device.errors import ORDER_FINISHED, RESULT_CONFLICT
-from paydesk.device.reports import Report
-from paydesk.orders import status
-from paydesk.orders.order import Order
-from paydesk.payments.acquirer import Approved, Declined, Outcome
-from paydesk.payments.terms import Terms
+from paydesk.engine.device.errors import ORDER_FINISHED, RESULT_CONFLICT
+from paydesk.engine.device.rules.reports import Report
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Approved, Declined, Outcome
+from paydesk.engine.payments.terms import Terms
 
 Situation = Literal[
     "open",  # at its terminal, and authorization may still be permitted

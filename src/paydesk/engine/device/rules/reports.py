@@ -16,11 +16,11 @@ import jiter
 import msgspec
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from paydesk.core import card_numbers, redaction
 from paydesk.core.keys import Keys
 from paydesk.core.model import Model
 from paydesk.core.money import AMOUNT_PATTERN
-from paydesk.orders.status import FAILED_DETAILS, STATES
+from paydesk.core.text import card_numbers, redaction
+from paydesk.engine.orders.status import FAILED_DETAILS, STATES
 
 NAMES_MAX = 20
 MASK = card_numbers.MASK

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from paydesk.orders import status
-from paydesk.orders.order import Order
+from paydesk.engine.orders import status
+from paydesk.engine.orders.order import Order
 
 Verdict = Literal["resume", "forget", "abort", "report", "hold"]
 Effect = Literal["none", "re_lease", "cancel", "inquire", "fail"]

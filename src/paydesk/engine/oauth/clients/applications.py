@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from paydesk.core import ids
 from paydesk.core.secrets import Secret, digest, new_hex
-from paydesk.oauth import tokens
-from paydesk.oauth.clients import authentication
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.lifecycle import OnReplay
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import tokens
+from paydesk.engine.oauth.clients import authentication
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.lifecycle import OnReplay
+from paydesk.platform.storage.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)

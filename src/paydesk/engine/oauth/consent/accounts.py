@@ -15,13 +15,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import Secret, digest
-from paydesk.core.text import canonical_email
-from paydesk.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.oauth.consent.throttle import SignInThrottles
-from paydesk.oauth.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
-from paydesk.operation import Call
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Database, Transaction
+from paydesk.core.text.characters import canonical_email
+from paydesk.engine.oauth.consent.passwords import hash_password, needs_rehash, verify_password
+from paydesk.engine.oauth.consent.throttle import SignInThrottles
+from paydesk.engine.oauth.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.platform.operation import Call
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Database, Transaction
 
 HOUR_MS = 3_600_000
 USE_EVERY_MS = 60_000

@@ -7,17 +7,17 @@ import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from paydesk.core import card_numbers
-from paydesk.core.text import has_forbidden
-from paydesk.oauth import scopes
-from paydesk.oauth.clients.authentication import Application
-from paydesk.oauth.errors import (
+from paydesk.core.text import card_numbers
+from paydesk.core.text.characters import has_forbidden
+from paydesk.engine.oauth import scopes
+from paydesk.engine.oauth.clients.authentication import Application
+from paydesk.engine.oauth.errors import (
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
     UNKNOWN_APPLICATION,
     UNREGISTERED_ADDRESS,
 )
-from paydesk.oauth.scopes import ScopeError
+from paydesk.engine.oauth.scopes import ScopeError
 
 PATH = "/authorization"
 STATE_CHARACTERS_MAX = 2048

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from paydesk.core.errors import Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth import authorizations, store, tokens
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import authorization
-from paydesk.oauth.consent.authorization import AuthorizationRequest
-from paydesk.oauth.consent.sessions import Session
-from paydesk.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth import authorizations, store, tokens
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import authorization
+from paydesk.engine.oauth.consent.authorization import AuthorizationRequest
+from paydesk.engine.oauth.consent.sessions import Session
+from paydesk.engine.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
+from paydesk.platform.storage.database import Transaction
 
 OPEN_MAX = 20
 """Consent pages that are open at a time in one session of a browser."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core import ids
-from paydesk.core.text import canonical_email
-from paydesk.storage.database import Transaction
+from paydesk.core.text.characters import canonical_email
+from paydesk.platform.storage.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)

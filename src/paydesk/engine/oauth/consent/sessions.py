@@ -7,13 +7,13 @@ from typing import Any
 
 from paydesk.core import ids
 from paydesk.core.secrets import digest, new_hex
-from paydesk.oauth.consent import sellers
-from paydesk.oauth.consent.accounts import Accounts
-from paydesk.oauth.consent.throttle import FAILURES_PER_ALERT
-from paydesk.oauth.errors import SELLER_SUSPENDED
-from paydesk.operation import Call
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Transaction
+from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.oauth.consent.accounts import Accounts
+from paydesk.engine.oauth.consent.throttle import FAILURES_PER_ALERT
+from paydesk.engine.oauth.errors import SELLER_SUSPENDED
+from paydesk.platform.operation import Call
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)

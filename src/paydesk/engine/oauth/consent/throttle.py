@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any, Self
 
 from paydesk.core import runtime
-from paydesk.core.rates import Buckets, Monotonic, Tally, network
-from paydesk.core.recent_addresses import RecentAddresses
+from paydesk.core.limits.rates import Buckets, Monotonic, Tally, network
+from paydesk.core.limits.recent_addresses import RecentAddresses
+from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.secrets import digest
 from paydesk.core.signals import Signals
-from paydesk.core.text import canonical_email
-from paydesk.core.throttle_log import ThrottleLog
+from paydesk.core.text.characters import canonical_email
 
 HOUR_SECONDS = 3600
 FAILURES_PER_ALERT = 5

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth import authorizations, scopes
-from paydesk.oauth.pages import sign_in
-from paydesk.oauth.pages.forms import Withdrawal
-from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SellerRequest
-from paydesk.operation import Answer, Call
-from paydesk.storage.database import Transaction
-from paydesk.web import html
+from paydesk.engine.oauth import authorizations, scopes
+from paydesk.engine.oauth.pages import sign_in
+from paydesk.engine.oauth.pages.forms import Withdrawal
+from paydesk.engine.oauth.pages.seller_request import APPLICATIONS_PATH, SellerRequest
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.web import html
 
 WITHDRAW = "withdraw"
 LISTED_MAX = 500

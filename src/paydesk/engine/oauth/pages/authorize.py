@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth import scopes
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import authorization, requests
-from paydesk.oauth.consent.requests import Decision
-from paydesk.oauth.pages import sign_in
-from paydesk.oauth.pages.forms import Consent
-from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH, SellerRequest, safe_return_to
-from paydesk.operation import Answer, Call
-from paydesk.storage.database import Transaction
-from paydesk.web import html
+from paydesk.engine.oauth import scopes
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import authorization, requests
+from paydesk.engine.oauth.consent.requests import Decision
+from paydesk.engine.oauth.pages import sign_in
+from paydesk.engine.oauth.pages.forms import Consent
+from paydesk.engine.oauth.pages.seller_request import APPLICATIONS_PATH, SellerRequest, safe_return_to
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.web import html
 
 CONSENT = "consent"
 MINUTE_MS = 60_000

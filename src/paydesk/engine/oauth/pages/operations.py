@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN
-from paydesk.oauth.consent.authorization import PATH
-from paydesk.oauth.errors import (
+from paydesk.engine.oauth.consent.authorization import PATH
+from paydesk.engine.oauth.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
@@ -17,12 +17,12 @@ from paydesk.oauth.errors import (
     UNKNOWN_APPLICATION,
     UNREGISTERED_ADDRESS,
 )
-from paydesk.oauth.pages import applications, authorize, sign_in
-from paydesk.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
-from paydesk.oauth.pages.seller_request import APPLICATIONS_PATH
-from paydesk.operation import Operation, Query
-from paydesk.rows import Rows
-from paydesk.web import html
+from paydesk.engine.oauth.pages import applications, authorize, sign_in
+from paydesk.engine.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
+from paydesk.engine.oauth.pages.seller_request import APPLICATIONS_PATH
+from paydesk.platform.operation import Operation, Query
+from paydesk.platform.rows import Rows
+from paydesk.platform.web import html
 
 AUTHORIZATION = (
     Query("client_id", {"type": "string"}, "The application.", required=True),

@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from paydesk.core.errors import Refusal
-from paydesk.oauth.consent import authorization
-from paydesk.oauth.consent.sessions import SELLERS, Session
-from paydesk.oauth.errors import FORM_OUTDATED, SESSION_ENDED
-from paydesk.operation import Answer, Call
-from paydesk.storage.database import Database, Transaction
-from paydesk.web import html
-from paydesk.web.forms import BrowserRequest, Header
+from paydesk.engine.oauth.consent import authorization
+from paydesk.engine.oauth.consent.sessions import SELLERS, Session
+from paydesk.engine.oauth.errors import FORM_OUTDATED, SESSION_ENDED
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.web import html
+from paydesk.platform.web.forms import BrowserRequest, Header
 
 SESSION, BROWSER = "paydesk_session", "paydesk_browser"
 BROWSER_KNOWN_SECONDS = 365 * 24 * 3600
@@ -33,7 +33,7 @@ class SellerRequest(BrowserRequest):
 
     def page(self, template: str, **values: Any) -> Answer:
         """Return a page in the browser's language; `values` are those of `html.page`."""
-        return html.page(template, self.texts, package="paydesk.oauth.pages", **values)
+        return html.page(template, self.texts, package="paydesk.engine.oauth.pages", **values)
 
     @property
     def session_cookie(self) -> str:

@@ -8,24 +8,24 @@ from typing import Any
 
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
-from paydesk.core.text import canonical_email
-from paydesk.oauth.clients import applications
-from paydesk.oauth.consent import authorization
-from paydesk.oauth.consent.sessions import SELLERS, end_everywhere
-from paydesk.oauth.errors import FORM_OUTDATED, SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
-from paydesk.oauth.pages.forms import SignIn, SignOut
-from paydesk.oauth.pages.seller_request import (
+from paydesk.core.text.characters import canonical_email
+from paydesk.engine.oauth.clients import applications
+from paydesk.engine.oauth.consent import authorization
+from paydesk.engine.oauth.consent.sessions import SELLERS, end_everywhere
+from paydesk.engine.oauth.errors import FORM_OUTDATED, SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.engine.oauth.pages.forms import SignIn, SignOut
+from paydesk.engine.oauth.pages.seller_request import (
     APPLICATIONS_PATH,
     SESSION,
     SellerRequest,
     form_outdated,
     safe_return_to,
 )
-from paydesk.operation import Answer, Call
-from paydesk.storage.database import Database
-from paydesk.web import html
-from paydesk.web.forms import ANONYMOUS, BrowserRequest, Header
-from paydesk.web.language import Texts
+from paydesk.platform.operation import Answer, Call
+from paydesk.platform.storage.database import Database
+from paydesk.platform.web import html
+from paydesk.platform.web.forms import ANONYMOUS, BrowserRequest, Header
+from paydesk.platform.web.language import Texts
 
 SIGN_IN, SIGN_OUT = "sign-in", "sign-out"
 

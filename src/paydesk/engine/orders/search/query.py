@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from paydesk.core.errors import UNSUPPORTED_PROPERTIES
-from paydesk.core.text import CHARACTER
-from paydesk.filters import Filters
-from paydesk.operation import Query
-from paydesk.orders.schemas import EXTERNAL_REFERENCE_PATTERN
-from paydesk.orders.status import DETAILS
-from paydesk.orders.status_labels import EXTENDED, Labels
+from paydesk.core.text.characters import CHARACTER
+from paydesk.engine.orders.schemas import EXTERNAL_REFERENCE_PATTERN
+from paydesk.engine.orders.status import DETAILS
+from paydesk.engine.orders.status_labels import EXTENDED, Labels
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Query
 
 LIMIT_DEFAULT, LIMIT_MAX = 50, 100
 OFFSET_MAX = 10_000_000

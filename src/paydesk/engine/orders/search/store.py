@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from paydesk.orders.order import Order
-from paydesk.orders.searching import Search
-from paydesk.orders.store import COLUMNS
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.search.query import Search
+from paydesk.engine.orders.store import COLUMNS
+from paydesk.platform.storage.database import Transaction
 
 WITHIN = "seller_id = $1 AND live = $2 AND created_ms >= $3 AND created_ms <= $4"
 

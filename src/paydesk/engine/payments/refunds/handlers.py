@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
-from paydesk.operation import Answer, Call, Handled, ThreePhase
-from paydesk.orders import store
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.handlers import requested_order
-from paydesk.orders.order import Order
-from paydesk.payments import refund_store
-from paydesk.payments.acquirer import (
+from paydesk.engine.orders import store
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.handlers import requested_order
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import (
     Acquirer,
     Acquirers,
     Approved,
@@ -27,7 +25,7 @@ from paydesk.payments.acquirer import (
     payment_of,
     response,
 )
-from paydesk.payments.errors import (
+from paydesk.engine.payments.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
     PARTIAL_REFUND_FORBIDDEN_WITH_TIPS,
@@ -36,9 +34,11 @@ from paydesk.payments.errors import (
     REFUND_PERIOD_EXCEEDED,
     TRANSACTION_NOT_FOUND,
 )
-from paydesk.payments.refund import Refund, refund_response
-from paydesk.payments.refund_store import PERIOD_MS
-from paydesk.payments.schemas import RefundPartRequest, RefundRequest
+from paydesk.engine.payments.refund import Refund, refund_response
+from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.refunds.schemas import RefundPartRequest, RefundRequest
+from paydesk.engine.payments.refunds.store import PERIOD_MS
+from paydesk.platform.operation import Answer, Call, Handled, ThreePhase
 
 LEASE_MARGIN_SECONDS = 2
 """After the response is due, before a worker may claim the refund."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from paydesk.operation import Operation
-from paydesk.orders import handlers
-from paydesk.orders.operations import ORDER
-from paydesk.payments import refunds
-from paydesk.payments.errors import REFUND_ERRORS
-from paydesk.payments.refund import EXAMPLE, RefundResponse
-from paydesk.payments.schemas import RefundRequest
+from paydesk.engine.orders import handlers
+from paydesk.engine.orders.operations import ORDER
+from paydesk.engine.payments.errors import REFUND_ERRORS
+from paydesk.engine.payments.refund import EXAMPLE, RefundResponse
+from paydesk.engine.payments.refunds import handlers as refunds
+from paydesk.engine.payments.refunds.schemas import RefundRequest
+from paydesk.platform.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     ORDER.post(

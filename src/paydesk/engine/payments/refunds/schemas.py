@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from paydesk.core.ids import PAYMENT_ID_PATTERN
 from paydesk.core.model import Model
 from paydesk.core.money import AMOUNT_PATTERN
-from paydesk.orders.schemas import positive_amount, text_schema
+from paydesk.engine.orders.schemas import positive_amount, text_schema
 
 
 class RefundPartRequest(Model):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import msgspec
 
-from paydesk.orders import status, store
-from paydesk.orders.change import Change
-from paydesk.orders.order import Order
-from paydesk.orders.status import Move
-from paydesk.orders.store import COLUMNS as ORDER_COLUMNS
-from paydesk.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.payments.jobs import next_attempt_ms
-from paydesk.payments.lifecycles import REFUNDS
-from paydesk.payments.refund import Refund, with_refund, without_refund
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import Move
+from paydesk.engine.orders.store import COLUMNS as ORDER_COLUMNS
+from paydesk.engine.payments.acquirer import Approved, NotSent, Unknown
+from paydesk.engine.payments.jobs import next_attempt_ms
+from paydesk.engine.payments.lifecycles import REFUNDS
+from paydesk.engine.payments.refund import Refund, with_refund, without_refund
+from paydesk.platform.storage.database import Transaction
 
 PERIOD_MS = 90 * 86_400_000
 """After the payment, in which it can be refunded."""

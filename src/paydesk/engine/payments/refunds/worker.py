@@ -11,26 +11,34 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from paydesk.core import conflict_keys
 from paydesk.core.crash_points import reached
-from paydesk.core.idempotency import complete
-from paydesk.core.idempotency_key import Key
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Removed
-from paydesk.orders import store
-from paydesk.orders.change import Change, change_at
-from paydesk.orders.order import Order
-from paydesk.payments import refund_store
-from paydesk.payments.acquirer import RESPONSE_SECONDS_MAX, Acquirers, Approved, Declined, NotSent, Outcome, payment_of
-from paydesk.payments.jobs import AcquirerJob, describe, log
-from paydesk.payments.lifecycles import REFUNDS
-from paydesk.payments.outcomes import alert
-from paydesk.payments.refund import Refund, refund_response
-from paydesk.payments.refunds import request_refund
-from paydesk.storage.database import Transaction
+from paydesk.engine.orders import store
+from paydesk.engine.orders.change import Change, change_at
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import (
+    RESPONSE_SECONDS_MAX,
+    Acquirers,
+    Approved,
+    Declined,
+    NotSent,
+    Outcome,
+    payment_of,
+)
+from paydesk.engine.payments.jobs import AcquirerJob, describe, log
+from paydesk.engine.payments.lifecycles import REFUNDS
+from paydesk.engine.payments.outcomes import alert
+from paydesk.engine.payments.refund import Refund, refund_response
+from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.refunds.handlers import request_refund
+from paydesk.platform.idempotency import complete
+from paydesk.platform.idempotency_key import Key
+from paydesk.platform.jobs import Removed
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
+from paydesk.platform.worker import WorkerContext
 
 if TYPE_CHECKING:
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"
 """The operation whose idempotency key a refund has: an application's, or an operator's, whose refund has none."""

@@ -15,10 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
-from paydesk.core import conflict_keys
 from paydesk.core.clock import Clock
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.payments.acquirer import (
+from paydesk.engine.payments.acquirer import (
     Acquirers,
     Approved,
     Card,
@@ -30,11 +28,14 @@ from paydesk.payments.acquirer import (
     Payment,
     Unknown,
 )
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.simulator import cards, rules, store
-from paydesk.sandbox.simulator.rules import Operation, Plan, Rules
-from paydesk.sandbox.simulator.store import LedgerPayment, Movement
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.engine.payments.simulator import cards, rules
+from paydesk.engine.payments.simulator import ledger as store
+from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
+from paydesk.engine.payments.simulator.rules import Operation, Plan, Rules
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk_dev.reset.resets import Resets
 
 DEADLINE_SECONDS = 8.0
 """A longer delay ends as *unknown* after this time."""

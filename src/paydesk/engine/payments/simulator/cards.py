@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from paydesk.orders.status import FAILED_DETAILS
-from paydesk.payments.acquirer import Card
-from paydesk.sandbox.simulator import rules
-from paydesk.sandbox.simulator.rules import Rules
+from paydesk.engine.orders.status import FAILED_DETAILS
+from paydesk.engine.payments.acquirer import Card
+from paydesk.engine.payments.simulator import rules
+from paydesk.engine.payments.simulator.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

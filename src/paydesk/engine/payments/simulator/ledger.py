@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paydesk.core.errors import BAD_REQUEST, FORBIDDEN, Refusal
-from paydesk.operation import Answer, Call
-from paydesk.orders import status, store
-from paydesk.orders.change import Change, change_of
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.handlers import requested_order
-from paydesk.orders.order import Order
-from paydesk.orders.status import ORIGINS, Move, State
-from paydesk.orders.status_labels import Labels
-from paydesk.payments import inquiry_store
-from paydesk.sandbox.schemas import SimulatedRequest
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.engine.orders.handlers import requested_order
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.status import ORIGINS, Move, State
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments import inquiry_store
+from paydesk.platform.operation import Answer, Call
+from paydesk_dev.schemas import SimulatedRequest
 
 FAILED_DETAIL = "rejected_other_reason"
 """The default where the request has none."""

@@ -14,24 +14,26 @@ import msgspec
 
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
-from paydesk.operation import Answer, Call, Handled
-from paydesk.orders import status, store
-from paydesk.orders.change import change_of
-from paydesk.orders.errors import ORDER_NOT_FOUND
-from paydesk.orders.handlers import requested_order
-from paydesk.orders.order import Order
-from paydesk.payments import inquiry_store, outcomes, refund_store, refunds
-from paydesk.payments.acquirer import Acquirers, Approved, Card, Declined, Outcome, payment_of
-from paydesk.payments.lifecycles import REVERSING
-from paydesk.payments.outcomes import Paid
-from paydesk.payments.refund import Refund
-from paydesk.sandbox import simulated_orders
-from paydesk.sandbox.resets import Resets
-from paydesk.sandbox.schemas import SimulatedRequest
-from paydesk.sandbox.simulated_orders import Step, lock_test_order, unreachable
-from paydesk.sandbox.simulator.acquirer import OrderRemoved, Simulator
-from paydesk.sandbox.simulator.cards import CARDS
-from paydesk.storage.database import T, Transaction
+from paydesk.engine.orders import status, store
+from paydesk.engine.orders.change import change_of
+from paydesk.engine.orders.errors import ORDER_NOT_FOUND
+from paydesk.engine.orders.handlers import requested_order
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import inquiry_store, outcomes
+from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Declined, Outcome, payment_of
+from paydesk.engine.payments.lifecycles import REVERSING
+from paydesk.engine.payments.outcomes import Paid
+from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refunds import handlers as refunds
+from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.simulator import order_moves as simulated_orders
+from paydesk.engine.payments.simulator.acquirer import OrderRemoved, Simulator
+from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.engine.payments.simulator.order_moves import Step, lock_test_order, unreachable
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage.database import T, Transaction
+from paydesk_dev.reset.resets import Resets
+from paydesk_dev.schemas import SimulatedRequest
 
 METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
 """The payment method id for each type, where the request has none."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from paydesk.orders.status import FAILED_DETAILS
+from paydesk.engine.orders.status import FAILED_DETAILS
 
 Operation = Literal["payment", "inquiry", "refund", "reversal"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

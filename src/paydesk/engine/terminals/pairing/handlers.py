@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from paydesk.core.keys import KeyMissing
 from paydesk.core.secrets import digest
-from paydesk.operation import Answer, Call, Handled
-from paydesk.storage.database import Transaction
-from paydesk.terminals import pairing_codes, pairing_store, store
-from paydesk.terminals.errors import ACCESS_DENIED, AUTHORIZATION_PENDING, EXPIRED_TOKEN, SLOW_DOWN
-from paydesk.terminals.pairing_rates import INTERVAL_SECONDS, PairingRates
-from paydesk.terminals.pairing_store import Pairing
-from paydesk.terminals.schemas import NewPairing, PairedDevice, PairingRequest, PairingTokenRequest
+from paydesk.engine.terminals import store
+from paydesk.engine.terminals.errors import ACCESS_DENIED, AUTHORIZATION_PENDING, EXPIRED_TOKEN, SLOW_DOWN
+from paydesk.engine.terminals.pairing import codes as pairing_codes
+from paydesk.engine.terminals.pairing import store as pairing_store
+from paydesk.engine.terminals.pairing.rates import INTERVAL_SECONDS, PairingRates
+from paydesk.engine.terminals.pairing.store import Pairing
+from paydesk.engine.terminals.schemas import NewPairing, PairedDevice, PairingRequest, PairingTokenRequest
+from paydesk.platform.operation import Answer, Call, Handled
+from paydesk.platform.storage.database import Transaction
 
 LIFETIME_SECONDS = 300
 TOKEN_LIFETIME_SECONDS = 600

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from paydesk.core import runtime
 from paydesk.core.errors import TOO_MANY_REQUESTS, Refusal
-from paydesk.core.rates import SECOND_NS, Buckets, Monotonic, network
-from paydesk.core.throttle_log import ThrottleLog
+from paydesk.core.limits.rates import SECOND_NS, Buckets, Monotonic, network
+from paydesk.core.limits.throttle_log import ThrottleLog
 
 MINUTE_SECONDS = 60
 INTERVAL_SECONDS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core.secrets import digest
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 DELETED_MAX = 20
 """Expired rows that a new pairing deletes, so that the table shrinks after a flood."""

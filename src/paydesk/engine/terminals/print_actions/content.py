@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from paydesk.core import card_numbers
+from paydesk.core.text import card_numbers
 
 Kind = Literal["text", "break", "qr", "pdf417"]
 Align = Literal["left", "center"]

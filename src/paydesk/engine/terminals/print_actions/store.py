@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from paydesk.core.lifecycle import Move
-from paydesk.storage.database import Transaction
-from paydesk.terminals.print_action import EXPIRE, HAND_OUT, PRINT_ACTIONS, PrintAction, Subtype
+from paydesk.engine.terminals.print_actions.action import EXPIRE, HAND_OUT, PRINT_ACTIONS, PrintAction, Subtype
+from paydesk.platform.storage.database import Transaction
 
 COLUMNS = ", ".join(PrintAction.__struct_fields__)
 

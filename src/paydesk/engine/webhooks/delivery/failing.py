@@ -6,11 +6,11 @@ only the first one and one an hour write.
 
 from __future__ import annotations
 
-from paydesk import operator_events
 from paydesk.core.clock import rfc3339
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Transaction
-from paydesk.webhooks.store import Target
+from paydesk.engine.webhooks.delivery.store import Target
+from paydesk.platform import operator_events
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Transaction
 
 HOUR_MS = 3_600_000
 PAUSED_AFTER_MS = 5 * 24 * HOUR_MS

@@ -11,17 +11,21 @@ from typing import Any
 
 import structlog
 
-from paydesk.core import conflict_keys, runtime
+from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, Job
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import fault_store, faults, outcome_store, parking, signature, store
-from paydesk.webhooks.recording import CLAIM_MARGIN_SECONDS, Recorder
-from paydesk.webhooks.send import Sent, send
-from paydesk.webhooks.sending import Sender
-from paydesk.webhooks.slots import AHEAD_SECONDS_MAX, Slot, Slots
-from paydesk.webhooks.store import Claimed, Target
+from paydesk.engine.webhooks.delivery import outcome_store, parking, store
+from paydesk.engine.webhooks.delivery.recording import CLAIM_MARGIN_SECONDS, Recorder
+from paydesk.engine.webhooks.delivery.send import Sent, send
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.delivery.slots import AHEAD_SECONDS_MAX, Slot, Slots
+from paydesk.engine.webhooks.delivery.store import Claimed, Target
+from paydesk.engine.webhooks.signatures import signature
+from paydesk.platform.jobs import Claim, Job
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
+from paydesk_dev.faults import kinds as faults
+from paydesk_dev.faults import store as fault_store
 
 log = structlog.get_logger("webhooks")
 

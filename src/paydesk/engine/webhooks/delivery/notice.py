@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paydesk.webhooks.addresses import Address, CheckedResolver
-from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.send import Message
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks.addresses import Address, CheckedResolver
+from paydesk.engine.webhooks.delivery.send import Message
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.engine.webhooks.schemas import TOPIC
 
 TIMEOUT_SECONDS = 22.0
 """The service waits this long for an answer by default."""

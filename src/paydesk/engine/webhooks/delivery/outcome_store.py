@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import schedule
-from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
-from paydesk.webhooks.sending import Outcome
-from paydesk.webhooks.store import Claimed
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery.sending import Outcome
+from paydesk.engine.webhooks.delivery.store import Claimed
+from paydesk.engine.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
+from paydesk.platform.storage.database import Transaction
 
 # Not bound to the claim: a 2xx after the claim expired counts.
 DELIVERED = f"""

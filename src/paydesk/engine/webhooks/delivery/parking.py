@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from paydesk.jobs import Claim
-from paydesk.storage.database import Database, Transaction
-from paydesk.webhooks.schedule import EXHAUST, PARKED_MS, PENDING, WITHDRAW
-from paydesk.webhooks.store import Due
+from paydesk.engine.webhooks.delivery.store import Due
+from paydesk.engine.webhooks.schedule import EXHAUST, PARKED_MS, PENDING, WITHDRAW
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Database, Transaction
 
 STEP_ROWS_MAX = 500
 STEP_SELLERS_MAX = 20

@@ -9,19 +9,22 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import structlog
 
-from paydesk import operator_events
-from paydesk.core import conflict_keys, runtime
+from paydesk.core import runtime
 from paydesk.core.clock import Clock, rfc3339
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.core.worker import WorkerContext
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import failing, fault_store, outcome_store, schedule
-from paydesk.webhooks.schemas import TOPIC
-from paydesk.webhooks.send import Sent
-from paydesk.webhooks.sending import Outcome
-from paydesk.webhooks.slots import RECEIVERS_MAX
-from paydesk.webhooks.store import Claimed
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery import failing, outcome_store
+from paydesk.engine.webhooks.delivery.send import Sent
+from paydesk.engine.webhooks.delivery.sending import Outcome
+from paydesk.engine.webhooks.delivery.slots import RECEIVERS_MAX
+from paydesk.engine.webhooks.delivery.store import Claimed
+from paydesk.engine.webhooks.schemas import TOPIC
+from paydesk.platform import operator_events
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
+from paydesk_dev.faults import store as fault_store
 
 CLAIM_MARGIN_SECONDS = 8
 """A claim outlasts the attempt by this time, in which its outcome is recorded."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import schedule, store
-from paydesk.webhooks.schedule import PARKED_MS
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery import store
+from paydesk.engine.webhooks.schedule import PARKED_MS
+from paydesk.platform.storage.database import Transaction
 
 STEP_ROWS_MAX = 1000
 """The maximum number of deliveries that one transaction changes."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.jobs import Claim
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import schedule, store
-from paydesk.webhooks.store import Claimed, Target
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery import store
+from paydesk.engine.webhooks.delivery.store import Claimed, Target
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Transaction
 
 RESENDS_TOPIC = "resends"
 """The signal that resends were requested."""

@@ -11,17 +11,17 @@ from typing import Any
 
 import structlog
 
-from paydesk import operator_events
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import Claim, Job
-from paydesk.operator_events import OperatorEvent
-from paydesk.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk.webhooks import failing, outcome_store, resend_store, store
-from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.recording import hint, log_attempt, record_with_retry
-from paydesk.webhooks.resend_store import IS_RESEND, Resend
-from paydesk.webhooks.send import Sent
-from paydesk.webhooks.slots import Slot
+from paydesk.engine.webhooks.delivery import failing, outcome_store, resend_store, store
+from paydesk.engine.webhooks.delivery.job import DeliveryJob
+from paydesk.engine.webhooks.delivery.recording import hint, log_attempt, record_with_retry
+from paydesk.engine.webhooks.delivery.resend_store import IS_RESEND, Resend
+from paydesk.engine.webhooks.delivery.send import Sent
+from paydesk.engine.webhooks.delivery.slots import Slot
+from paydesk.platform import operator_events
+from paydesk.platform.jobs import Claim, Job
+from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
 
 log = structlog.get_logger("webhooks")
 

@@ -15,9 +15,10 @@ import msgspec
 from paydesk import __version__
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
-from paydesk.webhooks import signature, urls
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TYPES
-from paydesk.webhooks.sending import Outcome, Sender
+from paydesk.engine.webhooks import urls
+from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TYPES
+from paydesk.engine.webhooks.signatures import signature
 
 if TYPE_CHECKING:
     from yarl import URL

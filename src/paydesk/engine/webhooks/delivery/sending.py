@@ -10,15 +10,15 @@ from importlib import import_module
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from paydesk.core.redaction import redacted, redacted_answer
-from paydesk.webhooks import urls
-from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
+from paydesk.core.text.redaction import redacted, redacted_answer
+from paydesk.engine.webhooks import urls
+from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
     from yarl import URL
 
-    from paydesk.settings import Settings
+    from paydesk.platform.settings import Settings
 
 READ_BYTES_MAX = 64 * 1024
 KEEP_ALIVE_SECONDS = 2.0

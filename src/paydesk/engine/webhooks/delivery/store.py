@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paydesk.jobs import Claim
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import schedule
-from paydesk.webhooks.faults import FaultKind
-from paydesk.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
-from paydesk.webhooks.schemas import CONNECT_TOPIC, TOPIC
-from paydesk.webhooks.send import Message
+from paydesk.engine.webhooks import schedule
+from paydesk.engine.webhooks.delivery.send import Message
+from paydesk.engine.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PENDING_OF_ORDER
+from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TOPIC
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Transaction
+from paydesk_dev.faults.kinds import FaultKind
 
 DUE_MAX = 500
 """Of this many due deliveries of a subscription the sellers are found in one turn."""

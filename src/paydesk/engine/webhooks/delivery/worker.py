@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from paydesk.core.worker import WorkerContext
-from paydesk.jobs import JobWorker, run_together
-from paydesk.webhooks import outcome_store
-from paydesk.webhooks.delivery import DeliveryJob
-from paydesk.webhooks.resending import ResendJob
-from paydesk.webhooks.sending import Sender
+from paydesk.engine.webhooks.delivery import outcome_store
+from paydesk.engine.webhooks.delivery.job import DeliveryJob
+from paydesk.engine.webhooks.delivery.resending import ResendJob
+from paydesk.engine.webhooks.delivery.sending import Sender
+from paydesk.platform.jobs import JobWorker, run_together
+from paydesk.platform.worker import WorkerContext
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:

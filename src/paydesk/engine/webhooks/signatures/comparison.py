@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from paydesk.webhooks.mistakes import Recorded
+from paydesk.engine.webhooks.signatures.mistakes import Recorded
 
 SIGNED_HEADERS = ("X-Signature", "X-Request-Id", "webhook-id", "webhook-timestamp", "webhook-signature")
 """The headers that are signatures, or that are signed."""

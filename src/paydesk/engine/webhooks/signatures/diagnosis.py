@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from paydesk.webhooks.mistakes import (
+from paydesk.engine.webhooks.signatures.mistakes import (
     MILLISECONDS_FROM,
     Key,
     NamedSecret,
@@ -26,7 +26,7 @@ from paydesk.webhooks.mistakes import (
     text_keys,
     time_variants,
 )
-from paydesk.webhooks.signature import TOLERANCE_SECONDS_MAX, manifest
+from paydesk.engine.webhooks.signatures.signature import TOLERANCE_SECONDS_MAX, manifest
 
 MISTAKES_MAX = 2
 UNEXPLAINED = "The secret, the body, webhook-id or webhook-timestamp is not the one that was signed."

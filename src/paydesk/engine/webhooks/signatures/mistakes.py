@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from paydesk.webhooks.signature import PREFIX
+from paydesk.engine.webhooks.signatures.signature import PREFIX
 
 MILLISECONDS_FROM = 10**11
 """A time from this number on is in milliseconds: as seconds it would be after the year 5000."""

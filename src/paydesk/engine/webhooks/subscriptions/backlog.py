@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paydesk.storage.database import Row, Transaction
-from paydesk.webhooks.schedule import EXHAUSTED, PENDING
+from paydesk.engine.webhooks.schedule import EXHAUSTED, PENDING
+from paydesk.platform.storage.database import Row, Transaction
 
 COUNTED_MAX = 1000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paydesk.storage.database import Transaction
+from paydesk.platform.storage.database import Transaction
 
 PausedBy = Literal["operator", "failures"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Transaction
-from paydesk.webhooks.subscriptions import SubscriptionSecret
+from paydesk.engine.webhooks.subscriptions.store import SubscriptionSecret
+from paydesk.platform.storage.database import Transaction
 
 VALID_SECRETS_MAX = 2
 

@@ -11,10 +11,11 @@ import msgspec
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
-from paydesk.storage.database import Transaction
-from paydesk.webhooks import signature, urls
-from paydesk.webhooks.addresses import AddressRefused, CheckedResolver
-from paydesk.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
+from paydesk.engine.webhooks import urls
+from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver
+from paydesk.engine.webhooks.schemas import ACTIONS_OF, EARLIER_TOPIC, TOPIC
+from paydesk.engine.webhooks.signatures import signature
+from paydesk.platform.storage.database import Transaction
 
 CREATE = """
 INSERT INTO subscriptions (subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms)

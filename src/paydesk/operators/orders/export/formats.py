@@ -12,9 +12,9 @@ import msgspec
 
 from paydesk.core.clock import rfc3339
 from paydesk.core.money import CURRENCIES, decimal_string
+from paydesk.engine.orders.status_labels import Labels
 from paydesk.operators.orders.lists import order_of
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row
+from paydesk.platform.storage.database import Row
 
 Values = Mapping[str, Any]
 

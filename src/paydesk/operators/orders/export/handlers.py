@@ -6,21 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, urlencode
 
-from paydesk import audit
-from paydesk.core.card_numbers import MASK
 from paydesk.core.clock import rfc3339
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.core.redaction import redacted
-from paydesk.filters import Filters
-from paydesk.operation import Answer, Call, Operation, Query
-from paydesk.operators import lists
+from paydesk.core.text.card_numbers import MASK
+from paydesk.core.text.redaction import redacted
+from paydesk.engine.orders.status_labels import Labels
+from paydesk.operators import audit, lists
 from paydesk.operators.lists import Key
 from paydesk.operators.noun import BASE
-from paydesk.operators.orders.export_formats import FORMATS, values
+from paydesk.operators.orders.export.formats import FORMATS, values
 from paydesk.operators.orders.handlers import FILTER_QUERY, chosen_by
 from paydesk.operators.orders.lists import OrderFilters
-from paydesk.orders.status_labels import Labels
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call, Operation, Query
+from paydesk.platform.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
 SLICE_ROWS = 250

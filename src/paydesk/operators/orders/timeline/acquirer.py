@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paydesk.console.reasons import Document, payment_of
-from paydesk.console.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Timeline, rounded
 from paydesk.core.money import spelled
+from paydesk.operators.orders.reasons import Document, payment_of
+from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Timeline, rounded
 
 ATTEMPTS_MIN = 2
 """From this number of attempts on, the text of a bar has the number."""

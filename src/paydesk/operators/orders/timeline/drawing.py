@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from paydesk.console.timeline import Band, Bar, Label, Timeline, since
+from paydesk.operators.orders.timeline.timeline import Band, Bar, Label, Timeline, since
 
 WIDTH_MIN, WIDTH_MAX = 890.0, 930.0
 """The narrowest drawing, and the widest that is fitted to the page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from paydesk.console.timeline import Timeline
+from paydesk.operators.orders.timeline.timeline import Timeline
 
 PARTIES = (
     ("The buyer", "b-person"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paydesk.console import view
-from paydesk.console.reasons import Document
-from paydesk.console.timeline import AFTER, Band, Bar, Lane, Timeline
-from paydesk.console.timeline_acquirer import add_acquirer, add_refunds
-from paydesk.console.timeline_shares import shares_of
-from paydesk.console.timeline_terminal import add_terminal
-from paydesk.console.timeline_webhooks import add_webhooks
-from paydesk.web.statuses import order_look
+from paydesk.console.statuses import order_look
+from paydesk.operators.orders.reasons import Document
+from paydesk.operators.orders.timeline.acquirer import add_acquirer, add_refunds
+from paydesk.operators.orders.timeline.shares import shares_of
+from paydesk.operators.orders.timeline.terminal import add_terminal
+from paydesk.operators.orders.timeline.timeline import AFTER, Band, Bar, Lane, Timeline
+from paydesk.operators.orders.timeline.webhooks import add_webhooks
 
 MOVES: dict[str, tuple[str, str]] = {
     "create": ("Order created", ""),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paydesk.console import view
-from paydesk.console.reasons import Document, payment_of
-from paydesk.console.timeline import GAP_SHOWN_MS, Bar, Step, Timeline, rounded
+from paydesk.operators.orders.reasons import Document, payment_of
+from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Step, Timeline, rounded
 
 ENTRIES = {
     "chip": "Card inserted",

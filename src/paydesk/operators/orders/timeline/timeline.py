@@ -1,6 +1,7 @@
 """The timeline of an order: its steps, the time between them, and who took how long.
 
-`timeline_steps` makes it from the document of an order, `timeline_drawing` places it, and `timeline.html` shows it.
+`timeline_steps` makes it from the document of an order, `timeline_drawing` places it, and
+`orders/timeline/timeline.html` shows it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paydesk.console import view
-from paydesk.console.reasons import Document
 from paydesk.operators.orders.facts import LIVE_LABELS
+from paydesk.operators.orders.reasons import Document
 
 Lane = Literal["application", "paydesk", "terminal", "acquirer", "webhooks"]
 LANES: tuple[Lane, ...] = ("application", "paydesk", "terminal", "acquirer", "webhooks")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from paydesk.console import view
-from paydesk.console.reasons import Document
-from paydesk.console.timeline import Bar, Step, Timeline, rounded
+from paydesk.operators.orders.reasons import Document
+from paydesk.operators.orders.timeline.timeline import Bar, Step, Timeline, rounded
 
 ATTEMPTS_SHOWN_MAX = 3
 """If there are more attempts, only the first and the last are shown, with one bar for those between."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.core.errors import URI_TOO_LONG
-from paydesk.http.error_body import listed
-from paydesk.operation import Query, Surface
+from paydesk.platform.http.error_body import listed
+from paydesk.platform.operation import Query, Surface
 
 Json = dict[str, Any]
 

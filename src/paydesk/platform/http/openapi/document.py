@@ -12,13 +12,16 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from paydesk import __version__
-from paydesk.core import errors, text
+from paydesk.core import errors
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
-from paydesk.http import fields, openapi_webhooks
-from paydesk.http.error_body import listed
-from paydesk.http.error_responses import shared_errors, takes_body
-from paydesk.http.openapi_components import (
+from paydesk.core.text import characters as text
+from paydesk.engine.oauth.errors import INVALID_CLIENT
+from paydesk.engine.orders import openapi as openapi_webhooks
+from paydesk.engine.orders.openapi import Webhook
+from paydesk.platform.http.error_body import listed
+from paydesk.platform.http.openapi import fields
+from paydesk.platform.http.openapi.components import (
     ERROR_SCHEMAS,
     HEADERS,
     IDEMPOTENCY_KEY,
@@ -27,11 +30,10 @@ from paydesk.http.openapi_components import (
     TOO_LONG,
     Json,
 )
-from paydesk.http.openapi_webhooks import Webhook
-from paydesk.http.retired import Retired
-from paydesk.http.surfaces import JSON, POLICIES
-from paydesk.oauth.errors import INVALID_CLIENT
-from paydesk.operation import Operation, Query
+from paydesk.platform.http.refusals.error_responses import shared_errors, takes_body
+from paydesk.platform.http.refusals.retired import Retired
+from paydesk.platform.http.surfaces import JSON, POLICIES
+from paydesk.platform.operation import Operation, Query
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from paydesk.core import text
+from paydesk.core.text import characters as text
 
 Schema = Mapping[str, Any]
 

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paydesk import __version__
-from paydesk.http import fields, openapi
-from paydesk.http.advice import ADVICE
-from paydesk.http.openapi_components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
-from paydesk.http.openapi_webhooks import HEADERS, WEBHOOKS
-from paydesk.http.retired import DESCRIBED
-from paydesk.http.surfaces import JSON, POLICIES
-from paydesk.operation import Answer, Call, Operation
-from paydesk.rows import Rows
-from paydesk.web import assets, html, language
+from paydesk.engine.orders.openapi import HEADERS, WEBHOOKS
+from paydesk.platform.http.openapi import document as openapi
+from paydesk.platform.http.openapi import fields
+from paydesk.platform.http.openapi.advice import ADVICE
+from paydesk.platform.http.openapi.components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
+from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.http.surfaces import JSON, POLICIES
+from paydesk.platform.operation import Answer, Call, Operation
+from paydesk.platform.rows import Rows
+from paydesk.platform.web import assets, html, language
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-PACKAGE = "paydesk.http"
+PACKAGE = "paydesk.platform.http.openapi"
 PAGE_HEADERS = (
     ("content-security-policy", f"{html.POLICY}; form-action 'none'"),
     ("x-frame-options", "DENY"),

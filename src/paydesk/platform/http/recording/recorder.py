@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from paydesk.core import ids, runtime
-from paydesk.core.card_numbers import MASK
-from paydesk.core.redaction import redacted, redacted_agent, redacted_body, redacted_url
-from paydesk.http import request_log
-from paydesk.http.recorded_store import Recorded
-from paydesk.http.reply import Reply
-from paydesk.http.request import Request
-from paydesk.operation import Operation
+from paydesk.core.text.card_numbers import MASK
+from paydesk.core.text.redaction import redacted, redacted_agent, redacted_body, redacted_url
+from paydesk.platform.http import request_log
+from paydesk.platform.http.recording.store import Recorded
+from paydesk.platform.http.reply import Reply
+from paydesk.platform.http.request import Request
+from paydesk.platform.operation import Operation
 
 SUCCEEDED_PER_SECOND, FAILED_PER_SECOND, UNAUTHENTICATED_PER_SECOND = 20, 40, 10
 BURST_SECONDS = 5

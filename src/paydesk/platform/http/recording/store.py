@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from paydesk.core import ids
-from paydesk.storage.database import Row, Transaction
+from paydesk.platform.storage.database import Row, Transaction
 
 KEPT_MAX, KEPT_MS = 10_000, 7 * 86_400_000
 UNKNOWN_MAX = 2000

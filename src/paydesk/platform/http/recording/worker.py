@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from paydesk.core.worker import WorkerContext
-from paydesk.http import recorded_store
-from paydesk.http.recorded_store import PRUNED_MAX, Recorded
-from paydesk.http.request_recorder import RequestRecorder
-from paydesk.storage.database import Locked, Transaction, Unavailable
+from paydesk.platform.http.recording import store as recorded_store
+from paydesk.platform.http.recording.recorder import RequestRecorder
+from paydesk.platform.http.recording.store import PRUNED_MAX, Recorded
+from paydesk.platform.storage.database import Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
 
 WRITE_SECONDS, DEVELOPMENT_WRITE_SECONDS = 0.25, 0.05
 PRUNE_SECONDS = 60.0

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind
-from paydesk.http.surfaces import POLICIES
-from paydesk.operation import Operation
+from paydesk.platform.http.surfaces import POLICIES
+from paydesk.platform.operation import Operation
 
 
 def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.oauth.tokens import PUBLIC_KEY_PATTERN
-from paydesk.operation import Surface
+from paydesk.engine.oauth.tokens import PUBLIC_KEY_PATTERN
+from paydesk.platform.operation import Surface
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND, Refusal
-from paydesk.operation import Operation
+from paydesk.platform.operation import Operation
 
 PATH_CHARACTERS_MAX = 500
 """Longer paths are not compared with those of operations."""

@@ -14,12 +14,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from paydesk.core import errors, runtime
 from paydesk.core.errors import ErrorKind
-from paydesk.http import body, request_log
-from paydesk.http.asgi import DISCONNECTED, IN_ONE_PIECE
-from paydesk.http.evictable import LINGER_SECONDS, EvictableProtocol
-from paydesk.http.reply import refused, request_id
-from paydesk.http.request import TARGET_HOST, forwarded_address
-from paydesk.http.surfaces import policy_of_path
+from paydesk.platform.http import body, request_log
+from paydesk.platform.http.asgi import DISCONNECTED, IN_ONE_PIECE
+from paydesk.platform.http.reply import refused, request_id
+from paydesk.platform.http.request import TARGET_HOST, forwarded_address
+from paydesk.platform.http.server.evictable import LINGER_SECONDS, EvictableProtocol
+from paydesk.platform.http.surfaces import policy_of_path
 
 URL_BYTES_MAX = 8 * 1024
 HEADER_FIELDS_MAX = 100

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 
-from paydesk.core.rates import network
-from paydesk.core.throttle_log import ThrottleLog
-from paydesk.http.connection_state import Evictable, State
-from paydesk.settings import Settings
+from paydesk.core.limits.rates import network
+from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.platform.http.server.connection_state import Evictable, State
+from paydesk.platform.settings import Settings
 
 RECENT_SECONDS = 0.25
 """After this time the first request of a new connection has arrived, and an active client has sent its next one."""

@@ -14,8 +14,8 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from paydesk.http.connection_limits import ConnectionLimits
-from paydesk.http.connection_state import State
+from paydesk.platform.http.server.connection_limits import ConnectionLimits
+from paydesk.platform.http.server.connection_state import State
 
 READ_BYTES_MIN = 4 * 1024
 """A client must read this much of its pending answers in each `write_timeout_seconds`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from uvicorn.server import ServerState
 
-from paydesk.http.connection import BoundedProtocol
+from paydesk.platform.http.server.connection import BoundedProtocol
 
 
 class Gauges:

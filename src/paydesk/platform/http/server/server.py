@@ -12,12 +12,12 @@ from typing import Any
 import structlog
 import uvicorn
 
-from paydesk.http.connection import BoundedProtocol
-from paydesk.http.connection_limits import ConnectionLimits
-from paydesk.http.gauges import Gauges
-from paydesk.http.listener import Listener
-from paydesk.http.tls import Tls, TlsListener, TlsProtocol
-from paydesk.settings import Settings
+from paydesk.platform.http.server.connection import BoundedProtocol
+from paydesk.platform.http.server.connection_limits import ConnectionLimits
+from paydesk.platform.http.server.gauges import Gauges
+from paydesk.platform.http.server.listener import Listener
+from paydesk.platform.settings import Settings
+from paydesk_dev.tls.connections import Tls, TlsListener, TlsProtocol
 
 SWEEP_SECONDS = 0.25
 SWEEP_COUNT, SWEEP_PAUSE_SECONDS = 10, 0.004

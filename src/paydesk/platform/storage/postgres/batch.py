@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Collection, Generator, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from paydesk.core.conflict_keys import ConflictKey
-from paydesk.storage.database import Overtaken, Work, WorkError
-from paydesk.storage.deferred import Deferred
-from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_sets import execute_many
-from paydesk.storage.postgres_transaction import PostgresTransaction, Statement, finish
-from paydesk.storage.statements import needs_transaction, only_reads
-from paydesk.storage.work import Unit, awaited_something_else
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Overtaken, Work, WorkError
+from paydesk.platform.storage.deferred import Deferred
+from paydesk.platform.storage.postgres.connections import Connection
+from paydesk.platform.storage.postgres.sets import execute_many
+from paydesk.platform.storage.postgres.transaction import PostgresTransaction, Statement, finish
+from paydesk.platform.storage.statements import needs_transaction, only_reads
+from paydesk.platform.storage.work import Unit, awaited_something_else
 
 SCANNED_MAX = 1024
 """Units of the queue that are considered for a batch: thousands may have the same conflict key."""

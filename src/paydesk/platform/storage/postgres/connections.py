@@ -15,9 +15,9 @@ import asyncpg
 from asyncpg.protocol import protocol
 
 from paydesk.core.runtime import monotonic
-from paydesk.storage.database import ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.storage.postgres_hosts import Hosts, Unanswered
-from paydesk.storage.silence import Silence
+from paydesk.platform.storage.database import ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.postgres.hosts import Hosts, Unanswered
+from paydesk.platform.storage.silence import Silence
 
 T = TypeVar("T")
 

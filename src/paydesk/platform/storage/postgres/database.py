@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
-from paydesk.storage.database import (
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import (
     DiskFull,
     Locked,
     Overtaken,
@@ -26,7 +26,7 @@ from paydesk.storage.database import (
     Work,
     WorkError,
 )
-from paydesk.storage.postgres_batch import (
+from paydesk.platform.storage.postgres.batch import (
     Batches,
     BatchUnit,
     ended_alike,
@@ -34,11 +34,11 @@ from paydesk.storage.postgres_batch import (
     run_in_lockstep,
     settle_all,
 )
-from paydesk.storage.postgres_connections import STANDBY, Connection, Connections, Expired, Lost
-from paydesk.storage.postgres_sets import BATCH_LOCK_TIMEOUT, form_at_once
-from paydesk.storage.postgres_transaction import PostgresTransaction, drive, finish
-from paydesk.storage.silence import SILENT
-from paydesk.storage.work import SWALLOWED_AN_ERROR
+from paydesk.platform.storage.postgres.connections import STANDBY, Connection, Connections, Expired, Lost
+from paydesk.platform.storage.postgres.sets import BATCH_LOCK_TIMEOUT, form_at_once
+from paydesk.platform.storage.postgres.transaction import PostgresTransaction, drive, finish
+from paydesk.platform.storage.silence import SILENT
+from paydesk.platform.storage.work import SWALLOWED_AN_ERROR
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import asyncpg
 import structlog
 
-from paydesk.storage.database import Unavailable, UnsafeDatabase
+from paydesk.platform.storage.database import Unavailable, UnsafeDatabase
 
 HOST_SECONDS_MAX: Final = 3.0
 """For one of several hosts, or the deadline divided by their number, or `connect_timeout` if that is less."""

@@ -17,8 +17,8 @@ import asyncpg
 import structlog
 
 from paydesk.core.signals import EVERYTHING, Signals
-from paydesk.storage.database import Unavailable, UnsafeDatabase
-from paydesk.storage.postgres_hosts import Hosts
+from paydesk.platform.storage.database import Unavailable, UnsafeDatabase
+from paydesk.platform.storage.postgres.hosts import Hosts
 
 REMOTE_TOPICS: Final = (
     "terminal:",

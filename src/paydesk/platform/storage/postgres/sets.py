@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from paydesk.storage.deferred import Deferred
-from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.statements import OPAQUE, without_comments
+from paydesk.platform.storage.deferred import Deferred
+from paydesk.platform.storage.postgres.connections import Connection
+from paydesk.platform.storage.statements import OPAQUE, without_comments
 
 BATCH_LOCK_TIMEOUT = "100ms"
 """A row that another transaction has locked must not delay a whole batch: its units then run alone."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator
 from typing import Any, TypeVar
 
-from paydesk.storage.database import Overtaken, Row, Work, WorkError
-from paydesk.storage.deferred import Deferred, DeferredStatements
-from paydesk.storage.postgres_connections import Connection
-from paydesk.storage.postgres_sets import execute_one, execute_together
-from paydesk.storage.statements import only_reads
-from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
+from paydesk.platform.storage.database import Overtaken, Row, Work, WorkError
+from paydesk.platform.storage.deferred import Deferred, DeferredStatements
+from paydesk.platform.storage.postgres.connections import Connection
+from paydesk.platform.storage.postgres.sets import execute_one, execute_together
+from paydesk.platform.storage.statements import only_reads
+from paydesk.platform.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, awaited_something_else
 
 T = TypeVar("T")
 

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 import apsw
 import structlog
 
-from paydesk.core.conflict_keys import ConflictKey
 from paydesk.core.crash_points import reached
 from paydesk.core.signals import Signals
-from paydesk.storage.database import Locked, Unavailable, Work, WorkError
-from paydesk.storage.sqlite_file import (
+from paydesk.platform.storage.conflict_keys import ConflictKey
+from paydesk.platform.storage.database import Locked, Unavailable, Work, WorkError
+from paydesk.platform.storage.sqlite.file import (
     OUT_OF_SERVICE,
     FileLock,
     check_library,
@@ -34,8 +34,8 @@ from paydesk.storage.sqlite_file import (
     out_of_service,
     renew_log,
 )
-from paydesk.storage.sqlite_transaction import SqliteTransaction, read
-from paydesk.storage.work import SWALLOWED_AN_ERROR, Unit, run_at_once
+from paydesk.platform.storage.sqlite.transaction import SqliteTransaction, read
+from paydesk.platform.storage.work import SWALLOWED_AN_ERROR, Unit, run_at_once
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import apsw
 
-from paydesk.storage.database import DatabaseInUse, DiskFull, ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.database import DatabaseInUse, DiskFull, ReadOnly, Unavailable, UnsafeDatabase
 
 VERSION_MIN: Final = (3, 53, 0)
 """The first that can alter constraints, for later migrations. Before 3.51.3 a reset of the write-ahead log can corrupt

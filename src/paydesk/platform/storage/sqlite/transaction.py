@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import apsw
 
-from paydesk.storage.database import Overtaken, Row, Unavailable, Work, WorkError
-from paydesk.storage.deferred import DeferredStatements
-from paydesk.storage.sqlite_file import OUT_OF_SERVICE
-from paydesk.storage.statements import for_sqlite, is_about_rows
-from paydesk.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
+from paydesk.platform.storage.database import Overtaken, Row, Unavailable, Work, WorkError
+from paydesk.platform.storage.deferred import DeferredStatements
+from paydesk.platform.storage.sqlite.file import OUT_OF_SERVICE
+from paydesk.platform.storage.statements import for_sqlite, is_about_rows
+from paydesk.platform.storage.work import USED_AFTER_ITS_END, WROTE_IN_A_READ, run_at_once
 
 T = TypeVar("T")
 
