@@ -20,7 +20,7 @@ _FIELDS = Settings.model_fields
 _SETTINGS_HEAD = """\
 # Settings
 
-<!-- Written by `make generate` from `settings.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `platform/settings.py`; do not edit. -->
 
 A setting is an environment variable, or a name in the TOML file whose path is in `PAYDESK_SETTINGS`; the environment
 takes precedence. Lists are comma-separated in the environment. An invalid or unknown setting prevents the start, with a
@@ -29,7 +29,7 @@ message that names it."""
 _LIMITS_HEAD = """\
 # Limits
 
-<!-- Written by `make generate` from `settings.py` and `tools/docs/settings.py`; changes made here are lost. -->
+<!-- Written by `make generate` from `platform/settings.py` and `tools/docs/settings.py`; do not edit. -->
 
 Rate limits of requests and of failed authentications. A request over a limit gets 429 with `Retry-After` in whole
 seconds; it has had no effect and can be repeated after that time. Every limit is a [setting](settings.md), and 0 turns
