@@ -1,0 +1,68 @@
+"""Weight is a cost: a floor, a package and a file each have a limit, which rises in the commit that needs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tables import each
+
+ROOT = Path(__file__).parents[2]
+LINES_MAX = {
+    "src/paydesk/core": 2_250,
+    "src/paydesk/platform": 11_150,
+    "src/paydesk/engine": 18_950,
+    "src/paydesk/console": 1_250,
+    "src/paydesk/operators": 13_700,
+    "src/paydesk/service": 1_200,
+    "src/paydesk/commands": 3_900,
+    "src/paydesk_dev": 13_200,
+    "tools": 1_350,
+}
+MODULES_MAX = 15
+FILE_LINES_MAX = 300
+LONG_FILES = {
+    "platform/http/endpoint.py": 335,
+    "platform/http/request.py": 320,
+    "platform/http/server/connection.py": 365,
+    "platform/operation.py": 330,
+    "platform/settings.py": 330,
+    "platform/storage/postgres/connections.py": 365,
+    "platform/storage/postgres/database.py": 405,
+    "platform/storage/postgres/sets.py": 350,
+    "platform/storage/sqlite/database.py": 375,
+    "service/retention.py": 315,
+}
+"""Below `src/paydesk`; each could be two files."""
+
+
+def _lines(file: Path) -> int:
+    return len(file.read_text().splitlines())
+
+
+@each("folder", list(LINES_MAX))
+def test_a_floor_keeps_its_weight(folder: str) -> None:
+    """In lines of Python, without generated files, templates and translations."""
+    lines = sum(map(_lines, (ROOT / folder).rglob("*.py")))
+    assert LINES_MAX[folder] * 0.95 <= lines <= LINES_MAX[folder], "lower the limit, or say why it must rise"
+
+
+def test_every_floor_has_a_limit() -> None:
+    """Each package of the first level."""
+    floors = {f"src/paydesk/{file.parent.name}" for file in (ROOT / "src/paydesk").glob("*/__init__.py")}
+    assert floors | {"src/paydesk_dev", "tools"} == LINES_MAX.keys()
+
+
+def test_no_package_has_too_many_modules() -> None:
+    """A newcomer finds the file from the tree."""
+    modules = Counter(file.parent for file in (ROOT / "src").rglob("*.py") if file.name != "__init__.py")
+    assert {str(folder): count for folder, count in modules.items() if count > MODULES_MAX} == {}
+
+
+def test_no_file_is_too_long() -> None:
+    """A file is about one subject."""
+    source = ROOT / "src/paydesk"
+    long = {file.relative_to(source).as_posix(): _lines(file) for file in source.rglob("*.py")}
+    long = {name: lines for name, lines in long.items() if lines > FILE_LINES_MAX}
+    assert long.keys() == LONG_FILES.keys()
+    assert {name: lines for name, lines in long.items() if lines > LONG_FILES[name]} == {}
