@@ -18,8 +18,8 @@ NOT_SENT = {
     "engine.payments.refunds.worker.JOB.postpone_open": (
         "as inquiries and reversals, which have the same job, of another table"
     ),
-    "storage.postgres_connections._END_BACKEND": "the driver's own: it has no transaction",
-    "storage.postgres_connections._SESSION": "the driver's own: it has no transaction",
+    "platform.storage.postgres.connections._END_BACKEND": "the driver's own: it has no transaction",
+    "platform.storage.postgres.connections._SESSION": "the driver's own: it has no transaction",
     "platform.storage.postgres.notify.NOTIFY": "the driver's own: it has no transaction",
     "engine.terminals.store.VIRTUAL": "only a development service starts virtual terminals",
     "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (
