@@ -531,7 +531,7 @@ def test_unknown_values_of_a_simulation_are_refused_with_the_allowed_ones(folder
 
 
 def test_what_cannot_be_sent_is_refused_before(tmp_path: Path) -> None:
-    """A key that no header can have, and a number that is none."""
+    """A key that cannot be sent in a header, and a text where a number belongs."""
     for arguments, message in (
         (("orders", "create", "5", "--key", "a b"), "is not a key"),
         (("orders", "create", "5", "--key", ""), "is not a key"),

@@ -15,7 +15,7 @@ class Field:
     kind: str = "text"
     value: str = ""
     options: Sequence[tuple[str, str]] = ()
-    """Of a select: the values with their labels."""
+    """The values of a select, with their labels."""
     hint: str = ""
     required: bool = True
     maxlength: int = 200
@@ -28,4 +28,4 @@ class Field:
     group: str = ""
     """The heading above it and the fields after it with the same one."""
     rows: int = 6
-    """Of a textarea: its height in lines."""
+    """The height of a textarea in lines."""

@@ -54,7 +54,7 @@ SET_UP = (
 DEVELOPMENT = ("development", "Development", f"{PATH}/development", "flask")
 
 OF_NOUNS: dict[str, Any] = {}
-"""What templates call to show an object: `service/pages.py` adds the functions of each noun."""
+"""The functions that templates call to show an object: `service/pages.py` adds those of each noun."""
 
 REFUSED = ErrorKind("console_refused", 409, "The request was refused.")
 """The refusal in the log for a page that shows an error of `/operator/v1`; the page has the status of that error."""

@@ -48,7 +48,7 @@ _SECRET_PARAMETER = re.compile(
     r"(?:^|_)(?:(?:api|access|secret|private)?key|auth(?:token)?|bearer|code|credentials?|hmac|jwt"
     r"|pass(?:code|phrase|wd)?|pwd|sig|signature)$"
 )
-_PARAMETER = re.compile(r"[A-Za-z_$@][A-Za-z_$@.:\[\]-]{0,27}[0-9]{0,2}|[0-9]{1,2}")
+_PARAMETER = re.compile(r"[A-Za-z_$@][A-Za-z_$@.:\[\]-]{0,20}[0-9]{0,2}|[0-9]{1,2}")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z][a-z])")
 # A name in JSON, within a string of JSON too, or in a form; and the value behind it, which may be cut off.
 _NAMED = re.compile(

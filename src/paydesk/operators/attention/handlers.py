@@ -130,7 +130,7 @@ _SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
         ),
     ),
 }
-"""Of each kind the message, and what to do."""
+"""The message of each kind, and what to do about it."""
 
 
 class AttentionItem(Closed, frozen=True, kw_only=True):
