@@ -14,6 +14,8 @@ from paydesk.core import ids
 
 OF_A_CHILD = 1_000_000
 """So many further on counts a forked process, which draws other ids than its parent."""
+random_uuid = ids.uuid
+"""The service's own, which `install` replaces."""
 _drawn = count(1)
 
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from playwright.async_api import Route, ViewportSize
 
 from browser.virtual_screens import RECEIPT, SCREENS, show
-from browser.virtual_window import DESKTOP, LASTS_SECONDS, PHONE, QUICK, Open, opening
+from browser.virtual_window import DESKTOP, LASTS_SECONDS, PHONE, QUICK, Open, Window, opening
 from browser.windows import Windows
 from manual_scene import OUTCOME_SECONDS
 from moved_time import advance
@@ -61,8 +61,7 @@ async def test_a_tap_on_the_page_pays_the_order(
     window: Open, counter: PageCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From an order that the page creates to the outcome, then the receipt of both copies; sounds are on."""
-    monkeypatch.setattr(panel, "UNPRINTED_SECONDS", LASTS_SECONDS)
-    monkeypatch.setattr(panel, "PRINTING_SECONDS", LASTS_SECONDS)
+    _let_printing_last(monkeypatch)
     shop = await window()
     await shop.press("Sound")
     await shop.page.get_by_role("button", name="Sound", pressed=True).wait_for()
@@ -74,11 +73,7 @@ async def test_a_tap_on_the_page_pays_the_order(
     assert (await counter.ended(order_id, "processed"))["paid_amount"] == "24.90"
     paper = shop.page.locator(".receipt")
     assert (await paper.count(), counter.screen.name) == (0, "approved")
-    advance(LASTS_SECONDS)
-    await shop.shows("printing")
-    await paper.wait_for()
-    advance(LASTS_SECONDS)
-    await shop.shows("approved")
+    await _prints(shop)
     await shop.page.get_by_role("button", name="Receipt: show both copies").click()
     await shop.page.get_by_role("heading", name="Copy of the seller").wait_for()
     assert await shop.page.locator(".sheet").count() == 2
@@ -88,6 +83,21 @@ async def test_a_tap_on_the_page_pays_the_order(
     await shop.press("Close")
     advance(OUTCOME_SECONDS)
     await shop.shows("idle")
+
+
+def _let_printing_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a receipt be printed, and the time before that end, when the test says so."""
+    monkeypatch.setattr(panel, "UNPRINTED_SECONDS", LASTS_SECONDS)
+    monkeypatch.setattr(panel, "PRINTING_SECONDS", LASTS_SECONDS)
+
+
+async def _prints(shop: Window) -> None:
+    """See the receipt of an approved payment printed."""
+    advance(LASTS_SECONDS)
+    await shop.shows("printing")
+    await shop.page.locator(".receipt").wait_for()
+    advance(LASTS_SECONDS)
+    await shop.shows("approved")
 
 
 async def test_an_inserted_card_needs_a_pin_and_stays_until_it_is_removed(window: Open, counter: PageCounter) -> None:
@@ -185,8 +195,11 @@ async def test_the_page_keeps_its_height_and_has_the_time_of_the_receipts(
 
 
 @pytest.mark.slow
-async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter: PageCounter) -> None:
+async def test_a_card_is_dragged_to_the_edge_that_reads_it(
+    window: Open, counter: PageCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The top taps, the bottom inserts, the right edge swipes; elsewhere nothing happens."""
+    _let_printing_last(monkeypatch)
     shop = await window()
     device = await shop.page.locator("#device").bounding_box()
     card = await shop.page.locator("#card-visa_approved").bounding_box()
@@ -199,7 +212,7 @@ async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter
         "insert": (device["x"] + 150, device["y"] + device["height"] + 20, "pin"),
     }
     for way, (to_x, to_y, screen) in ends.items():
-        await shop.order()
+        order_id = await shop.order()
         for end in ((x + 300, y + 600), (to_x, to_y)):
             await mouse.move(x, y)
             await mouse.down()
@@ -213,6 +226,8 @@ async def test_a_card_is_dragged_to_the_edge_that_reads_it(window: Open, counter
         await shop.shows(screen)
         assert counter.screen.entry == way
         if way != "insert":
+            await counter.ended(order_id, "processed")
+            await _prints(shop)
             advance(OUTCOME_SECONDS)
             await shop.shows("idle")
     assert await shop.page.locator(".ghost").count() == 0

@@ -215,8 +215,9 @@ async def _plans(raw: asyncpg.Connection, sql: str, args: tuple[Any, ...]) -> li
     if together is not None:
         plans.append(("at once", await _generic(raw, together, len(types))))
     await _set(raw, AS_THE_SERVER_LIKES)
-    # Nearly always the seller comes first; here it is one who has half of all.
-    these = (SELLER, *args[1:]) if types[:1] == ["int8"] else args
+    # Here the seller is one who has half of all.
+    sellers = {int(number) for number in re.findall(r"\bseller_id = \$([0-9]+)", sql)}
+    these = [SELLER if number in sellers else one for number, one in enumerate(args, 1)]
     plans.append((HEAVY, json.loads(await raw.fetchval(f"EXPLAIN (FORMAT JSON) {sql}", *these))[0]["Plan"]))
     return plans
 

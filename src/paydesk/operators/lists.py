@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from paydesk.core.ids import NUMBER_PATTERN
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.core.response import Closed
+from paydesk.core.text import characters
 from paydesk.operators.words import Shown
 from paydesk.platform.filters import Filters
 from paydesk.platform.operation import Answer, Call, Query
@@ -32,6 +33,8 @@ OF_APPLICATION = Query(
     shown=Shown("Application", metavar="CLIENT_ID"),
 )
 TEXT_CHARACTERS_MAX = 200
+TEXT = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARACTERS_MAX, "pattern": characters.PATTERN}
+"""The schema of what `text` accepts."""
 ELLIPSIS = "…"
 OF_SELLER = Query(
     "seller",
@@ -156,12 +159,11 @@ def id_in_path(text: str) -> int:
 
 def text(sent: str) -> str:
     """Return a text without the spaces around it. Raises `ValueError`."""
-    sent = sent.strip()
     if len(sent) > TEXT_CHARACTERS_MAX:
         raise ValueError(f"must have at most {TEXT_CHARACTERS_MAX} characters")
-    if not sent.isprintable():
-        raise ValueError("must not contain control characters")
-    return sent
+    if characters.has_forbidden(sent):
+        raise ValueError(characters.RULE)
+    return sent.strip()
 
 
 def containing(sought: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, property_fault, rule
-from paydesk.core.text.characters import CHARACTER, FORBIDDEN_CLASS, VISIBLE, is_blank
+from paydesk.core.text.characters import FORBIDDEN_CLASS, VISIBLE_PATTERN, is_blank
 from paydesk.engine.oauth import scopes
 from paydesk.operators.words import Shown
 
@@ -36,11 +36,10 @@ def _scopes(text: str) -> str:
 
 # The upper bound is the largest BIGINT.
 Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
-_VISIBLE = {"pattern": f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"}
 _NOT_BLANK = rule("must not be blank", lambda text: not is_blank(text))
 Name = Annotated[
     str,
-    Field(min_length=1, max_length=100, json_schema_extra=_VISIBLE),
+    Field(min_length=1, max_length=100, json_schema_extra={"pattern": VISIBLE_PATTERN}),
     _NOT_BLANK,
     NO_CARD_NUMBER,
     Shown("Name"),
@@ -79,7 +78,12 @@ Role = Literal["owner", "operator", "support", "viewer"]
 ROLES: tuple[str, ...] = get_args(Role)
 Reason = Annotated[
     str,
-    Field(min_length=1, max_length=500, examples=["Seen in the acquirer's portal."], json_schema_extra=_VISIBLE),
+    Field(
+        min_length=1,
+        max_length=500,
+        examples=["Seen in the acquirer's portal."],
+        json_schema_extra={"pattern": VISIBLE_PATTERN},
+    ),
     _NOT_BLANK,
     NO_CARD_NUMBER,
     Shown("Reason", "Kept in the audit trail with your name. At most 500 characters."),

@@ -22,6 +22,7 @@ expressions differ in their escapes, and Python's has no categories."""
 CHARACTER = f"[^{FORBIDDEN_CLASS}]"
 VISIBLE = f"[^\\s\u200c\u200d{FORBIDDEN_CLASS}]"
 PATTERN = f"^{CHARACTER}*$"
+VISIBLE_PATTERN = f"^{CHARACTER}*{VISIBLE}{CHARACTER}*$"
 RULE = "must not contain control characters or invisible characters"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -84,7 +84,7 @@ PAGES = lists.Pages(
         ),
         Query(
             "subject",
-            {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
+            lists.TEXT,
             "Only changes of this: the id of an order, a terminal, an operator.",
             check=lists.text,
             shown=Shown("Changes of", metavar="ID", help="Only changes of this: an order, a terminal, an operator."),

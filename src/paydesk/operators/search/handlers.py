@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.response import Closed
+from paydesk.core.text.characters import VISIBLE_PATTERN
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.operators import lists
 from paydesk.operators.noun import ROWS
@@ -15,7 +16,7 @@ from paydesk.platform.operation import Answer, Call, Query
 
 TEXT = Query(
     "q",
-    {"type": "string", "minLength": 1, "maxLength": lists.TEXT_CHARACTERS_MAX, "examples": ["ext_ref_1234"]},
+    {**lists.TEXT, "pattern": VISIBLE_PATTERN, "examples": ["ext_ref_1234"]},
     "What to search for.",
     required=True,
     check=lists.text,

@@ -93,7 +93,7 @@ _VIRTUAL = Query(
 )
 _TEXT = Query(
     "q",
-    {"type": "string", "maxLength": lists.TEXT_CHARACTERS_MAX},
+    lists.TEXT,
     "Only terminals with this text in their id, or in the name of their store or point of sale.",
     check=lists.text,
     shown=Shown(
