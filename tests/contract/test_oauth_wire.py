@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 from oauth_scene import Scene
 from paydesk.core.clock import MovableClock
-from paydesk.engine.oauth.errors import INVALID_REQUEST
+from paydesk.core.errors import INVALID_REQUEST
 from paydesk.platform.http.request import SANDBOX_HEADER_GONE
 from paydesk.platform.storage.connect import open_database
 from service import Reply, Service, running

@@ -21,7 +21,7 @@ NO_CALL = cast("Call", None)
 @pytest.fixture(scope="module")
 def rows() -> Sequence[Operation]:
     """The rows that serve the reference."""
-    return reference.rows(ROWS)
+    return reference.rows(ROWS, ())
 
 
 async def _answer(rows: Sequence[Operation], path: str) -> Any:
@@ -75,7 +75,7 @@ async def test_assets_are_immutable_and_versioned_by_content(rows: Sequence[Oper
 def test_operation_texts_are_escaped() -> None:
     """A text of the table can't become markup of the page."""
     row = Operation("GET", "/x", "x", "public", ROWS[0].handler, "<b>bold</b>", description="`<i>`")
-    html = reference.render([row])
+    html = reference.render([row], ())
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "<code>&lt;i&gt;</code>" in html
 

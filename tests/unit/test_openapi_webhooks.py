@@ -115,7 +115,7 @@ def test_documents_without_webhooks_have_none() -> None:
 
 def test_the_page_shows_every_webhook() -> None:
     """With its place in the list, its example and its fields."""
-    html = reference.render(OPERATIONS)
+    html = reference.render(OPERATIONS, WEBHOOKS)
     for webhook in WEBHOOKS:
         assert f'<article id="{webhook.name}" class' in html
         assert f'<a href="#{webhook.name}">' in html

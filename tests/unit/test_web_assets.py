@@ -11,6 +11,7 @@ from pathlib import Path
 
 import paydesk
 from paydesk.core.errors import NOT_FOUND
+from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.web import assets, html, language
 from paydesk.service.api import OPERATIONS
@@ -108,7 +109,7 @@ def test_the_first_page_is_small() -> None:
     """All shared assets leave more than half of 60 KB to a page. The reference of all operations may have 90 KB."""
     shared = sum(len(gzip.compress(content)) for content in assets.found(assets.SHARED).values())
     assert shared < 25_000
-    documents = (reference.render(OPERATIONS).encode(), *assets.found(reference.PACKAGE).values())
+    documents = (reference.render(OPERATIONS, WEBHOOKS).encode(), *assets.found(reference.PACKAGE).values())
     sheet = assets.found(assets.SHARED)["paydesk.css"]
     assert sum(len(gzip.compress(content)) for content in (*documents, sheet)) < 90_000
 

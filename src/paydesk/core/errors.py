@@ -77,6 +77,14 @@ HOW_TO_GET_TEST_TOKENS = (
 JSON_SYNTAX_ERROR = ErrorKind("json_syntax_error", 400, "The body is not well-formed JSON in UTF-8.")
 BAD_REQUEST = ErrorKind("bad_request", 400, "The request is malformed.")
 UNSUPPORTED_HEADER = ErrorKind("unsupported_header", 400, "The request has a header that is not allowed.")
+INVALID_REQUEST = ErrorKind(
+    "invalid_request",
+    400,
+    "A required parameter is missing, or a parameter is unknown, repeated or malformed; or the body is not JSON or a"
+    " form, as its Content-Type says.",
+)
+"""Of RFC 6749, as INVALID_CLIENT is: the codes of the token endpoints for a malformed request and a wrong secret."""
+INVALID_CLIENT = ErrorKind("invalid_client", 400, "client_id or client_secret is invalid.")
 EMPTY_REQUIRED_HEADER = ErrorKind("empty_required_header", 400, "Missing HTTP header: X-Idempotency-Key.")
 INVALID_IDEMPOTENCY_KEY_LENGTH = ErrorKind(
     "invalid_idempotency_key_length", 400, "X-Idempotency-Key must be one header of 1 to 64 visible ASCII characters."

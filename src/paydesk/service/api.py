@@ -42,7 +42,7 @@ _ROWS: tuple[Operation, ...] = (
     *HEALTH,
 )
 
-DOCUMENTED: tuple[Operation, ...] = (*_ROWS, *reference.rows(_ROWS))
+DOCUMENTED: tuple[Operation, ...] = (*_ROWS, *reference.rows(_ROWS, WEBHOOKS))
 """What the OpenAPI documents and the docs describe: all but the console, which is no interface for programs."""
 
 OPERATIONS: tuple[Operation, ...] = (*DOCUMENTED, *CONSOLE)

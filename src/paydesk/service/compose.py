@@ -39,7 +39,6 @@ from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.request import host_name
-from paydesk.platform.http.surfaces import OperatorAuthentication
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
 from paydesk.platform.process.node import StartRefused
@@ -51,6 +50,7 @@ from paydesk.platform.web.event_streams import EventStreams
 from paydesk.platform.web.hints import Hints
 from paydesk.platform.worker import WorkerContext
 from paydesk.service.app import EVERY_SURFACE, build_app
+from paydesk.service.callers import callers
 from paydesk_dev.reset.resets import Resets
 
 MINUTE_SECONDS = 60
@@ -100,13 +100,14 @@ def compose(
     """
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
     cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
+    applications, terminals = Bearers(bounded, cache_seconds), DeviceBearers(bounded, cache_seconds)
     sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
     objects = Objects(
         labels,
         OrderLabels(labels.of_status),
-        Bearers(bounded, cache_seconds),
-        DeviceBearers(bounded, cache_seconds),
-        OperatorAuthentication(OperatorBearers(bounded, settings.session_idle_minutes * 60_000).caller),
+        applications,
+        terminals,
+        callers(applications, terminals, OperatorBearers(bounded, settings.session_idle_minutes * 60_000)),
         BearerRates(settings, throttle_log, processes),
         _client_throttle(settings, database.signals, throttle_log, processes),
         SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),

@@ -8,19 +8,12 @@ Only `invalid_request` names the parameter at fault, never its value (`invalid_p
 
 from __future__ import annotations
 
-from paydesk.core.errors import ErrorKind, Refusal
+from paydesk.core.errors import INVALID_CLIENT, INVALID_REQUEST, ErrorKind, Refusal
 from paydesk.core.text.redaction import redacted_name
 
-INVALID_REQUEST = ErrorKind(
-    "invalid_request",
-    400,
-    "A required parameter is missing, or a parameter is unknown, repeated or malformed; or the body is not JSON or a"
-    " form, as its Content-Type says.",
-)
 UNSUPPORTED_GRANT_TYPE = ErrorKind(
     "unsupported_grant_type", 400, "grant_type must be authorization_code or refresh_token."
 )
-INVALID_CLIENT = ErrorKind("invalid_client", 400, "client_id or client_secret is invalid.")
 LOCAL_RATE_LIMITED = ErrorKind("local_rate_limited", 429, "Too many requests. Try again later.")
 TOKEN_FORBIDDEN = ErrorKind("forbidden", 400, "The application or the seller is not allowed to get tokens.")
 INVALID_GRANT = ErrorKind(

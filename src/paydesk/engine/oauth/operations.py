@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from paydesk.core.errors import INVALID_REQUEST
 from paydesk.engine.oauth import handlers, metadata
-from paydesk.engine.oauth.errors import CLIENT_ERRORS, INVALID_REQUEST, OAUTH_ERRORS
+from paydesk.engine.oauth.errors import CLIENT_ERRORS, OAUTH_ERRORS
 from paydesk.engine.oauth.schemas import Introspection, PresentedToken, Revoked, TokenAnswer, TokenRequest
 from paydesk.platform.operation import Operation
 from paydesk.platform.rows import Rows

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import INVALID_REQUEST, Refusal
 from paydesk.core.response import Closed, Count, constant
 from paydesk.core.text import characters as text
 from paydesk.engine.oauth import tokens
-from paydesk.engine.oauth.errors import INVALID_REQUEST, UNSUPPORTED_GRANT_TYPE, invalid_parameter
+from paydesk.engine.oauth.errors import UNSUPPORTED_GRANT_TYPE, invalid_parameter
 
 GRANT_TYPES = {
     "authorization_code": (["code", "redirect_uri"], ["refresh_token"]),

@@ -5,7 +5,6 @@ Their schemas come from the code that makes them, their examples from `engine/or
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -31,8 +30,6 @@ from paydesk.engine.webhooks.schemas import (
 from paydesk.platform.http.openapi.components import Json
 from paydesk.platform.operation import Query
 
-TAG = "webhook"
-TAGS = {TAG: "Notifications: requests that Paydesk sends to the URLs of the application's subscriptions."}
 SENT_MS = EXAMPLE_ORDER.created_ms + 2 * samples.STEP_MS
 """When the examples are sent."""
 
@@ -114,10 +111,6 @@ HEADERS = (
         True,
     ),
 )
-RESPONSES: Json = {
-    "2XX": {"description": "Delivered. The body of the response is not used."},
-    "default": {"description": "A failed attempt, also if the response is a redirect. It is repeated later."},
-}
 
 
 @dataclass(frozen=True)
@@ -149,6 +142,16 @@ class Webhook:
         return (_data_id(self.topic), Query("type", {"const": TYPES[self.topic]}, "The kind of notification.", True))
 
     @property
+    def headers(self) -> tuple[Query, ...]:
+        """The headers of the request: those of every notification."""
+        return HEADERS
+
+    @property
+    def body(self) -> tuple[str, type[Notification]]:
+        """The name of the body's schema in the document, and its type."""
+        return SCHEMAS[self.topic]
+
+    @property
     def data_id(self) -> str:
         """`data.id` in the query of the example."""
         return str(self.example["data"]["id"]).lower()
@@ -161,7 +164,7 @@ class Webhook:
     @property
     def schema(self) -> Json:
         """The schema of the body, complete."""
-        described = schema_of(SCHEMAS[self.topic][1])
+        described = schema_of(self.body[1])
         return {**described, "properties": {**described["properties"], "action": {"const": self.action}}}
 
 
@@ -185,37 +188,3 @@ WEBHOOKS = tuple(
     for action in actions
 )
 """Every action, in the order of the docs."""
-
-
-def documents(webhooks: Iterable[Webhook]) -> Json:
-    """Return the OpenAPI object `webhooks`."""
-    return {webhook.action: {"post": _document(webhook)} for webhook in webhooks}
-
-
-def schemas(webhooks: Iterable[Webhook]) -> Json:
-    """Return the schemas to which `documents` refers."""
-    return {name: schema_of(body) for name, body in (SCHEMAS[webhook.topic] for webhook in webhooks)}
-
-
-def _document(webhook: Webhook) -> Json:
-    parameters = [("query", query) for query in webhook.query] + [("header", header) for header in HEADERS]
-    schema = {
-        "allOf": [
-            {"$ref": f"#/components/schemas/{SCHEMAS[webhook.topic][0]}"},
-            {"properties": {"action": {"const": webhook.action}}},
-        ]
-    }
-    described: Json = {"operationId": webhook.name, "summary": webhook.summary, "tags": [TAG], "security": []}
-    if webhook.description:
-        described["description"] = webhook.description
-    return described | {
-        "parameters": [
-            {"name": one.name, "in": place, "description": one.description, "schema": one.schema, "required": True}
-            for place, one in parameters
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": schema, "example": webhook.example}},
-        },
-        "responses": RESPONSES,
-    }

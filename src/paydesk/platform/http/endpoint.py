@@ -18,7 +18,6 @@ from paydesk.core.crash_points import reached
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.keys import KeyMissing
 from paydesk.core.text.redaction import redacted_name
-from paydesk.engine.oauth.errors import INVALID_CLIENT
 from paydesk.platform import idempotency, operator_events, roles
 from paydesk.platform.http import request_log
 from paydesk.platform.http.asgi import Receive, Scope, Send
@@ -29,7 +28,7 @@ from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.refusals import error_responses, unauthorized
 from paydesk.platform.http.reply import Reply, answered, refused, replayed, request_id, send_reply, send_stream
 from paydesk.platform.http.request import Disconnected, PathRules, Request
-from paydesk.platform.http.surfaces import POLICIES, Authenticate
+from paydesk.platform.http.surfaces import POLICIES, Authenticate, Callers
 from paydesk.platform.http.three_phase import ThreePhaseRunner
 from paydesk.platform.idempotency_key import Key
 from paydesk.platform.operation import Call, Caller, Operation, ThreePhase
@@ -45,8 +44,8 @@ from paydesk.platform.storage.work import write_until_kept
 log = structlog.get_logger("request")
 
 ANONYMOUS = Caller(seller_id=0)
-INVALID_CLIENT_EVERY_SECONDS = 0.01
-"""Failed authentications are answered at a multiple of this time, so that the duration reveals nothing."""
+GUESSES_EVERY_SECONDS = 0.01
+"""Failed authentications of clients are answered at a multiple of this time, so that the duration reveals nothing."""
 
 
 class Endpoint:
@@ -55,12 +54,13 @@ class Endpoint:
     def __init__(self, operation: Operation, shared: Shared) -> None:
         self.operation, self.shared, self.policy = operation, shared, POLICIES[operation.surface]
         policy = self.policy
-        self._authenticate = policy.authenticate(shared) if policy.authenticate is not None else None
+        callers = shared.objects[Callers]
+        self._authenticate = callers.authenticate.get(operation.surface)
         self._rates, self._reporter = shared.objects[BearerRates], shared.objects[Reporter]
         self._check_rate = policy.check_rate(self._rates)
         self._takes_body = error_responses.takes_body(operation)
         self._reads_at_once = self._takes_body and operation.body_bytes_max is None
-        self._read_first = policy.read_first if self._takes_body else None
+        self._read_first = callers.read_first.get(operation.surface) if self._takes_body else None
         self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
         self._silence = shared.database.silence if self._needs_time else None
@@ -114,9 +114,9 @@ class Endpoint:
             log.error(
                 "undeclared_error", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code
             )
-        if reply.refusal is not None and reply.refusal.kind is INVALID_CLIENT:
+        if reply.refusal is not None and reply.refusal.kind is self.policy.guessed:
             # Finding an existing client takes microseconds longer.
-            every = INVALID_CLIENT_EVERY_SECONDS
+            every = GUESSES_EVERY_SECONDS
             await asyncio.sleep(every - (runtime.monotonic() - started) % every)
         reached("before_answer")
         if reply.stream is None:
@@ -231,7 +231,7 @@ class Endpoint:
             token = request.bearer()
             caller = await authenticate(token, now_ms)
         except Refusal as refusal:
-            refusal = unauthorized.explained(refusal, request.headers.get("authorization"), operation.surface)
+            refusal = unauthorized.explained(refusal, request.headers.get("authorization"), self.policy.credential)
             raise self._rates.failed(refusal, token, address) from None
         request.caller = caller
         if self._check_rate is not None:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paydesk.core import errors
 from paydesk.core.errors import ErrorKind, Refusal
-from paydesk.core.secrets import digest
-from paydesk.engine.oauth.bearer import Bearers
-from paydesk.engine.oauth.clients import authentication, basic
-from paydesk.engine.oauth.clients.authentication import ClientThrottle
-from paydesk.engine.oauth.errors import INVALID_REQUEST, invalid_parameter
-from paydesk.engine.terminals.bearer import DeviceBearers
 from paydesk.platform.http import body, validation
 from paydesk.platform.http.error_body import flat, listed
 from paydesk.platform.http.rate_limit import BearerRates, CheckRate
@@ -24,6 +17,7 @@ from paydesk.platform.shared import Shared
 from paydesk.platform.web import html
 
 Authenticate = Callable[[str | None, int], Awaitable[Caller]]
+ReadFirst = Callable[[Request, bytes, str, Shared], dict[str, Any]]
 Json = dict[str, Any]
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -44,9 +38,6 @@ READ_ONCE = frozenset(
 IGNORED_BY_TOKENS = frozenset({"authorization", "x-idempotency-key"})
 """Official clients send these headers on every request; the token endpoints ignore them, repeated ones too, but not
 `Authorization: Basic`."""
-JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
-"""For curl, whose default is this Content-Type."""
-_START_BYTES = 64
 
 
 def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared) -> tuple[Any, Any]:
@@ -70,73 +61,36 @@ def _read_form(operation: Operation, raw: bytes, _caller: Caller, _shared: Share
     return raw, validation.validate_form(operation.body, raw)
 
 
-def _read_token_request(request: Request, raw: bytes, address: str, shared: Shared) -> Json:
-    """Return the body, a form or JSON. The throttle is checked before anything else in it."""
-    document: Any = {}
-    if raw:
-        if request.check_body_headers((JSON, FORM)) == FORM:
-            _refuse_json(raw)
-            document = body.parse_form(raw, name_fault=invalid_parameter)
-        else:
-            document = body.parse_json(raw, invalid_parameter)
-    if not isinstance(document, dict):
-        raise INVALID_REQUEST.with_reason("the body is not an object")
-    sent: Json = document
-    if any(map(basic.is_basic, request.all("authorization"))):
-        sent = _with_header(request, document, address, shared)
-    authentication.check_throttled(shared.objects[ClientThrottle], sent, address)
-    return sent
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """How callers are recognized, by surface. The service hands it in: this floor knows no kind of token."""
 
-
-def _with_header(request: Request, document: Json, address: str, shared: Shared) -> Json:
-    """Return the body with the client's credentials of the header. Raises `invalid_request`."""
-    try:
-        return basic.with_credentials(document, request.all("authorization"))
-    except Refusal:
-        # A client with too many failures is refused before anything that is wrong with its request.
-        authentication.check_throttled(shared.objects[ClientThrottle], document, address)
-        raise
-
-
-def _refuse_json(form: bytes) -> None:
-    """Refuse JSON that was sent as a form, percent-encoded or not: its values would be part of a parameter's name."""
-    start = urllib.parse.unquote_to_bytes(form[:_START_BYTES].replace(b"+", b" ")).lstrip()
-    if start.startswith((b"{", b"[", b'"')):
-        raise INVALID_REQUEST.with_reason("JSON sent as a form", message=JSON_AS_FORM)
-
-
-def _operators_and_test_tokens(shared: Shared) -> Authenticate:
-    """Return the function that authenticates operators and test access tokens."""
-    bearers, operators = shared.objects[Bearers], shared.objects[OperatorAuthentication]
-
-    async def authenticate(token: str | None, now_ms: int) -> Caller:
-        if token is not None and token.startswith(("PDO-", "PDS-")):
-            operator = await operators.caller(token, now_ms)
-            return replace(operator, scopes=frozenset(("read", "write")), token_digest=digest(token))
-        caller = await bearers.caller(token, now_ms)
-        if caller.live:
-            raise errors.FORBIDDEN.with_reason(
-                "a live token",
-                message=f"Virtual terminals take test orders only; {errors.HOW_TO_GET_TEST_TOKENS}.",
-            )
-        return caller
-
-    return authenticate
+    authenticate: Mapping[Surface, Authenticate]
+    """Returns the caller with that bearer token at a time. Raises `UNAUTHORIZED` and the like."""
+    read_first: Mapping[Surface, ReadFirst]
+    """Reads the body before any header or credential is checked; the handler validates it."""
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorAuthentication:
-    """How an operator is authenticated; composed with the service, as this package knows nothing of operators."""
+class Credential:
+    """The bearer token of a surface."""
 
-    caller: Authenticate
+    needed: str
+    """What a refused caller is told to send."""
+    prefixes: tuple[str, ...]
+    """Those of the kinds of token that it accepts."""
+    described: str
+    """In the OpenAPI document."""
 
 
 @dataclass(frozen=True, slots=True)
 class SurfacePolicy:
     """How the endpoints of a surface check requests and format errors."""
 
-    authenticate: Callable[[Shared], Authenticate] | None = None
-    """Returns the function that authenticates a bearer token; None: the surface has no bearer tokens."""
+    description: str = ""
+    """In the OpenAPI document; the console is not described."""
+    credential: Credential | None = None
+    """None: the surface has no bearer tokens."""
     check_rate: Callable[[BearerRates], CheckRate | None] = lambda _: None
     """Returns the function that counts a caller's request, or None without a limit."""
     may_forbid: Callable[[Operation], bool] = lambda _: False
@@ -144,8 +98,6 @@ class SurfacePolicy:
     never is, because its order must be finished."""
 
     media_types: tuple[str, ...] = (JSON,)
-    read_first: Callable[[Request, bytes, str, Shared], Json] | None = None
-    """Reads the body before any header or credential is checked; the handler validates it."""
     read_body: Callable[[Operation, bytes, Caller, Shared], tuple[Any, Any]] = _read_json
     """Returns the parsed body, and what the handler gets: an instance of the operation's model if it has one."""
     query_beside_body: bool = True
@@ -156,6 +108,8 @@ class SurfacePolicy:
 
     malformed: ErrorKind = errors.BAD_REQUEST
     """The refusal of repeated headers and of a query beside a body."""
+    guessed: ErrorKind | None = None
+    """The refusal of a client's secret. It is answered so that its duration reveals nothing."""
     replaced: Mapping[ErrorKind, ErrorKind] = field(default_factory=dict)
     """Refusals that this surface answers as another."""
     error_body: Callable[[Refusal], Json] = listed
@@ -175,17 +129,13 @@ _PAGES = SurfacePolicy(
     error_page=html.error_page,
 )
 POLICIES: Mapping[Surface, SurfacePolicy] = {
-    "application": SurfacePolicy(
-        authenticate=lambda shared: shared.objects[Bearers].caller,
-        check_rate=lambda rates: rates.check_application,
-        may_forbid=lambda _: True,
-    ),
     "token": SurfacePolicy(
+        description=("OAuth endpoints: an application authenticates in the body and gets a token to act for a seller."),
         media_types=(JSON, FORM),
-        read_first=_read_token_request,
         query_beside_body=False,
         read_once=READ_ONCE - IGNORED_BY_TOKENS,
-        malformed=INVALID_REQUEST,
+        malformed=errors.INVALID_REQUEST,
+        guessed=errors.INVALID_CLIENT,
         # RFC 6749 section 5.2 requires it.
         replaced=dict.fromkeys(
             (
@@ -195,30 +145,53 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
                 errors.UNSUPPORTED_HEADER,
                 *errors.BODY_FAULTS,
             ),
-            INVALID_REQUEST,
+            errors.INVALID_REQUEST,
         ),
         error_body=flat,
         error_schema="TokenError",
         headers=NO_STORE,
     ),
-    "device": SurfacePolicy(
-        authenticate=lambda shared: shared.objects[DeviceBearers].caller,
-        check_rate=lambda rates: rates.check_device,
+    "page": replace(
+        _PAGES,
+        description=(
+            "Pages for a seller's browser: bodies are forms; answers and errors are HTML in the browser's language."
+        ),
     ),
-    "operator": SurfacePolicy(
-        has_strict_query=True,
-        authenticate=lambda shared: shared.objects[OperatorAuthentication].caller,
-        may_forbid=lambda operation: operation.role != "every",
-    ),
-    "virtual": SurfacePolicy(
-        authenticate=_operators_and_test_tokens,
+    "application": SurfacePolicy(
+        description="Orders and terminals, for an application that acts for a seller.",
+        credential=Credential(
+            "an access token (APP_USR-… or TEST-…) of POST /oauth/token",
+            ("APP_USR-", "TEST-"),
+            "An access token of `POST /oauth/token`, `APP_USR-…` or `TEST-…`, with the required scope.",
+        ),
         check_rate=lambda rates: rates.check_application,
         may_forbid=lambda _: True,
     ),
-    "page": _PAGES,
+    "device": SurfacePolicy(
+        description="Operations for card terminals, which open all connections themselves.",
+        credential=Credential("the terminal's own token (PDT-…)", ("PDT-",), "A terminal's own token, `PDT-…`."),
+        check_rate=lambda rates: rates.check_device,
+    ),
+    "operator": SurfacePolicy(
+        description="Operations for operators; the command line is a client of them.",
+        credential=Credential("an operator's token (PDO-…)", ("PDO-", "PDS-"), "An operator's token, `PDO-…`."),
+        has_strict_query=True,
+        may_forbid=lambda operation: operation.role != "every",
+    ),
+    "virtual": SurfacePolicy(
+        description="Virtual terminals of `paydesk dev`, driven step by step by a test of the seller's application.",
+        credential=Credential(
+            "a test access token (TEST-…) or an operator's token (PDO-…)",
+            ("TEST-", "APP_USR-", "PDO-", "PDS-"),
+            "A test access token, `TEST-…`, with the required scope, or an operator's token, `PDO-…`.",
+        ),
+        check_rate=lambda rates: rates.check_application,
+        may_forbid=lambda _: True,
+    ),
+    "public": SurfacePolicy(description="Operations without authentication."),
     "console": _PAGES,
-    "public": SurfacePolicy(),
 }
+"""In the order of the OpenAPI document."""
 
 
 def policy_of_path(path: str) -> SurfacePolicy:

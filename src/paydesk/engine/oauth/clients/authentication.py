@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from paydesk.core import runtime
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import INVALID_CLIENT, Refusal
 from paydesk.core.limits.cache import LookupCache
 from paydesk.core.limits.rates import Buckets, Monotonic, network
 from paydesk.core.limits.recent_addresses import RecentAddresses
 from paydesk.core.limits.throttle_log import ThrottleLog
 from paydesk.core.secrets import digest
 from paydesk.core.signals import Signals
-from paydesk.engine.oauth.errors import INVALID_CLIENT, LOCAL_RATE_LIMITED
+from paydesk.engine.oauth.errors import LOCAL_RATE_LIMITED
 from paydesk.engine.oauth.lifecycle import OnReplay
 from paydesk.platform.storage.database import Row, Transaction
 

@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paydesk.engine.oauth.errors import INVALID_REQUEST
+from paydesk.core.errors import INVALID_REQUEST
 
 CHALLENGE = ("www-authenticate", 'Basic realm="paydesk"')
 _CREDENTIALS = ("client_id", "client_secret")

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from paydesk.core.errors import URI_TOO_LONG
 from paydesk.platform.http.error_body import listed
+from paydesk.platform.http.surfaces import POLICIES
 from paydesk.platform.operation import Query, Surface
 
 Json = dict[str, Any]
 
-SURFACES: dict[Surface, str] = {
-    "token": "OAuth endpoints: an application authenticates in the body and gets a token to act for a seller.",
-    "page": "Pages for a seller's browser: bodies are forms; answers and errors are HTML in the browser's language.",
-    "application": "Orders and terminals, for an application that acts for a seller.",
-    "device": "Operations for card terminals, which open all connections themselves.",
-    "operator": "Operations for operators; the command line is a client of them.",
-    "virtual": "Virtual terminals of `paydesk dev`, driven step by step by a test of the seller's application.",
-    "public": "Operations without authentication.",
-}
-SECURITY_SCHEMES: dict[Surface, Json] = {
-    "application": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "An access token of `POST /oauth/token`, `APP_USR-…` or `TEST-…`, with the required scope.",
-    },
-    "device": {"type": "http", "scheme": "bearer", "description": "A terminal's own token, `PDT-…`."},
-    "operator": {"type": "http", "scheme": "bearer", "description": "An operator's token, `PDO-…`."},
-    "virtual": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "A test access token, `TEST-…`, with the required scope, or an operator's token, `PDO-…`.",
-    },
+SURFACES: Mapping[Surface, str] = {name: one.description for name, one in POLICIES.items() if one.description}
+SECURITY_SCHEMES: Mapping[Surface, Json] = {
+    name: {"type": "http", "scheme": "bearer", "description": one.credential.described}
+    for name, one in POLICIES.items()
+    if one.credential is not None
 }
 IDEMPOTENCY_KEY = Query(
     "X-Idempotency-Key",

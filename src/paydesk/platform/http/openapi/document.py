@@ -16,11 +16,8 @@ from paydesk.core import errors
 from paydesk.core.errors import GONE, ErrorKind, Fault, Refusal
 from paydesk.core.response import schema_of
 from paydesk.core.text import characters as text
-from paydesk.engine.oauth.errors import INVALID_CLIENT
-from paydesk.engine.orders import openapi as openapi_webhooks
-from paydesk.engine.orders.openapi import Webhook
 from paydesk.platform.http.error_body import listed
-from paydesk.platform.http.openapi import fields
+from paydesk.platform.http.openapi import fields, notifications
 from paydesk.platform.http.openapi.components import (
     ERROR_SCHEMAS,
     HEADERS,
@@ -30,6 +27,7 @@ from paydesk.platform.http.openapi.components import (
     TOO_LONG,
     Json,
 )
+from paydesk.platform.http.openapi.notifications import Webhook
 from paydesk.platform.http.refusals.error_responses import shared_errors, takes_body
 from paydesk.platform.http.refusals.retired import Retired
 from paydesk.platform.http.surfaces import JSON, POLICIES
@@ -45,6 +43,7 @@ def document(
     rows = tuple(operations)
     references, schemas = _components(rows)
     shared = _Shared(rows)
+    tags = (*SURFACES.items(), *notifications.TAGS.items())
     paths: dict[str, Json] = {}
     for row in rows:
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
@@ -58,13 +57,13 @@ def document(
             "summary": "Tokens, in-person orders for card terminals, webhooks.",
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": name, "description": text} for name, text in (SURFACES | openapi_webhooks.TAGS).items()],
+        "tags": [{"name": name, "description": text} for name, text in tags],
         "paths": paths,
-        "webhooks": openapi_webhooks.documents(webhooks),
+        "webhooks": notifications.documents(webhooks),
         "components": {
             "securitySchemes": dict(SECURITY_SCHEMES),
             "headers": HEADERS,
-            "schemas": schemas | ERROR_SCHEMAS | openapi_webhooks.schemas(webhooks),
+            "schemas": schemas | ERROR_SCHEMAS | notifications.schemas(webhooks),
             "examples": shared.examples,
         },
     }
@@ -276,7 +275,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
     schema = POLICIES[row.surface].error_schema
     headers = {"x-request-id": _header("RequestId")}
-    if kinds[0].status == 401 or INVALID_CLIENT in kinds:
+    if kinds[0].status == 401 or POLICIES[row.surface].guessed in kinds:
         headers["www-authenticate"] = _header("Challenge")
     if kinds[0].status in (429, 503):
         headers["retry-after"] = _header("RetryAfter")

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from paydesk import __version__
-from paydesk.engine.orders.openapi import HEADERS, WEBHOOKS
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import fields
 from paydesk.platform.http.openapi.advice import ADVICE
 from paydesk.platform.http.openapi.components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
+from paydesk.platform.http.openapi.notifications import Webhook
 from paydesk.platform.http.refusals.retired import DESCRIBED
 from paydesk.platform.http.surfaces import JSON, POLICIES
 from paydesk.platform.operation import Answer, Call, Operation
@@ -41,18 +41,18 @@ _CODE = re.compile("`([^`]+)`")
 _PUBLIC = Rows("public", transaction="none", is_constant=True)
 
 
-def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
-    """Return the operations that serve the document and the page, which describe `operations` and themselves."""
+def rows(operations: Iterable[Operation], webhooks: Sequence[Webhook]) -> tuple[Operation, ...]:
+    """Return the operations that serve the document and the page, which describe all these and themselves."""
     described = tuple(operations)
 
     @cache
     def document() -> Answer:
-        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED, WEBHOOKS))
+        text = openapi.as_json(openapi.document((*described, *served), DESCRIBED, webhooks))
         return Answer(200, text.encode(), (("cache-control", "no-cache"),))
 
     @cache
     def page() -> Answer:
-        return Answer(200, render((*described, *served)).encode(), PAGE_HEADERS, html.HTML)
+        return Answer(200, render((*described, *served), webhooks).encode(), PAGE_HEADERS, html.HTML)
 
     async def show_document(_: Call) -> Answer:
         """Get the OpenAPI 3.1 document."""
@@ -70,7 +70,7 @@ def rows(operations: Iterable[Operation]) -> tuple[Operation, ...]:
     return served
 
 
-def render(operations: Iterable[Operation]) -> str:
+def render(operations: Iterable[Operation], webhooks: Sequence[Webhook]) -> str:
     """Render the reference as one HTML page, without the operations for its assets."""
     listed = [row for row in operations if not row.path.startswith(assets.PATH)]
     environment = html.environment(PACKAGE)
@@ -84,8 +84,7 @@ def render(operations: Iterable[Operation]) -> str:
         t=language.texts("en"),
         version=__version__,
         groups=groups,
-        webhooks=WEBHOOKS,
-        webhook_headers=HEADERS,
+        webhooks=webhooks,
         webhook_fields=fields.rows_of,
         retired=DESCRIBED,
         path=openapi.path_template,

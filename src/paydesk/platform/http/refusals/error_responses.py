@@ -17,7 +17,7 @@ from paydesk.platform.operation import Operation
 def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     """Return the errors that the endpoint itself answers for this operation, in the order of its checks."""
     policy, has_body = POLICIES[operation.surface], takes_body(operation)
-    has_caller = policy.authenticate is not None
+    has_caller = policy.credential is not None
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
         (True, (errors.BAD_REQUEST,)),
         (not operation.is_health_check, (errors.MISDIRECTED_REQUEST,)),

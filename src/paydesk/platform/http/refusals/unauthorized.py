@@ -8,29 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.engine.oauth.tokens import PUBLIC_KEY_PATTERN
-from paydesk.platform.operation import Surface
+from paydesk.core.ids import UUID_PATTERN
+from paydesk.platform.http.surfaces import Credential
 
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """The bearer token of a surface, and the prefixes of the kinds that it accepts."""
-
-    token: str
-    prefixes: tuple[str, ...]
-
-
-NEEDED: Mapping[Surface, Needed] = {
-    "application": Needed("an access token (APP_USR-… or TEST-…) of POST /oauth/token", ("APP_USR-", "TEST-")),
-    "device": Needed("the terminal's own token (PDT-…)", ("PDT-",)),
-    "operator": Needed("an operator's token (PDO-…)", ("PDO-", "PDS-")),
-    "virtual": Needed(
-        "a test access token (TEST-…) or an operator's token (PDO-…)", ("TEST-", "APP_USR-", "PDO-", "PDS-")
-    ),
-}
 KINDS: Mapping[str, str] = {
     "APP_USR-": "a live access token (APP_USR-…)",
     "TEST-": "a test access token (TEST-…)",
@@ -42,34 +25,34 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of credentials by prefix."""
 
-_PUBLIC_KEY = re.compile(PUBLIC_KEY_PATTERN)
+_PUBLIC_KEY = re.compile(f"(APP_USR|TEST)-{UUID_PATTERN[1:]}")
 
 
-def explained(refusal: Refusal, authorization: str | None, surface: Surface) -> Refusal:
+def explained(refusal: Refusal, authorization: str | None, accepted: Credential | None) -> Refusal:
     """Return the refusal of a request's `Authorization` with a detail, unless it has one or is another error."""
-    if refusal.kind is not UNAUTHORIZED or refusal.details:
+    if refusal.kind is not UNAUTHORIZED or refusal.details or accepted is None:
         return refusal
-    return replace(refusal, details=(_detail(authorization, NEEDED[surface]),))
+    return replace(refusal, details=(_detail(authorization, accepted),))
 
 
-def _detail(authorization: str | None, needed: Needed) -> str:
+def _detail(authorization: str | None, accepted: Credential) -> str:
     if authorization is None:
-        return f"send the header Authorization: Bearer with {needed.token}"
+        return f"send the header Authorization: Bearer with {accepted.needed}"
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        return f"the header Authorization does not begin with Bearer; send Bearer, a space and {needed.token}"
+        return f"the header Authorization does not begin with Bearer; send Bearer, a space and {accepted.needed}"
     token = token.strip()
     if not token:
-        return f"the header Authorization has no token; send Bearer, a space and {needed.token}"
-    sent = _kind(token, needed)
+        return f"the header Authorization has no token; send Bearer, a space and {accepted.needed}"
+    sent = _kind(token, accepted)
     if sent is not None:
-        return f"{sent} was sent; this operation needs {needed.token}"
-    return f"the token is unknown; send {needed.token}, unchanged"
+        return f"{sent} was sent; this operation needs {accepted.needed}"
+    return f"the token is unknown; send {accepted.needed}, unchanged"
 
 
-def _kind(token: str, needed: Needed) -> str | None:
+def _kind(token: str, accepted: Credential) -> str | None:
     """Return the kind of credential that was sent, or None if it is unknown or one that the surface accepts."""
     if _PUBLIC_KEY.fullmatch(token):
         return "a public key"
     prefix = next((prefix for prefix in KINDS if token.startswith(prefix)), None)
-    return None if prefix is None or prefix in needed.prefixes else KINDS[prefix]
+    return None if prefix is None or prefix in accepted.prefixes else KINDS[prefix]
