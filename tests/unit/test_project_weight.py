@@ -14,7 +14,7 @@ LINES_MAX = {
     "src/paydesk/engine": 18_950,
     "src/paydesk/console": 1_250,
     "src/paydesk/operators": 13_700,
-    "src/paydesk/service": 1_200,
+    "src/paydesk/service": 1_250,
     "src/paydesk/commands": 3_900,
     "src/paydesk_dev": 13_200,
     "tools": 1_350,

@@ -10,8 +10,8 @@ import pytest
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.engine.device.polling import missed_wakeups
+from paydesk.platform.health import statistics
 from paydesk.platform.settings import Settings
-from paydesk.platform.storage import statistics
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database
 from paydesk.platform.worker import WorkerContext

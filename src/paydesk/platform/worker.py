@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
-
-if TYPE_CHECKING:
-    from paydesk.platform.settings import Settings
-    from paydesk.platform.storage.database import Database
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from paydesk.engine.payments.refunds import worker as refund_worker
 from paydesk.engine.printing import expiry as print_expiry
 from paydesk.engine.webhooks.delivery import worker as webhooks
 from paydesk.platform.health import clock as health_clock
+from paydesk.platform.health import statistics
 from paydesk.platform.http.recording import worker as request_recording
-from paydesk.platform.storage import statistics
 from paydesk.platform.storage.database import Locked, Unavailable
 from paydesk.platform.worker import Worker, WorkerContext
 from paydesk.service import retention

@@ -76,7 +76,7 @@ class Credential:
     """The bearer token of a surface."""
 
     needed: str
-    """What a refused caller is told to send."""
+    """What a refused caller needs to send."""
     prefixes: tuple[str, ...]
     """Those of the kinds of token that it accepts."""
     described: str
