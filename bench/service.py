@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 import uvloop
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from bench import seed
 from bench.seed import Sizes
@@ -74,6 +74,7 @@ async def serve(database_url: str, port: int, seed_file: Path, sizes: Sizes = se
             seed_file.write_text(json.dumps(await seed.seed(database, clock.now_ms(), sizes)))
         composed = compose(chosen, database, seed.KEYS, clock)
         app = composed.app(CLIENT_SURFACES)
+        assert isinstance(app, Router), "no wire is before it"
         app.routes.insert(0, Route("/noop", NoOp()))
         node.stop_on_signals(stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, log.turn_on)

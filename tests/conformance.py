@@ -11,7 +11,7 @@ import jsonschema_rs
 from paydesk.platform.http.openapi.document import answer_schema
 from paydesk.platform.http.refusals.error_responses import may_answer
 from paydesk.platform.operation import Operation
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 
 _ROUTES = [
     (operation.method, re.compile(re.sub(r"\{\w+\}", "[^/]+", operation.path)), operation) for operation in OPERATIONS

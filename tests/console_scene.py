@@ -14,7 +14,7 @@ from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
 from paydesk.console.screen import environment
 from paydesk.console.sessions import OPERATORS
-from paydesk.service import pages as operations
+from paydesk_dev.api import API
 from service import KEYS, Service
 
 ROLES = ("owner", "operator", "support", "viewer")
@@ -26,7 +26,7 @@ _VOID = frozenset(("br", "hr", "img", "input", "link", "meta", "use", "path", "r
 
 def template(name: str) -> Template:
     """Return a template of the console, with the functions that the pages of each noun add."""
-    assert operations.OPERATIONS
+    assert API.operations
     return environment().get_template(name)
 
 

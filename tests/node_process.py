@@ -30,6 +30,7 @@ from paydesk.platform.http.server import server
 from paydesk.platform.process import node
 from paydesk.service.compose import Parts, compose
 from paydesk.service.workers import run_all
+from paydesk_dev import parts as development
 from paydesk_process import environment
 from service import KEYS
 from waiting import HANGS_SECONDS
@@ -140,7 +141,8 @@ async def serve(database_url: str, port: int) -> None:
         clock = WatchedClock(lambda: time.time_ns(), difference_seconds_max=difference_seconds_max)  # noqa: PLW0108
         await clock.compare(database)
         stop = asyncio.Event()
-        parts = Parts(development=bool(os.environ.get(DEVELOPMENT)), loopback_allowed=True)
+        is_development = bool(os.environ.get(DEVELOPMENT))
+        parts = development.parts(chosen, KEYS) if is_development else Parts(loopback_allowed=True)
         service = compose(chosen, database, KEYS, clock, parts)
         simulator = service.shared.objects[Acquirers].test
         assert simulator is not None, "test orders have the simulated one, always"

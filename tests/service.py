@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import aiohttp
 import structlog
@@ -40,9 +40,11 @@ from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.service.app import EVERY_SURFACE
 from paydesk.service.workers import WORKERS, run_all
-from paydesk_dev.virtual.fleet import Fleet
 from shared_objects import KEYS, Chosen, composed
 from waiting import HANGS_SECONDS, until
+
+if TYPE_CHECKING:
+    from paydesk_dev.virtual.fleet import Fleet
 
 _unknown_paths = UnknownPaths.of
 _known: dict[tuple[str, ...], UnknownPaths] = {}
@@ -305,6 +307,8 @@ async def running(
     if is_public:
         settings = settings.model_copy(update={"public_url": base_url})
     if has_fleet:
+        from paydesk_dev.virtual.fleet import Fleet
+
         chosen["fleet"] = Fleet(base_url, journals)
     made = composed(database, settings, clock, keys=keys, development=development, **chosen)
     shared, fleet = made.shared, chosen.get("fleet")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
@@ -16,9 +16,11 @@ from paydesk.platform.shared import Shared
 from paydesk.platform.storage.database import Database
 from paydesk.platform.web.event_streams import EventStreams
 from paydesk.service.compose import Composition, Parts, compose
-from paydesk_dev.credentials_file import KeptCredentials
-from paydesk_dev.dev.console_key import ConsoleKey
-from paydesk_dev.virtual.fleet import Fleet
+
+if TYPE_CHECKING:
+    from paydesk_dev.console_key import ConsoleKey
+    from paydesk_dev.credentials_file import KeptCredentials
+    from paydesk_dev.virtual.fleet import Fleet
 
 KEYS = Keys(1, {1: b"k" * 32})
 
@@ -60,5 +62,11 @@ def composed(
     unset = {name: off for name, off in UNTHROTTLED.items() if name not in settings.model_fields_set}
     settings = settings.model_copy(update=unset)
     wall = chosen.pop("wall", None)
-    parts = Parts(objects=tuple(chosen.values()), development=development, loopback_allowed=True, wall=wall)
+    if development:
+        from paydesk_dev.parts import parts as parts_of_the_kit
+
+        fleet = chosen.pop("fleet", None)
+        parts = parts_of_the_kit(settings, keys, *chosen.values(), fleet=fleet, wall=wall)
+    else:
+        parts = Parts(objects=tuple(chosen.values()), loopback_allowed=True, wall=wall)
     return compose(settings, database, keys, clock or SystemClock(), parts)

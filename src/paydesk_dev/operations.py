@@ -1,12 +1,10 @@
-"""Operations of the sandbox: simulated orders (also in `paydesk serve`), and the development endpoints."""
+"""The development endpoints: the clock, the reset, the demo inbox, and the acquirer of virtual terminals."""
 
 from __future__ import annotations
 
 from paydesk.core.errors import FORBIDDEN, IN_USE, PROPERTY_VALUE
 from paydesk.engine.oauth.errors import FORM_OUTDATED
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.engine.orders.operations import ORDER
-from paydesk.engine.payments.simulator import order_payments as simulated_payments
 from paydesk.platform.operation import Operation, Query
 from paydesk.platform.rows import Rows
 from paydesk.platform.web import assets, html
@@ -22,25 +20,6 @@ from paydesk_dev.schemas import (
     ClockMove,
     Inbox,
     ResetRequest,
-    SimulatedRequest,
-)
-
-SIMULATION: tuple[Operation, ...] = (
-    ORDER.post(
-        "/events",
-        "simulate_order",
-        simulated_payments.simulate,
-        description=(
-            "Acts in place of the terminal: the order passes through `at_terminal`, and only a processed order can be"
-            " refunded. Every status change is committed, with its notification, before the response. A terminal that"
-            " has the order receives `cancel`. While the terminal is permitted to authorize, the order cannot be moved"
-            " until its outcome is unknown. After `action_required` there is no inquiry at the acquirer: end the order"
-            " with another request."
-        ),
-        transaction="none",
-        status=204,
-        body=SimulatedRequest,
-    ),
 )
 
 _PUBLIC = Rows("public", development=True)

@@ -24,7 +24,7 @@ from command_line import command
 from paydesk.commands.client import checked
 from paydesk.core.ids import ORDER_ID, UUID
 from paydesk.engine.orders.status import FAILED_DETAILS
-from paydesk_dev.schemas import SIMULATED_DETAILS
+from paydesk.engine.payments.simulator.schemas import SIMULATED_DETAILS
 from paydesk_process import PAYDESK, credentials, dev, environment
 from tables import each
 from waiting import HANGS_SECONDS

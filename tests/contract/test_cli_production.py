@@ -9,7 +9,7 @@ from pathlib import Path
 from command_line import command
 from operator_calls import operator
 from paydesk.commands.client.client import DEVELOPMENT
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from service import Service
 from tables import each
 

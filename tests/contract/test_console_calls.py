@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import paydesk.console
 from command_line import command
 from paydesk.console.api import BASE, Api
-from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.operators.properties import properties
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from tables import each
 
 TOKEN = "PDO-" + "0" * 40
@@ -92,7 +91,7 @@ COMMANDS: dict[Call, Command] = {
 def row_calls() -> dict[Call, Command]:
     """Return what the rows of operators send, each with the first of its examples that needs no file."""
     found = {}
-    for row in ROWS:
+    for row in OPERATIONS:
         if row.action is None:
             continue
         call = row.method, re.sub(r"\{\w+\}", "{}", row.path).removeprefix(BASE)

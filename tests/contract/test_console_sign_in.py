@@ -20,7 +20,7 @@ from paydesk.engine.oauth.consent.passwords import needs_rehash
 from paydesk.operators.sessions.rows import SESSIONS_MAX
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
-from paydesk_dev.dev.console_key import ConsoleKey
+from paydesk_dev.console_key import ConsoleKey
 from service import Service, running
 from tables import each
 

@@ -17,11 +17,11 @@ from paydesk.engine.events.readers import Readers
 from paydesk.engine.invariants import check
 from paydesk.engine.payments.acquirer import Card, NotSent, Payment
 from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.payments.simulator.removals import REMEMBERED_MAX, Removals
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.platform.storage.database import Database
 from paydesk.platform.storage.migrate import shipped
 from paydesk_dev.reset.reset import CHANGED, EMPTIED, LOCK_ON_POSTGRES
-from paydesk_dev.reset.resets import REMEMBERED_MAX, Resets
 from print_scene import print_on
 from recording_database import RecordingDatabase
 from reset_scene import Resettable, resettable
@@ -380,10 +380,10 @@ async def test_reset_is_absent_in_production(database: Database) -> None:
 
 async def test_acquirer_charges_nothing_for_a_removed_order(database: Database) -> None:
     """Whatever the request, also one that has begun before; the ledger stays as it is."""
-    resets, payment = Resets(), Payment(1, "T", "PAY01J67CQQH5904WDBVZEM4JMEP3", 100, "BRL")
-    simulator = Simulator(database, SystemClock(), resets=resets)
+    removals, payment = Removals(), Payment(1, "T", "PAY01J67CQQH5904WDBVZEM4JMEP3", 100, "BRL")
+    simulator = Simulator(database, SystemClock(), removals=removals)
     card = Card("visa", "credit_card", "503175", "6351", "contactless")
-    resets.remember(["ORD01J67CQQH5904WDBVZEM4JMEP3"])
+    removals.remember(["ORD01J67CQQH5904WDBVZEM4JMEP3"])
     for request in (
         simulator.authorize(payment, card),
         simulator.refund(payment, key="REF1", amount_minor=1),
@@ -398,9 +398,9 @@ async def test_acquirer_charges_nothing_for_a_removed_order(database: Database) 
 
 def test_remembered_orders_are_bounded() -> None:
     """The oldest are forgotten."""
-    resets = Resets()
-    resets.remember(map(str, range(REMEMBERED_MAX + 5)))
-    assert [resets.has_removed(one) for one in ("4", "5", str(REMEMBERED_MAX + 4))] == [False, True, True]
+    removals = Removals()
+    removals.remember(map(str, range(REMEMBERED_MAX + 5)))
+    assert [removals.has_removed(one) for one in ("4", "5", str(REMEMBERED_MAX + 4))] == [False, True, True]
 
 
 @pytest.mark.on_postgres

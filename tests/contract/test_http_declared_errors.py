@@ -23,7 +23,7 @@ from paydesk.platform.operation import Operation
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from paydesk.platform.web.language import texts
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from rotating import quarter
 from service import Reply, Service, running
 

@@ -6,7 +6,7 @@ import json
 import re
 
 from paydesk.platform.http.surfaces import IGNORED_BY_TOKENS, READ_ONCE
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from raw_http import exchange, head
 from service import Reply, Service, order_body
 from tables import each

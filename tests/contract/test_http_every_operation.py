@@ -13,7 +13,7 @@ from accounts import other_application, other_seller
 from paydesk.core.secrets import digest
 from paydesk.platform.http.refusals.error_responses import takes_body
 from paydesk.platform.operation import Operation
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from service import Reply, Service, access_token
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]

@@ -18,7 +18,7 @@ from paydesk.engine.printing.schemas import BODY_BYTES_MAX
 from paydesk.platform.http.endpoint import Endpoint
 from paydesk.platform.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX, LargeBodies
 from paydesk.platform.operation import Caller
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from print_scene import PATH, action_body, chunk, in_base64, png
 from raw_http import Wire, head, wire
 from service import Reply, Service

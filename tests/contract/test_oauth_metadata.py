@@ -10,7 +10,7 @@ from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 from paydesk.engine.oauth import handlers, scopes
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from service import Reply, Service, running
 
 PATH = "/.well-known/oauth-authorization-server"

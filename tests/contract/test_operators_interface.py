@@ -7,7 +7,7 @@ from typing import Any
 
 from paydesk.operators.accounts import credentials
 from paydesk.platform.storage.database import Database
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from service import Service, running
 from tables import each
 

@@ -20,9 +20,9 @@ from paydesk.engine.device.presence import Sightings
 from paydesk.engine.terminals import handlers, store
 from paydesk.engine.terminals.presence import presence_of, record
 from paydesk.platform.settings import Settings
+from paydesk.platform.storage import mark
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, Transaction
-from paydesk_dev.inbox import store as sandbox_store
 from recording_database import RecordingDatabase
 from service import Reply, Service, Terminal, running
 from virtual_scene import create, playing
@@ -217,7 +217,7 @@ async def test_clock_goes_back_by_a_reset_alone(database: Database) -> None:
         moved = await move(service, desk, reset=True)
         assert (moved.status, moved.body["frozen"], round(moved.body["offset_seconds"])) == (200, False, 0)
         assert (clock.offset_ms, clock.frozen_ms) == (0, None)
-        assert await database.read(sandbox_store.clock) == (0, None)
+        assert await database.read(mark.moved_clock) == (0, None)
         shown = await desk.did("GET", f"terminals/{terminal.id}")
         assert shown["presence"] == "online"
         assert rfc3339(SystemClock().now_ms() - 60_000) < shown["last_seen_date"] <= rfc3339(SystemClock().now_ms())

@@ -13,7 +13,7 @@ from operator_calls import Operator
 from paydesk.core.errors import ErrorKind
 from paydesk.platform.http.refusals.error_responses import takes_body
 from paydesk.platform.operation import Operation, Surface
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from raw_http import exchange, head
 from service import Device, Reply, Service
 

@@ -17,8 +17,8 @@ from paydesk.operators.sign_in import page as sign_in
 from paydesk.operators.sign_in import password
 from paydesk.platform.operation import Operation
 from paydesk.platform.web.forms import ANONYMOUS
-from paydesk.service.api import OPERATIONS
-from paydesk_dev.dev.console_key import ConsoleKey
+from paydesk_dev.api import OPERATIONS
+from paydesk_dev.console_key import ConsoleKey
 from service import KEYS, Reply, Service
 
 FORM = "application/x-www-form-urlencoded"

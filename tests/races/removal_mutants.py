@@ -65,7 +65,7 @@ REMOVAL_MUTANTS = (
     Mutant(
         "A reset leaves nothing behind",
         "the acquirer charges a payment of a removed order",
-        "paydesk_dev/reset/resets.py",
+        "paydesk/engine/payments/simulator/removals.py",
         "return order_id in self._removed",
         "return False",
         "tests/contract/test_dev_reset.py",

@@ -1,4 +1,4 @@
-"""Resets while orders are created, paid, refunded and canceled: no request fails, and every invariant holds then."""
+"""Removals while orders are created, paid, refunded and canceled: no request fails, and every invariant holds then."""
 
 from __future__ import annotations
 

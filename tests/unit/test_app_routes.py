@@ -16,8 +16,8 @@ from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.refusals import retired
 from paydesk.platform.storage.database import Database
 from paydesk.service import app
-from paydesk.service.api import OPERATIONS
 from paydesk.service.app import BUSIEST, TableRouter
+from paydesk_dev.api import OPERATIONS
 from shared_objects import composed
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import paydesk
 from paydesk.operators.lists import Pages
 from paydesk.platform.operation import ThreePhase
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 
 SOURCES = Path(paydesk.__file__).parents[1]
 ALLOWED = {
@@ -18,7 +18,6 @@ ALLOWED = {
     "paydesk.platform.http.three_phase": "runs the handlers",
     "paydesk.platform.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
     "paydesk.platform.http.fleet": "limits how many calls are handled at once",
-    "paydesk_dev.faults.held_answers": "delays the response of a handler, in development",
     "paydesk.platform.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.engine.orders.change": "takes the change out of the call",
     "paydesk.engine.oauth.consent.accounts": "signs in at the pages of sellers and operators, for both",

@@ -9,7 +9,7 @@ import dev_thread
 from command_line import paydesk_on_path
 from docs_programs import DOCS, blocks, run
 from paydesk.commands import cli
-from paydesk_dev.schemas import SIMULATED_DETAILS
+from paydesk.engine.payments.simulator.schemas import SIMULATED_DETAILS
 
 PAGE = (DOCS / "command-line.md").read_text()
 

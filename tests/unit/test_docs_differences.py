@@ -10,7 +10,7 @@ import pytest
 from tools.docs.differences import REASONS
 
 import described
-from paydesk.service.api import openapi_json
+from paydesk_dev.api import API
 from tables import each
 
 ORDER = "/v1/orders/{order_id}"
@@ -19,7 +19,7 @@ ORDER = "/v1/orders/{order_id}"
 @pytest.fixture(scope="module")
 def text() -> str:
     """Our OpenAPI document."""
-    return openapi_json()
+    return API.openapi_json()
 
 
 def _declared() -> list[described.Difference]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import docs_programs
-from paydesk_dev.schemas import SIMULATED_DETAILS
+from paydesk.engine.payments.simulator.schemas import SIMULATED_DETAILS
 
 PAGE = (docs_programs.DOCS / "events.md").read_text()
 

@@ -14,7 +14,7 @@ import pytest
 import docs_programs
 from paydesk.engine.orders import status
 from paydesk.platform.http.refusals.retired import DESCRIBED
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from paydesk_process import credentials
 
 DELIVERY_SECONDS_MAX = 30

@@ -17,7 +17,7 @@ from paydesk.engine.orders import status
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi.advice import ADVICE
 from paydesk.platform.settings import Settings
-from paydesk.service.api import DOCUMENTED, openapi_json
+from paydesk_dev.api import API, DOCUMENTED
 from tables import each
 
 ROOT = Path(__file__).parents[2]
@@ -136,4 +136,4 @@ def test_every_error_comes_with_advice() -> None:
 
 def test_the_document_is_json() -> None:
     """The committed OpenAPI document is one that can be parsed."""
-    assert json.loads(openapi_json())["openapi"] == "3.1.0"
+    assert json.loads(API.openapi_json())["openapi"] == "3.1.0"

@@ -17,7 +17,7 @@ from paydesk.core.text import characters as text
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.operation import Answer, Call, Operation, Query
-from paydesk.service.api import DOCUMENTED, OPERATIONS
+from paydesk_dev.api import DOCUMENTED, OPERATIONS
 from tables import each
 
 TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")

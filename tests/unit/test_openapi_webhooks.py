@@ -14,7 +14,7 @@ from paydesk.engine.orders.openapi import SENT_MS, WEBHOOKS, Webhook
 from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
-from paydesk.service.api import OPERATIONS, openapi_json
+from paydesk_dev.api import API, OPERATIONS
 from tables import each
 
 EVERY_SAMPLE = [
@@ -27,7 +27,7 @@ EVERY_SAMPLE = [
 @pytest.fixture(scope="module")
 def document() -> Any:
     """The document as it is served and committed."""
-    return json.loads(openapi_json())
+    return json.loads(API.openapi_json())
 
 
 def validator(document: Any, action: str) -> jsonschema_rs.Validator:

@@ -18,12 +18,11 @@ from paydesk.console.request import PATH
 from paydesk.core.text.sentences import First, Lines, When, holding, text_of
 from paydesk.operators.documents import Document
 from paydesk.operators.noun import BASE, Noun
-from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import properties
 from paydesk.operators.words import Words
 from paydesk.platform.operation import Operation
 from paydesk.service.audit_rows import OTHERS, words_of
-from paydesk.service.pages import OPERATIONS as OF_CONSOLE
+from paydesk_dev.api import OPERATIONS
 
 ROWS = [row for row in OPERATIONS if row.action is not None]
 NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}
@@ -122,7 +121,11 @@ def test_each_entry_of_the_audit_trail_is_about_a_thing_with_a_page() -> None:
     """In words, and with a link only if the page is that of the subject and is still there."""
     assert [row.name for row in ROWS if "_" in row.action.noun.title] == []
     linked = {name: words_of(name, name.partition(".")[0], "7")[2] for name in recorded()}
-    pages = {one.path.rpartition("/{")[0] for one in OF_CONSOLE if one.path.endswith("}") and one.path.count("{") == 1}
+    pages = {
+        one.path.rpartition("/{")[0]
+        for one in OPERATIONS
+        if one.surface == "console" and one.path.endswith("}") and one.path.count("{") == 1
+    }
     assert {f"{PATH}{of}" for of in linked.values() if of} - pages == set()
     assert linked["subscriptions.secrets.drop"] == "/webhooks/subscriptions"
     assert (linked["reversals.resolve"], linked["sellers.delete"], linked["pairings.deny"]) == ("", "", "")

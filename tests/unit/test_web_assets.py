@@ -14,7 +14,7 @@ from paydesk.core.errors import NOT_FOUND
 from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.web import assets, html, language
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from tables import each
 
 SOURCES = Path(paydesk.__file__).parents[1]

@@ -7,7 +7,7 @@ import re
 from paydesk.engine.oauth.retention import PRUNE_FAMILY, PRUNE_TOKENS
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.migrate import shipped
-from paydesk.service.api import OPERATIONS
+from paydesk_dev.api import OPERATIONS
 from recording_database import RecordingDatabase
 from retention_scene import add_seller, sweep
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from paydesk.operators.forms import address_of
-from paydesk.operators.operations import OPERATIONS
 from paydesk.platform.operation import Operation
+from paydesk_dev.api import OPERATIONS
 from tools.docs.markdown import page, table
 
 _HEAD = """\

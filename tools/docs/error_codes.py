@@ -12,7 +12,7 @@ from paydesk.platform.http.openapi.components import SURFACES
 from paydesk.platform.http.openapi.document import errors_in_order, path_template
 from paydesk.platform.http.refusals.retired import DESCRIBED
 from paydesk.platform.operation import Operation
-from paydesk.service.api import DOCUMENTED
+from paydesk_dev.api import DOCUMENTED
 from tools.docs.markdown import page, table
 
 _ERRORS_HEAD = """\

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from paydesk.service.api import openapi_json
+from paydesk_dev.api import API
 from tools.docs import (
     actions,
     command_rows,
@@ -26,7 +26,7 @@ _DIFF_LINES_MAX = 40
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "openapi.json": openapi_json,
+    "openapi.json": API.openapi_json,
     "actions.md": actions.page_of_actions,
     "differences.md": differences.page_of_differences,
     "errors.md": error_codes.page_of_errors,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import SELLER_NOT_FOUND
-from paydesk.operators import errors, schemas
 from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention.handlers import OPERATIONS as ATTENTION
 from paydesk.operators.audit_trail.operations import OPERATIONS as AUDIT_TRAIL
 from paydesk.operators.authorizations.operations import OPERATIONS as GRANTS
-from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.export.handlers import OPERATIONS as EXPORTS
 from paydesk.operators.orders.operations import OPERATIONS as ORDERS
 from paydesk.operators.overview.figures import OPERATIONS as FIGURES
@@ -20,8 +17,6 @@ from paydesk.operators.sessions.operations import OPERATIONS as SESSIONS
 from paydesk.operators.stores.operations import OPERATIONS as STORES
 from paydesk.operators.subscriptions.operations import OPERATIONS as SUBSCRIPTIONS
 from paydesk.operators.terminals.operations import OPERATIONS as TERMINALS
-from paydesk_dev.dev import codes
-from paydesk_dev.faults.operations import OPERATIONS as SUBSCRIPTION_FAULTS
 
 OPERATIONS = (
     *APPLICATIONS,
@@ -33,19 +28,6 @@ OPERATIONS = (
     *STORES,
     *TERMINALS,
     *SUBSCRIPTIONS,
-    *SUBSCRIPTION_FAULTS,
-    ROWS.post(
-        "codes",
-        "operator_create_codes",
-        codes.create,
-        body=schemas.CodeRequest,
-        answer=codes.NewCode,
-        status=201,
-        summary="Issue an authorization code",
-        description="The code is the one that the seller's consent would have issued.",
-        development=True,
-        errors=(errors.APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
-    ),
     *ORDERS,
     *AUDIT_TRAIL,
     *SEARCH,

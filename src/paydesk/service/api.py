@@ -1,6 +1,8 @@
-"""The table of all operations, from which routing, authorization, OpenAPI and the docs are derived."""
+"""The operations of a service, from which routing, authorization, OpenAPI and the docs are derived."""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 from paydesk.engine.device.operations import OPERATIONS as DEVICE
 from paydesk.engine.events.operations import OPERATIONS as EVENTS
@@ -10,6 +12,7 @@ from paydesk.engine.oauth.user import OPERATION as USER
 from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.engine.orders.operations import OPERATIONS as ORDERS
 from paydesk.engine.payments.refunds.operations import OPERATIONS as PAYMENTS
+from paydesk.engine.payments.simulator.operations import OPERATIONS as SIMULATION
 from paydesk.engine.printing.operations import OPERATIONS as PRINTING
 from paydesk.engine.terminals.operations import OPERATIONS as TERMINALS
 from paydesk.operators.operations import OPERATIONS as OPERATORS
@@ -19,12 +22,11 @@ from paydesk.platform.http.openapi import reference
 from paydesk.platform.http.refusals.retired import DESCRIBED
 from paydesk.platform.operation import Operation
 from paydesk.platform.web import assets
-from paydesk.service.pages import OPERATIONS as CONSOLE
-from paydesk_dev.operations import OPERATIONS as SANDBOX
-from paydesk_dev.operations import SIMULATION
-from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
+from paydesk.service import pages
 
-_ROWS: tuple[Operation, ...] = (
+Operations = tuple[Operation, ...]
+
+_OWN: Operations = (
     *OAUTH,
     *PAGES,
     *assets.operations(assets.SHARED),
@@ -37,17 +39,28 @@ _ROWS: tuple[Operation, ...] = (
     USER,
     *DEVICE,
     *OPERATORS,
-    *SANDBOX,
-    *VIRTUAL_TERMINALS,
     *HEALTH,
 )
 
-DOCUMENTED: tuple[Operation, ...] = (*_ROWS, *reference.rows(_ROWS, WEBHOOKS))
-"""What the OpenAPI documents and the docs describe: all but the console, which is no interface for programs."""
 
-OPERATIONS: tuple[Operation, ...] = (*DOCUMENTED, *CONSOLE)
+class Api:
+    """The operations of Paydesk, with those that another distribution adds: `further`, and `screens` of the console."""
+
+    def __init__(self, further: Operations = (), screens: Operations = ()) -> None:
+        rows = (*_OWN, *further)
+        self.documented: Operations = (*rows, *reference.rows(rows, WEBHOOKS))
+        """What the OpenAPI documents and the docs describe: all but the console, no interface for programs."""
+        self._rows, self._screens = rows, screens
+
+    @cached_property
+    def operations(self) -> Operations:
+        """All of them."""
+        return (*self.documented, *pages.operations(self._rows), *self._screens)
+
+    def openapi_json(self) -> str:
+        """Return the OpenAPI 3.1 document of all operations and notifications."""
+        return openapi.as_json(openapi.document(self.documented, DESCRIBED, WEBHOOKS), indent=1) + "\n"
 
 
-def openapi_json() -> str:
-    """Return the OpenAPI 3.1 document of all operations and notifications."""
-    return openapi.as_json(openapi.document(DOCUMENTED, DESCRIBED, WEBHOOKS), indent=1) + "\n"
+OWN = Api()
+"""What `paydesk serve` has."""

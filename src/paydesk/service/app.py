@@ -27,14 +27,15 @@ from paydesk.platform.http.surfaces import POLICIES, SurfacePolicy, policy_of_pa
 from paydesk.platform.operation import Operation, Surface
 from paydesk.platform.shared import Shared
 from paydesk.platform.web.html import AGAIN
-from paydesk.service.api import OPERATIONS
+from paydesk.service.api import Api
 from paydesk.service.pages import NOWHERE
-from paydesk_dev.faults.held_answers import HoldingEndpoint
 
 BUSIEST = ("/v1/orders/{order_id}", "/oauth/token", "/v1/orders", "/device/v1/next")
 """Found in a table; routes are matched one after the other. Each has at most one parameter, at its end."""
 
 CONSOLE = "/console/"
+Wire = Callable[[ASGIApp, Shared], ASGIApp]
+"""Returns an application that passes requests to another one, such as to hold its responses."""
 
 EVERY_SURFACE: tuple[Surface, ...] = (
     "application",
@@ -48,11 +49,13 @@ EVERY_SURFACE: tuple[Surface, ...] = (
 )
 
 
-def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
-    """Return the ASGI application of the `surfaces`, with the development operations only in development."""
+def build_app(
+    shared: Shared, api: Api, surfaces: Collection[Surface] = EVERY_SURFACE, wire: Wire | None = None
+) -> ASGIApp:
+    """Return the ASGI application of those operations that are on the `surfaces`, behind the `wire`."""
     paths: dict[str, list[Operation]] = {}
-    for row in OPERATIONS:
-        if row.surface in surfaces and (shared.development or not row.development):
+    for row in api.operations:
+        if row.surface in surfaces:
             paths.setdefault(row.path, []).append(row)
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in paths]
     if "application" in surfaces:
@@ -62,8 +65,9 @@ def build_app(shared: Shared, surfaces: Collection[Surface] = EVERY_SURFACE) -> 
     if "console" in surfaces:
         unknown = BelowConsole(PathEndpoint([NOWHERE], shared), unknown)
     router = TableRouter(routes, redirect_slashes=False, default=unknown)
-    shared.objects[InProcess].bind(router, min(shared.host_names))
-    return router
+    application: ASGIApp = router if wire is None else wire(router, shared)
+    shared.objects[InProcess].bind(application, min(shared.host_names))
+    return application
 
 
 class TableRouter(Router):
@@ -166,9 +170,8 @@ class PathEndpoint:
 
 
 def _endpoint(operation: Operation, shared: Shared) -> Endpoint:
-    holds = shared.development and operation.name == "create_order"
     if operation.on_behalf is not None:
         return OnBehalfEndpoint(operation, shared)
     if operation.of_fleet:
         return FleetEndpoint(operation, shared)
-    return (HoldingEndpoint if holds else Endpoint)(operation, shared)
+    return Endpoint(operation, shared)

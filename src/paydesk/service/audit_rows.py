@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,14 +10,14 @@ import msgspec
 from paydesk.console import view
 from paydesk.console.api import Document
 from paydesk.console.request import PATH
-from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.operators.terminals.fields import serial_of
+from paydesk.platform.operation import Operation
 
 VALUE_CHARACTERS_MAX = 200
 SHOWN_MAX, FIRST = 6, 4
 """So many values are shown at once; of more the first ones, and the others on request."""
 
-_ROWS = {row.action.audit: row for row in ROWS if row.action is not None}
+_ROWS: dict[str, Operation] = {}
 """The rows by the names of their actions in the audit trail."""
 OTHERS: Mapping[str, tuple[str, str, str]] = {
     "codes.create": ("Added", "authorization code", ""),
@@ -39,6 +39,11 @@ _OF_SELLER: Mapping[str, str] = {"stores": "store", "pos": "pos"}
 
 Change = tuple[str, str | None, str | None]
 """A value that changed: its name, before and after; None for one that is new or gone."""
+
+
+def include(rows: Iterable[Operation]) -> None:
+    """Let entries be shown by the words of these rows."""
+    _ROWS.update((row.action.audit, row) for row in rows if row.action is not None)
 
 
 def about_of(entry: Document, names: Mapping[str, str]) -> tuple[str, str, str]:

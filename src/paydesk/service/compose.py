@@ -10,8 +10,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
-from starlette.routing import Router
-
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.limits.throttle_log import ThrottleLog
@@ -26,6 +24,7 @@ from paydesk.engine.oauth.consent.throttle import SignInRates, SignInThrottle, S
 from paydesk.engine.orders.status_labels import labels_of
 from paydesk.engine.payments.acquirer import Acquirers
 from paydesk.engine.payments.simulator.acquirer import create_acquirers
+from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.terminals.bearer import DeviceBearers
 from paydesk.engine.terminals.pairing.rates import PairingRates
 from paydesk.engine.terminals.presence import OrderLabels
@@ -34,6 +33,7 @@ from paydesk.operators.deliveries.handlers import Resends
 from paydesk.operators.orders.export.handlers import Exporting
 from paydesk.operators.overview.figures import RecentFigures
 from paydesk.platform.health.readiness import Readiness
+from paydesk.platform.http.asgi import ASGIApp
 from paydesk.platform.http.in_process import InProcess
 from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
@@ -49,9 +49,9 @@ from paydesk.platform.storage.database import Database
 from paydesk.platform.web.event_streams import EventStreams
 from paydesk.platform.web.hints import Hints
 from paydesk.platform.worker import WorkerContext
-from paydesk.service.app import EVERY_SURFACE, build_app
+from paydesk.service.api import OWN, Api
+from paydesk.service.app import EVERY_SURFACE, Wire, build_app
 from paydesk.service.callers import callers
-from paydesk_dev.reset.resets import Resets
 
 MINUTE_SECONDS = 60
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -63,10 +63,13 @@ ONE_PER_PROCESS = (Acquirers, LargeBodies, Readiness, Reporter, RequestRecorder)
 class Parts:
     """What is added to the service; `paydesk serve` adds nothing."""
 
+    api: Api = OWN
     objects: tuple[object, ...] = ()
     """Further objects, or others in place of those of the same type."""
+    wire: Wire | None = None
+    """What requests pass before the application, and responses after it."""
     development: bool = False
-    """Whether this is `paydesk dev`: it has the development operations, and webhook faults are applied."""
+    """Whether this is `paydesk dev`."""
     loopback_allowed: bool = False
     """Whether webhooks may be sent to this machine."""
     https_host_names: frozenset[str] = frozenset()
@@ -85,10 +88,11 @@ class Composition:
     shared: Shared
     context: WorkerContext
     """What the workers of the process get."""
+    parts: Parts
 
-    def app(self, surfaces: Collection[Surface] = EVERY_SURFACE) -> Router:
+    def app(self, surfaces: Collection[Surface] = EVERY_SURFACE) -> ASGIApp:
         """Return the application of these surfaces."""
-        return build_app(self.shared, surfaces)
+        return build_app(self.shared, self.parts.api, surfaces, self.parts.wire)
 
 
 def compose(
@@ -99,7 +103,7 @@ def compose(
     Each of the node's `processes` has an equal part of the rate limits.
     """
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
-    cache_seconds, throttle_log, resets = settings.bearer_cache_seconds, ThrottleLog(), Resets()
+    cache_seconds, throttle_log, removals = settings.bearer_cache_seconds, ThrottleLog(), Removals()
     applications, terminals = Bearers(bounded, cache_seconds), DeviceBearers(bounded, cache_seconds)
     sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
     objects = Objects(
@@ -118,7 +122,7 @@ def compose(
         Authorizations(),
         LargeBodies(),
         Readers(database.signals),
-        acquirers_of(settings, database, clock, resets),
+        acquirers_of(settings, database, clock, removals),
         Readiness(database, keys, clock),
         # With a limit of its own: what needs a person is recorded even while requests take all units of work.
         Reporter(BoundedDatabase(database, settings.requests_max)),
@@ -128,7 +132,7 @@ def compose(
         RequestRecorder(development=parts.development),
         RecentFigures(),
         Exporting(),
-        resets,
+        removals,
         *parts.objects,
     )
     shared = Shared(
@@ -151,10 +155,10 @@ def compose(
         development=parts.development,
         objects=objects,
     )
-    return Composition(shared, context)
+    return Composition(shared, context, parts)
 
 
-def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: Resets | None = None) -> Acquirers:
+def acquirers_of(settings: Settings, database: Database, clock: Clock, removals: Removals | None = None) -> Acquirers:
     """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
     try:
         return create_acquirers(
@@ -163,7 +167,7 @@ def acquirers_of(settings: Settings, database: Database, clock: Clock, resets: R
             acquirer=settings.acquirer,
             script=settings.simulator_script,
             seed=settings.simulator_seed,
-            resets=resets,
+            removals=removals,
         )
     except ValueError as error:
         raise StartRefused(f"simulator_script: {error}.") from None

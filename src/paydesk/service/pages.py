@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from paydesk.console import live
@@ -13,7 +14,6 @@ from paydesk.operators.attention import items as attention_items
 from paydesk.operators.audit_trail import page as audit_trail
 from paydesk.operators.deliveries import page as deliveries
 from paydesk.operators.forms import forms
-from paydesk.operators.operations import OPERATIONS as ROWS
 from paydesk.operators.orders import list_page as orders
 from paydesk.operators.orders import page as order
 from paydesk.operators.orders import rows as order_rows
@@ -33,10 +33,8 @@ from paydesk.operators.webhooks import page as webhooks
 from paydesk.platform.operation import Operation, Query
 from paydesk.platform.web import assets, html
 from paydesk.service import audit_rows
-from paydesk_dev.console import page as development
-from paydesk_dev.resending import page as sent_elsewhere
 
-html.BESIDE[PACKAGE] = ("paydesk.operators", "paydesk_dev")
+html.BESIDE[PACKAGE] = ("paydesk.operators",)
 OF_NOUNS |= {"about_of": audit_rows.about_of, "values_of": audit_rows.values_of, "browser_of": browser_of}
 OF_NOUNS |= {"page_of": terminal_looks.page_of, "presence_of": terminal_looks.presence_of}
 OF_NOUNS |= {"place_of": terminal_fields.place_of, "serial_of": terminal_fields.serial_of}
@@ -45,9 +43,7 @@ OF_NOUNS |= {"attention_items": attention_items, "order_rows": order_rows, "webh
 
 _AFTER = Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`.")
 
-OPERATIONS: tuple[Operation, ...] = (
-    *access.OPERATIONS,
-    *forms(ROWS),
+_SCREENS: tuple[Operation, ...] = (
     page("/events", live.events, query=(_AFTER,)),
     *overview.OPERATIONS,
     *search.OPERATIONS,
@@ -62,13 +58,19 @@ OPERATIONS: tuple[Operation, ...] = (
     *sellers.OPERATIONS,
     *operators.OPERATIONS,
     *audit_trail.OPERATIONS,
-    *development.OPERATIONS,
     *recorded_requests.OPERATIONS,
     *webhooks.OPERATIONS,
     *deliveries.OPERATIONS,
-    *sent_elsewhere.OPERATIONS,
     *assets.operations(PACKAGE, surface="console"),
 )
+
+
+def operations(rows: Iterable[Operation]) -> tuple[Operation, ...]:
+    """Return the console's operations: its screens, and the forms of these rows, whose words the audit trail shows."""
+    rows = tuple(rows)
+    audit_rows.include(rows)
+    return (*access.OPERATIONS, *forms(rows), *_SCREENS)
+
 
 NOWHERE = page("/nowhere", nowhere)
 """What answers at every other path below `/console`. It is in no table: a client cannot ask for it by a path."""

@@ -23,7 +23,7 @@ from paydesk.platform.process.listeners import Listeners
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
-from paydesk.platform.storage.database import Database, Transaction
+from paydesk.platform.storage.database import Database
 from paydesk.platform.storage.migrate import pending
 from paydesk.service.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
 from paydesk.service.workers import run_all
@@ -33,8 +33,6 @@ OPERATOR_SURFACES: tuple[Surface, ...] = ("operator", "console", "public")
 
 DATABASE_FILES = ("", "-wal", "-shm", ".lock")
 """Suffixes of the files of a SQLite database."""
-
-MOVED_CLOCK = "SELECT 1 FROM clock_settings WHERE offset_ms <> 0 OR frozen_ms IS NOT NULL"
 
 
 async def run(
@@ -151,11 +149,7 @@ async def check_database(database: Database, now_ms: int) -> None:
     missing = await pending(database)
     if missing:
         raise StartRefused(f"The database lacks {', '.join(missing)}: run `paydesk migrate`.")
-
-    async def work(tx: Transaction) -> bool:
-        return await tx.one(MOVED_CLOCK) is not None
-
-    if await database.read(work):
+    if await database.read(mark.moved_clock) != (0, None):
         raise StartRefused(
             "`paydesk dev` moved the clock of this database, so it cannot be used in production. Set"
             " PAYDESK_DATABASE_URL to another one."

@@ -8,6 +8,7 @@ from functools import partial
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import IN_USE
 from paydesk.engine.terminals import presence
+from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk_dev.inbox import store
 
@@ -22,7 +23,7 @@ TOKENS = "SELECT digest FROM access_tokens UNION ALL SELECT digest FROM refresh_
 
 async def restore_clock(database: Database) -> MovableClock:
     """Return the clock as it was last moved."""
-    return MovableClock(*await database.read(store.clock))
+    return MovableClock(*await database.read(mark.moved_clock))
 
 
 async def freeze(database: Database, clock: MovableClock) -> None:

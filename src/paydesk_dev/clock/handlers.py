@@ -21,6 +21,7 @@ from paydesk.engine.device.sessions import refuse_revoked
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
 from paydesk_dev.clock import clock as dev_clock
@@ -32,7 +33,6 @@ from paydesk_dev.inbox import checks as inbox_checks
 from paydesk_dev.inbox import page as inbox_page
 from paydesk_dev.inbox import receiver as inbox
 from paydesk_dev.reset import reset
-from paydesk_dev.reset.resets import Resets
 from paydesk_dev.schemas import AcquirerAnswer, AcquirerRequest, ClockAnswer, ClockMove, Inbox, NextDue, Received
 from paydesk_dev.virtual.fleet import Fleet
 
@@ -59,7 +59,7 @@ class _OrderRemoved(Exception):
 
 async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> None:
     await store.add_entry(tx, entry)
-    if call.shared.objects[Resets].has_removed(entry.order_id):
+    if call.shared.objects[Removals].has_removed(entry.order_id):
         raise _OrderRemoved
 
 

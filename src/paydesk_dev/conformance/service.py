@@ -22,10 +22,11 @@ from paydesk.platform.http.server import server
 from paydesk.platform.process import node
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Transaction
-from paydesk.service.compose import Parts, compose
+from paydesk.service.compose import compose
 from paydesk.service.workers import run_all
 from paydesk_dev.dev.demo import Demo, find_or_create
 from paydesk_dev.dev.service import prepare
+from paydesk_dev.parts import parts
 
 TERMINAL_ID = "CONFORMANCE__KIT"
 OFFER_AGAIN_SECONDS = 3
@@ -60,8 +61,7 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
             seller_id, store_id = demo.seller.seller_id, demo.terminals[0].store_id
             await database.write(lambda tx: _terminal(tx, seller_id, store_id, kind, now_ms))
             tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
-            parts = Parts(development=True, loopback_allowed=True)
-            service = compose(settings, database, server_keys, clock, parts)
+            service = compose(settings, database, server_keys, clock, parts(settings, server_keys))
             tasks = [
                 asyncio.create_task(server.serve(service.app(), listener, settings, ready.set, stop)),
                 asyncio.create_task(run_all(service.context, stop)),

@@ -30,8 +30,8 @@ from paydesk.operators.accounts.credentials import new_password
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction
+from paydesk_dev.console_key import ConsoleKey
 from paydesk_dev.dev import demo_operator
-from paydesk_dev.dev.console_key import ConsoleKey
 from paydesk_dev.dev.demo import CALLBACK, INBOX, Demo
 from paydesk_dev.proxy.access import ProxyAccess
 from paydesk_dev.tls.https import Https

@@ -13,10 +13,12 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, Transaction
-from paydesk.platform.storage.migrate import shipped
+from paydesk.platform.storage.migrate import HISTORY, shipped
 from paydesk.platform.storage.sqlite.file import FileLock
 
-HISTORY = "schema_migrations"
+MIGRATIONS, KITS_HISTORY = "paydesk_dev.migrations", "kit_migrations"
+"""The kit's own migrations, and the table that records them."""
+HISTORIES = (HISTORY, KITS_HISTORY)
 JOURNALS = "terminals"
 _JOURNAL = re.compile(r"[A-Za-z0-9_-]{1,80}[.](json|unreadable)|[.][A-Za-z0-9_-]{1,80}[.]json[.]new", re.ASCII)
 """A journal, one that could not be read, or a draft of one."""
@@ -144,7 +146,7 @@ async def _is_removable(database: Database) -> bool:
 async def _has_rows(tx: Transaction, database_name: str) -> bool:
     """Return whether a table has rows: on SQLite any table, since the whole file would go, else one of Paydesk's."""
     for (table,) in await tx.all(TABLES[database_name]):
-        if table == HISTORY or table.startswith("sqlite_") or (database_name == "postgres" and table not in _own()):
+        if table in HISTORIES or table.startswith("sqlite_") or (database_name == "postgres" and table not in _own()):
             continue
         quoted = table.replace('"', '""')
         if await tx.one(f'SELECT 1 FROM "{quoted}" LIMIT 1') is not None:
@@ -154,12 +156,12 @@ async def _has_rows(tx: Transaction, database_name: str) -> bool:
 
 async def _drop_tables(tx: Transaction) -> None:
     existing = {row[0] for row in await tx.all(TABLES_TO_DROP)}
-    for table in sorted(existing & {*_own(), HISTORY}):
+    for table in sorted(existing & {*_own(), *HISTORIES}):
         await tx.run(f"DROP TABLE {table}")
 
 
 @cache
 def _own() -> frozenset[str]:
     """Return the tables that the migrations create."""
-    script = "\n".join(migration.script for migration in shipped())
-    return frozenset(re.findall(r"^CREATE TABLE (\w+)", script, re.MULTILINE))
+    script = "\n".join(migration.script for migration in (*shipped(), *shipped(MIGRATIONS)))
+    return frozenset(re.findall(r"^CREATE TABLE (?:IF NOT EXISTS )?(\w+)", script, re.MULTILINE))

@@ -27,17 +27,18 @@ from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
-from paydesk.platform.storage.migrate import migrate
+from paydesk.platform.storage.migrate import migrate, shipped
 from paydesk.platform.worker import WorkerContext
-from paydesk.service.compose import Parts, compose
+from paydesk.service.compose import compose
 from paydesk.service.workers import run_all
 from paydesk_dev import credentials_file as dev_credentials
 from paydesk_dev.clock.clock import restore_clock
+from paydesk_dev.console_key import ConsoleKey
 from paydesk_dev.dev import fresh
-from paydesk_dev.dev.console_key import ConsoleKey
 from paydesk_dev.dev.credentials import CredentialsFile, LiveCredentials, NewPassword, spare_password
 from paydesk_dev.dev.demo import EMAIL, SCRIPT, Demo, find_or_create
 from paydesk_dev.dev.log_lines import LogLines, has_colors
+from paydesk_dev.parts import parts
 from paydesk_dev.proxy import access as proxy_access
 from paydesk_dev.proxy.access import ProxyAccess
 from paydesk_dev.tls import https
@@ -133,13 +134,10 @@ async def serve(
             stop, ready = asyncio.Event(), asyncio.Event()
             stop_on(stop)
             live = LiveCredentials(credentials, options.credentials, clock)
-            parts = Parts(
-                objects=(fleet, dev_credentials.KeptCredentials(live.texts, live.renew), key),
-                development=True,
-                loopback_allowed=True,
-                https_host_names=https.vendor_hosts() if secure is not None else frozenset(),
-            )
-            service = compose(settings, database, server_keys, clock, parts)
+            kept = dev_credentials.KeptCredentials(live.texts, live.renew)
+            names = https.vendor_hosts() if secure is not None else frozenset[str]()
+            added = parts(settings, server_keys, kept, key, fleet=fleet, https_host_names=names)
+            service = compose(settings, database, server_keys, clock, added)
             tls, playable = secure.tls if secure is not None else None, find_playable(demo, settings, server_keys)
             output = greeting(options, base_url, key.url(settings.operator_url), playable, secure, proxy)
             async with service.shared.objects[Reporter]:
@@ -179,6 +177,7 @@ async def prepare(database: Database, now_ms: int) -> None:
     kind = await mark.find(database)
     if kind != "production":
         await migrate(database, now_ms)
+        await migrate(database, now_ms, shipped(fresh.MIGRATIONS), fresh.KITS_HISTORY)
         kind = await mark.find_or_set(database, "development", now_ms)
     if kind == "production":
         raise StartRefused(

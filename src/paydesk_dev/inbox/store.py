@@ -59,7 +59,6 @@ SELECT entry_number, {_COLUMNS} FROM demo_inbox
 _COUNT = f"SELECT COUNT(*) FROM demo_inbox WHERE {_CHOSEN}"
 _ACTIONS = "SELECT DISTINCT action FROM demo_inbox WHERE action <> '' ORDER BY action LIMIT $1"
 _EMPTY = "DELETE FROM demo_inbox"
-_CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
 _SET_CLOCK = """
 INSERT INTO clock_settings (name, offset_ms, frozen_ms) VALUES ('clock', $1, $2)
 ON CONFLICT (name) DO UPDATE SET offset_ms = excluded.offset_ms, frozen_ms = excluded.frozen_ms
@@ -103,12 +102,6 @@ async def actions(tx: Transaction, limit: int) -> list[str]:
 async def empty(tx: Transaction) -> None:
     """Delete all entries."""
     await tx.run(_EMPTY)
-
-
-async def clock(tx: Transaction) -> tuple[int, int | None]:
-    """Return the clock's offset and, if it is frozen, its time, in milliseconds."""
-    row = await tx.one(_CLOCK)
-    return (row[0], row[1]) if row is not None else (0, None)
 
 
 async def set_clock(tx: Transaction, offset_ms: int, frozen_ms: int | None) -> None:

@@ -10,6 +10,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from paydesk.core.secrets import digest
+from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.engine.terminals import own_pos
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.webhooks.schedule import PENDING
 from paydesk.operators import audit
@@ -17,8 +19,6 @@ from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Locked, Row, Transaction, Unavailable
 from paydesk_dev.credentials_file import KeptCredentials
-from paydesk_dev.reset.resets import Resets
-from paydesk_dev.virtual.api import store as virtual
 from paydesk_dev.virtual.fleet import Fleet
 
 EMPTIED = (
@@ -122,7 +122,7 @@ async def reset(call: Call) -> Answer:
     objects = call.shared.objects
     fleet, credentials, recorder = objects.get(Fleet), objects.get(KeptCredentials), objects[RequestRecorder]
     kept = kept_tokens(credentials)
-    async with objects[Resets].lock, AsyncExitStack() as stack:
+    async with objects[Removals].lock, AsyncExitStack() as stack:
         if fleet is not None:
             await stack.enter_async_context(fleet.reset())
         await stack.enter_async_context(recorder.writing)
@@ -158,7 +158,7 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
     if call.database.name == "postgres":
         await tx.run(LOCK_ON_POSTGRES)
     # Remembered before the commit: what has waited for it must find the orders here. To remember twice does no harm.
-    call.shared.objects[Resets].remember(row[0] for row in await tx.all(UNFINISHED))
+    call.shared.objects[Removals].remember(row[0] for row in await tx.all(UNFINISHED))
     leased = await tx.all(LEASED_TERMINALS)
     deliveries, attempts = await tx.all(KEPT_DELIVERIES), await tx.all(KEPT_ATTEMPTS)
     for statement in DELETE_ALL:
@@ -180,9 +180,9 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
 
 async def _remove_terminals(tx: Transaction, now_ms: int) -> list[str]:
     """Delete the virtual terminals of all sellers for which a point of sale was made, with it; return their ids."""
-    own = [one for one in await terminals.virtual(tx) if await virtual.has_own_pos(tx, one)]
+    own = [one for one in await terminals.virtual(tx) if await own_pos.is_there(tx, one)]
     for terminal in own:
-        await virtual.remove(tx, terminal, now_ms)
+        await own_pos.remove(tx, terminal, now_ms)
     return [terminal.terminal_id for terminal in own]
 
 

@@ -32,14 +32,6 @@ DISCONNECTED = "The client disconnected. It may not trust the CA certificate."
 log = structlog.get_logger("server")
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """The listening sockets for TLS, and their context."""
-
-    sockets: tuple[socket.socket, ...]
-    context: ssl.SSLContext
-
-
 class TlsProtocol(BoundedProtocol):
     """A connection that counts in the connection limits from its accept; its TLS handshake has the time of a head.
 
@@ -156,3 +148,16 @@ class TlsListener(Listener):
         if now >= self._quiet_until.get(message, now):
             self._quiet_until[message] = now + LOG_SECONDS
             log.warning("tls_handshake_failed", reason=message, address=client[0] if client else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The listening sockets for TLS, and their context."""
+
+    sockets: tuple[socket.socket, ...]
+    context: ssl.SSLContext
+    protocol: type[BoundedProtocol] = TlsProtocol
+
+    def listeners(self, make_protocol: Callable[[], Any], accepts_per_turn: int) -> list[Listener]:
+        """Return a listener for each socket."""
+        return [TlsListener(one, make_protocol, accepts_per_turn, self.context) for one in self.sockets]

@@ -96,9 +96,9 @@ def doctor(
 @top.command("openapi", epilog=OPENAPI_EPILOG)
 def openapi() -> None:
     """Print the OpenAPI document of the HTTP interface."""
-    from paydesk.service.api import openapi_json
+    from paydesk.service.api import OWN
 
-    typer.echo(openapi_json(), nl=False)
+    typer.echo(OWN.openapi_json(), nl=False)
 
 
 @keys.command("list", epilog=examples("paydesk keys list --json"))

@@ -11,11 +11,12 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import Any
 
+from paydesk.core.clock import MovableClock
 from paydesk.engine.invariants import events, money, orders, simulator_ledger, tokens
 from paydesk.engine.invariants.rule import Rule
 from paydesk.engine.orders.status import CREATE, State, legal
+from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database, Row, Transaction
-from paydesk_dev.clock.clock import restore_clock
 
 ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *events.PAGE_RULES)
 WHOLE_RULES = (
@@ -77,7 +78,7 @@ async def integrity(database: Database) -> list[Finding]:
 
 async def check(database: Database, now_ms: int | None = None) -> list[Finding]:
     """Return at most `FINDINGS_MAX` violations. Without `now_ms`, the clock is the database's own."""
-    now = (await restore_clock(database)).now_ms() if now_ms is None else now_ms
+    now = MovableClock(*await database.read(mark.moved_clock)).now_ms() if now_ms is None else now_ms
     found = await _sweep(database, orders.NEXT_ORDERS, "", ORDER_RULES, now)
     found += await _sweep(database, tokens.NEXT_FAMILIES, b"", tokens.PAGE_RULES, now)
     found += await database.read(lambda tx: _findings(tx, WHOLE_RULES, (), now), heavy=True)

@@ -12,9 +12,8 @@ from paydesk.operators.deliveries import checks, fields, handlers, replays
 from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.subscriptions.operations import SUBSCRIPTION
 from paydesk.operators.words import Action, Column, Words
-from paydesk_dev.resending import delivery as sent_elsewhere
 
-_DELIVERY = Noun(
+DELIVERY = Noun(
     "deliveries/{delivery_id}",
     "delivery",
     handlers.ID_PATTERN,
@@ -36,7 +35,7 @@ _RESEND = Words(
     command=None,
 )
 
-LIST = _DELIVERY.listing(
+LIST = DELIVERY.listing(
     handlers.PAGES,
     ORDER_NOT_FOUND,
     words=Words(
@@ -113,13 +112,13 @@ _REPLAY = ROWS.post(
 OPERATIONS = (
     LIST,
     _REPLAY,
-    _DELIVERY.reading(
+    DELIVERY.reading(
         handlers.get,
         answer=handlers.InspectedDelivery,
         description="Attempts are kept until 30 days after the delivery's end. Values in answers that may be card data"
         " or secrets are masked.",
     ),
-    _DELIVERY.acting(
+    DELIVERY.acting(
         "resend",
         handlers.resend,
         role="resend",
@@ -134,21 +133,7 @@ OPERATIONS = (
             forms=(replace(_RESEND, form="/orders/{order_id}/resend/{delivery_id}", back="/orders/{order_id}"),),
         ),
     ),
-    _DELIVERY.acting(
-        "send-to",
-        sent_elsewhere.send_to,
-        role="resend",
-        name="operator_send_delivery_to",
-        body=sent_elsewhere.SendElsewhere,
-        answer=sent_elsewhere.SentElsewhere,
-        description="Sends the same notification once, at once, with the same ids and body and a new signature by the"
-        " subscription's secrets, also if the subscription is paused; its fault has no effect. Returns what the"
-        " receiver answered. It is no attempt: nothing of the delivery changes.",
-        transaction="none",
-        development=True,
-        errors=(errors.SUBSCRIPTION_ENDED, PROPERTY_VALUE),
-    ),
-    _DELIVERY.acting(
+    DELIVERY.acting(
         "verify",
         checks.verify,
         answer=checks.CheckedDelivery,

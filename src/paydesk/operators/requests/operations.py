@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.operators import errors
 from paydesk.operators.noun import Noun
 from paydesk.operators.requests import handlers
 from paydesk.operators.words import Column, Words
-from paydesk_dev.resending import request as sent_again
 
-_REQUEST = Noun(
+REQUEST = Noun(
     "requests/{entry_id}",
     "request",
     f"^{ULID_PATTERN}$",
@@ -20,7 +18,7 @@ _REQUEST = Noun(
     argument={"entry_id": "The request, see `paydesk requests list`."},
 )
 
-LIST = _REQUEST.listing(
+LIST = REQUEST.listing(
     handlers.PAGES,
     words=Words(
         "Requests",
@@ -43,18 +41,8 @@ LIST = _REQUEST.listing(
 )
 OPERATIONS = (
     LIST,
-    _REQUEST.reading(
+    REQUEST.reading(
         handlers.get,
         words=Words("Show the request"),
-    ),
-    _REQUEST.acting(
-        "send",
-        sent_again.send,
-        body=sent_again.SendRequest,
-        answer=sent_again.SentRequest,
-        description="With a token of the credentials file. What is not sent here is as in the recorded request.",
-        transaction="none",
-        development=True,
-        errors=(PROPERTY_VALUE, sent_again.CANNOT_SEND_AGAIN),
     ),
 )

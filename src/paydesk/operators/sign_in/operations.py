@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleForm
-from paydesk.core.errors import FORBIDDEN, NOT_FOUND, PROPERTY_VALUE, TOO_MANY_REQUESTS
+from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
 from paydesk.engine.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.operators.accounts import links
 from paydesk.operators.sign_in import page as sign_in
 from paydesk.operators.sign_in import password
 from paydesk.platform.operation import Answer, Call, Operation, Query
 from paydesk.platform.web import html
-from paydesk_dev.dev import console_key
 
 _page = partial(Operation, surface="console", transaction="none", media_type=html.HTML)
 _RETURN_TO = Query("return_to", {"type": "string"}, "The page of the console to open.")
 _LINK = Query("link", {"type": "string"}, "The token of the link.", required=True)
-_KEY = Query("key", {"type": "string"}, "The key of the link.", required=True)
 
 
 async def root(_: Call) -> Answer:
@@ -70,15 +68,5 @@ OPERATIONS: tuple[Operation, ...] = (
         body=password.NewPassword,
         query=(Query("link", {"type": "string"}, "As in the body: the page can then be opened again."),),
         errors=(FORBIDDEN, FORM_OUTDATED, PROPERTY_VALUE, password.LINK_NOT_VALID),
-    ),
-    _page(
-        "GET",
-        console_key.PATH,
-        "console_enter",
-        handler=sign_in.enter,
-        status=303,
-        development=True,
-        query=(_KEY,),
-        errors=(NOT_FOUND, TOO_MANY_REQUESTS),
     ),
 )

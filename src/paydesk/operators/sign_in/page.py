@@ -1,4 +1,4 @@
-"""Sign-in, sign-out, and the link with which `paydesk dev` opens the console. Every sign-in begins a new session."""
+"""Sign-in and sign-out. Every sign-in begins a new session."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from pydantic import Field
 from paydesk.console.request import EVENTS_PATH, PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
 from paydesk.console.sessions import OPERATORS
-from paydesk.core.errors import NOT_FOUND, UNAUTHORIZED, Refusal
+from paydesk.core.errors import Refusal
 from paydesk.core.secrets import Secret
 from paydesk.core.text.characters import canonical_email
 from paydesk.engine.oauth.errors import FORM_OUTDATED
 from paydesk.engine.oauth.pages import forms
 from paydesk.engine.oauth.pages.sign_in import answer
-from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.web import html
 from paydesk.platform.web.forms import ANONYMOUS
 from paydesk.platform.web.language import texts
-from paydesk_dev.dev.console_key import ConsoleKey
 
 PURPOSE = "console-sign-in"
 _OWN_PATH = re.compile(rf"{PATH}(?:[/?][\x21-\x7e]*)?", re.ASCII)
@@ -64,20 +62,6 @@ async def sign_out(call: Call) -> Answer:
         request.check_form()
         await call.database.write(lambda tx: OPERATORS.end(tx, request.token, call.now_ms))
     return html.redirect(SIGN_IN_PATH, (request.set_cookie(request.cookie_name, "", 0),))
-
-
-async def enter(call: Call) -> Answer:
-    """Sign in by the key of the link that `paydesk dev` prints. The address of the answer has no key."""
-    key, sent = call.shared.objects.get(ConsoleKey), call.query.get("key", "")
-    if key is None or not key.is_valid(sent):
-        guess = UNAUTHORIZED.with_reason("wrong key of the console")
-        counted = call.shared.objects[BearerRates].failed(guess, sent or None, call.address)
-        raise NOT_FOUND.with_reason("wrong key") if counted is guess else counted
-    request = ConsoleRequest(call)
-    token = await OPERATORS.open_session(call, key.operator_id, previous=request.token, password_hash="")
-    if token is None:
-        raise NOT_FOUND.with_reason("the operator is revoked")
-    return signed_in(request, token, PATH)
 
 
 def own_path(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paydesk.core.errors import IN_USE, MINIMUM_PROPERTIES, PROPERTY_VALUE
-from paydesk.engine.terminals import registry, store, stores
+from paydesk.engine.terminals import own_pos, registry, store, stores
 from paydesk.engine.terminals.errors import TERMINAL_BUSY
 from paydesk.engine.terminals.store import Terminal
 from paydesk.operators import audit
@@ -17,10 +17,9 @@ from paydesk.operators.terminals.handlers import (
     refuse_second_pdv,
     unknown,
 )
+from paydesk.operators.terminals.virtual import VirtualTerminals
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Transaction
-from paydesk_dev.virtual.api import store as virtual
-from paydesk_dev.virtual.fleet import Fleet
 
 
 async def change(call: Call) -> Answer:
@@ -33,11 +32,16 @@ async def change(call: Call) -> Answer:
         raise MINIMUM_PROPERTIES.with_reason(
             "nothing to change", f"'$' - must have one of {', '.join(TerminalChange.model_fields)}"
         )
-    fleet = call.shared.objects.get(Fleet)
-    has_script = fleet is not None and call.path in fleet.terminals()
-    document = await call.database.write(lambda tx: _change(tx, call, has_script=has_script))
-    if body.script is not None and fleet is not None:
-        await fleet.find(call.path).set_script(body.script)
+    virtual = call.shared.objects.get(VirtualTerminals)
+    script, has_script = body.script, virtual is not None and virtual.is_running(call.path)
+    if script is not None and virtual is not None:
+        try:
+            script = virtual.script(script)
+        except ValueError as error:
+            raise PROPERTY_VALUE.with_reason("invalid script", f"'$.script' - {error}") from None
+    document = await call.database.write(lambda tx: _change(tx, call, script, has_script=has_script))
+    if script is not None and virtual is not None:
+        await virtual.set_script(call.path, script)
     call.database.signals.hint("terminal", call.path)
     return Answer(200, document)
 
@@ -59,18 +63,19 @@ async def delete(call: Call) -> Answer:
     """
 
     async def work(tx: Transaction) -> None:
-        of_virtual = await virtual.find(tx, None, call.path)
-        if of_virtual is not None:  # Its point of sale is locked before it, as everywhere.
-            await stores.lock_pos(tx, of_virtual.seller_id, of_virtual.pos_id)
+        owner = await registry.owner_of(tx, call.path)
+        found = None if owner is None else await store.find(tx, owner, call.path)
+        if found is not None and found.is_virtual:  # Its point of sale is locked before it, as everywhere.
+            await stores.lock_pos(tx, found.seller_id, found.pos_id)
         terminal = await _lock(tx, call.path)
         await refuse_occupied(tx, terminal.seller_id, terminal.terminal_id, IN_USE, "delete it")
-        await virtual.remove(tx, terminal, call.now_ms)
+        await own_pos.remove(tx, terminal, call.now_ms)
         await audit.record(call, tx, "terminals.delete", terminal.terminal_id, before=audited(terminal))
 
     await call.database.write(work)
-    fleet = call.shared.objects.get(Fleet)
-    if fleet is not None:
-        await fleet.remove(call.path)
+    virtual = call.shared.objects.get(VirtualTerminals)
+    if virtual is not None:
+        await virtual.remove(call.path)
     return Answer(204)
 
 
@@ -83,14 +88,14 @@ async def _lock(tx: Transaction, terminal_id: str) -> Terminal:
     return terminal
 
 
-async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalDocument:
+async def _change(tx: Transaction, call: Call, script: str | None, *, has_script: bool) -> TerminalDocument:
     """Make the changes; points of sale are locked before the terminal, as everywhere.
 
     `has_script`: it is a virtual terminal that this process runs. Raises `PROPERTY_VALUE` for a script of any other.
     """
     body: TerminalChange = call.body
     before, pos_id = await _lock_place(tx, call)
-    if body.script is not None and not has_script:
+    if script is not None and not has_script:
         raise PROPERTY_VALUE.with_reason(
             "no virtual terminal of this service",
             "'$.script' - must be omitted: only virtual terminals of `paydesk dev` have a script",
@@ -108,8 +113,8 @@ async def _change(tx: Transaction, call: Call, *, has_script: bool) -> TerminalD
         await store.set_mode(tx, seller_id, terminal_id, mode)
     if body.tip_percentages is not None:
         await registry.set_tips(tx, seller_id, terminal_id, body.tip_percentages)
-    if body.script is not None:
-        await registry.set_script(tx, seller_id, terminal_id, body.script)
+    if script is not None:
+        await registry.set_script(tx, seller_id, terminal_id, script)
     after = await store.find(tx, seller_id, terminal_id)
     assert after is not None, "the row is locked until the commit"
     if after != before:

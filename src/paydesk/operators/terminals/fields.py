@@ -13,7 +13,6 @@ from paydesk.operators.documents import Choices, Document, Reader
 from paydesk.operators.properties import every
 from paydesk.operators.schemas import Change, Id, Reason
 from paydesk.operators.words import Shown
-from paydesk_dev.virtual.api.schemas import Script
 
 STORE, POS = "store_id", "pos_id"
 TIPS_MAX = 5
@@ -90,16 +89,11 @@ _StoreId = Annotated[
     Shown("Store", option="--store", metavar="STORE_ID", help="Move it to a point of sale of its own in this store."),
 ]
 _PosId = Annotated[Id, Shown("Point of sale", option="--pos", metavar="POS_ID", help="Move it to this point of sale.")]
-_Script = Annotated[Script, Shown("Script", help="How a virtual terminal of `paydesk dev` behaves.", checked="script")]
-
-
-class TerminalRequest(Model):
-    """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
-
-    seller_id: Id | None = None
-    pos_id: Id | None = None
-    script: Script = "approve"
-    operating_mode: SettableMode = "PDV"
+_Script = Annotated[
+    str,
+    Field(examples=["approve"]),
+    Shown("Script", help="How a virtual terminal of `paydesk dev` behaves.", checked="script"),
+]
 
 
 class TerminalChange(Change):

@@ -1,4 +1,4 @@
-"""The list of terminals, one of them, and the creation of virtual ones (development only)."""
+"""The list of terminals, and one of them."""
 
 from __future__ import annotations
 
@@ -11,26 +11,22 @@ from msgspec import Meta
 
 from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.core.secrets import Secret
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.status_labels import Labels
-from paydesk.engine.terminals import presence, registry, store, stores
+from paydesk.engine.terminals import presence, registry, store
 from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.engine.terminals.print_actions import store as action_store
 from paydesk.engine.terminals.schemas import CurrentOrder, Kind, OperatingMode, Presence, SettableMode, TerminalStatus
 from paydesk.engine.terminals.store import Terminal
-from paydesk.operators import audit, lists
-from paydesk.operators.errors import POS_NOT_FOUND, POS_TAKEN
-from paydesk.operators.terminals.fields import MODES, TerminalRequest
+from paydesk.operators import lists
+from paydesk.operators.errors import POS_TAKEN
+from paydesk.operators.terminals.fields import MODES
+from paydesk.operators.terminals.virtual import VirtualTerminals
 from paydesk.operators.words import Shown
 from paydesk.platform import roles
 from paydesk.platform.filters import Filters
 from paydesk.platform.operation import Answer, Call, Query
 from paydesk.platform.storage.database import Row, Transaction
-from paydesk_dev.virtual import page_keys
-from paydesk_dev.virtual.api import store as virtual
-from paydesk_dev.virtual.api.schemas import VirtualTerminal
-from paydesk_dev.virtual.fleet import Fleet
 
 _TERMINAL = [field.name for field in fields(Terminal)]
 _NAMES = ("s.name", "h.name", "p.name", "p.external_pos_id", "d.app_version")
@@ -130,33 +126,6 @@ class TerminalDocument(Closed, frozen=True):
     app_version: Annotated[str, Meta(description="Of its app, as it reported it at its last start.")] | None = None
 
 
-async def create(call: Call) -> Answer:
-    """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
-    body: TerminalRequest = call.body
-
-    async def work(tx: Transaction) -> tuple[VirtualTerminal, Secret]:
-        seller_id, mode = await virtual.find_seller(tx, body.seller_id), body.operating_mode
-        if body.pos_id is not None:
-            if await stores.lock_pos(tx, seller_id, body.pos_id) is None:
-                raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
-            if mode == "PDV":
-                await refuse_second_pdv(tx, seller_id, body.pos_id, live=False)
-        terminal = await virtual.create(
-            tx, seller_id, pos_id=body.pos_id, script=body.script, operating_mode=mode, now_ms=call.now_ms
-        )
-        made = VirtualTerminal.of(terminal, id=terminal.terminal_id)
-        # Without the address of its page, which has a key.
-        await audit.record(call, tx, "terminals.create", made.id, after=made)
-        return made, await store.mint_token(tx, terminal.seller_id, terminal.terminal_id, call.now_ms)
-
-    made, token = await call.database.write(work)
-    fleet = call.shared.objects.get(Fleet)
-    assert fleet is not None, "only `paydesk dev` has this endpoint"
-    await fleet.add(made.id, token.reveal(), made.script)
-    call.database.signals.hint("terminal", made.id)
-    return Answer(201, msgspec.structs.replace(made, page_url=_page_url(call, made.id)))
-
-
 async def refuse_occupied(tx: Transaction, seller_id: int, terminal_id: str, kind: ErrorKind, what: str) -> None:
     """Raise an error of this kind that names the terminal's live order or open print action, if it has one."""
     order = await orders.live_on_terminal(tx, seller_id, terminal_id)
@@ -226,15 +195,17 @@ async def document_of(call: Call, tx: Transaction, terminal: Terminal) -> Termin
 
 def _present(call: Call, row: Row) -> TerminalDocument:
     """Return the document of a row for this caller."""
-    terminal, fleet = Terminal(*row[: len(_TERMINAL)]), call.shared.objects.get(Fleet)
+    terminal, virtual = Terminal(*row[: len(_TERMINAL)]), call.shared.objects.get(VirtualTerminals)
     seller, store_name, pos_name, external_pos_id, version = row[len(_TERMINAL) :][: len(_NAMES)]
-    is_running = fleet is not None and terminal.terminal_id in fleet.terminals()
+    page_url = None
+    if virtual is not None and virtual.is_running(terminal.terminal_id) and roles.permits(call.caller.role, "change"):
+        page_url = virtual.page_url(terminal.terminal_id)
     return TerminalDocument.of(
         terminal,
         id=terminal.terminal_id,
         live_mode=bool(terminal.live),
         tip_percentages=_tips(terminal),
-        page_url=_page_url(call, terminal.terminal_id) if is_running else None,
+        page_url=page_url,
         seller_name=seller,
         store_name=store_name,
         pos_name=pos_name,
@@ -243,13 +214,6 @@ def _present(call: Call, row: Row) -> TerminalDocument:
         app_version=version,
         **presence.shown(row[len(_TERMINAL) + len(_NAMES) :], call.shared.objects[Labels].of_status),
     )
-
-
-def _page_url(call: Call, terminal_id: str) -> str | None:
-    """Return the address of a virtual terminal's page; None for read-only roles, because its key lets act."""
-    if not roles.permits(call.caller.role, "change"):
-        return None
-    return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)
 
 
 def _tips(terminal: Terminal) -> list[int] | None:

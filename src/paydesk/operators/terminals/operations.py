@@ -18,10 +18,8 @@ from paydesk.operators import errors
 from paydesk.operators.noun import ROWS, Noun
 from paydesk.operators.terminals import changes, fields, handlers, pairing, queue
 from paydesk.operators.words import Action, Column, Words, columns
-from paydesk_dev.virtual.api.schemas import VirtualTerminal
-from paydesk_dev.virtual.errors import TOO_MANY_TERMINALS
 
-_TERMINAL = Noun(
+TERMINAL = Noun(
     "terminals/{terminal_id}",
     "terminal",
     TERMINAL_ID_PATTERN,
@@ -33,7 +31,7 @@ _TERMINAL = Noun(
     generic={"serial": "the terminal", "seller_name": "the seller"},
     facts=lambda terminal: {"serial": fields.serial_of(terminal["terminal_id"])},
 )
-_QUEUE = replace(_TERMINAL, path=f"{_TERMINAL.path}/queue", name="queue", document=queue.QueueDocument)
+_QUEUE = replace(TERMINAL, path=f"{TERMINAL.path}/queue", name="queue", document=queue.QueueDocument)
 _PAIRING = Noun(
     "pairings/{user_code}",
     "pairing",
@@ -81,7 +79,7 @@ _MOVE = Words(
     facts=lambda terminal: {"place": fields.place_of(terminal)},
     sends=lambda typed, _: fields.place_sent(typed["place"]),
 )
-LIST = _TERMINAL.listing(
+LIST = TERMINAL.listing(
     handlers.PAGES,
     words=Words(
         "Terminals",
@@ -106,24 +104,14 @@ LIST = _TERMINAL.listing(
 
 OPERATIONS = (
     LIST,
-    _TERMINAL.creating(
-        handlers.create,
-        fields.TerminalRequest,
-        VirtualTerminal,
-        description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",
-        transaction="none",
-        development=True,
-        errors=(SELLER_NOT_FOUND, errors.POS_NOT_FOUND, errors.POS_TAKEN, TOO_MANY_TERMINALS),
-        words=Words("New virtual terminal", did="Added", form=None, command=None),
-    ),
-    _TERMINAL.reading(
+    TERMINAL.reading(
         handlers.get,
         words=Words(
             "Show {serial}",
             says="Its presence, its order, its mode and its place are shown.",
         ),
     ),
-    _TERMINAL.changing(
+    TERMINAL.changing(
         changes.change,
         fields.TerminalChange,
         errors=(errors.STORE_NOT_FOUND, errors.POS_NOT_FOUND, TERMINAL_BUSY, errors.POS_TAKEN),
@@ -143,7 +131,7 @@ OPERATIONS = (
             ),
         ),
     ),
-    _TERMINAL.deleting(
+    TERMINAL.deleting(
         changes.delete,
         transaction="none",
         errors=(IN_USE,),
@@ -164,7 +152,7 @@ OPERATIONS = (
             repeatable=True,
         ),
     ),
-    _TERMINAL.acting(
+    TERMINAL.acting(
         "revoke",
         changes.revoke,
         description="The terminal may still report results of earlier orders for 7 days; pair it anew for another"
@@ -188,7 +176,7 @@ OPERATIONS = (
         description="The terminal's live order or print action, what that waits for (`waits_for`) and until when."
         " Empty if the terminal is free.",
     ),
-    _TERMINAL.acting(
+    TERMINAL.acting(
         "release",
         queue.release,
         answer=queue.ReleaseDocument,
@@ -199,7 +187,7 @@ OPERATIONS = (
         errors=(errors.CANNOT_RELEASE_TERMINAL,),
         words=Words(
             "Release {serial}",
-            reads=f"{_TERMINAL.path}/queue",
+            reads=f"{TERMINAL.path}/queue",
             says=(
                 When(
                     "current.type",
@@ -263,7 +251,7 @@ OPERATIONS = (
             errors.POS_NOT_FOUND,
         ),
         action=Action(
-            _TERMINAL, "pair", Words("Pair a terminal", did="Paired", audit="pairings.approve", form=None, command=None)
+            TERMINAL, "pair", Words("Pair a terminal", did="Paired", audit="pairings.approve", form=None, command=None)
         ),
     ),
     _PAIRING.deleting(

@@ -13,6 +13,7 @@ Kind = Literal["development", "production"]
 
 FIND = "SELECT kind FROM database_mark WHERE name = 'kind'"
 SET = "INSERT INTO database_mark (name, kind, marked_ms) VALUES ('kind', $1, $2) ON CONFLICT DO NOTHING"
+MOVED_CLOCK = "SELECT offset_ms, frozen_ms FROM clock_settings WHERE name = 'clock'"
 
 # No form that both databases share.
 _HAS_TABLE: Final = {
@@ -42,6 +43,12 @@ async def find_or_set(database: Database, kind: Kind, now_ms: int) -> Kind:
     # Not written to if it has a mark, so that a read-only database is reported as read-only.
     found = await find(database)
     return found if found is not None else await database.write(work)
+
+
+async def moved_clock(tx: Transaction) -> tuple[int, int | None]:
+    """Return what `paydesk dev` has moved the clock by, and the time where it has stopped it, in milliseconds."""
+    row = await tx.one(MOVED_CLOCK)
+    return (row[0], row[1]) if row else (0, None)
 
 
 async def _find(tx: Transaction) -> Kind | None:

@@ -20,21 +20,14 @@ _LOCK = 7_029_116_352_941
 _PRE_RELEASE = "0001_initial.sql"
 """The first migration of the versions before the first release."""
 
-_CREATE_HISTORY = """
-CREATE TABLE IF NOT EXISTS schema_migrations (
-    version     bigint NOT NULL PRIMARY KEY,
-    name        text   NOT NULL,
-    checksum    text   NOT NULL,
-    applied_ms  bigint NOT NULL
-)"""
-_HISTORY = "SELECT version, name, checksum FROM schema_migrations ORDER BY version"
-_RECORD = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES ($1, $2, $3, $4)"
+PACKAGE, HISTORY = "paydesk.platform.storage.migrations", "schema_migrations"
+"""The package of the files, and the table that records which are applied. Another distribution has its own."""
 
 # No form that both databases share.
 _LOCK_ON_POSTGRES = "SELECT pg_advisory_xact_lock($1)"
 _HAS_HISTORY = {
-    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'",
-    "postgres": "SELECT 1 WHERE to_regclass('schema_migrations') IS NOT NULL",
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1",
+    "postgres": "SELECT 1 WHERE to_regclass($1) IS NOT NULL",
 }
 
 
@@ -53,9 +46,9 @@ class Migration:
 
 
 @cache
-def shipped() -> tuple[Migration, ...]:
-    """Return the migrations of this version of Paydesk, in order."""
-    files = resources.files("paydesk.platform.storage.migrations").iterdir()
+def shipped(package: str = PACKAGE) -> tuple[Migration, ...]:
+    """Return the migrations of this version, in order."""
+    files = resources.files(package).iterdir()
     return tuple(
         Migration(int(match["version"]), file.name, file.read_text(encoding="utf-8"))
         for file in sorted(files, key=lambda file: file.name)
@@ -63,17 +56,24 @@ def shipped() -> tuple[Migration, ...]:
     )
 
 
-async def migrate(database: Database, now_ms: int, migrations: tuple[Migration, ...] | None = None) -> list[str]:
+async def migrate(
+    database: Database, now_ms: int, migrations: tuple[Migration, ...] | None = None, table: str = HISTORY
+) -> list[str]:
     """Apply pending migrations and return their names. Raises `UnsafeDatabase` for an unknown or changed history."""
-    applied = []
-    while (name := await database.write(lambda tx: _apply_next(tx, database.name, now_ms, migrations))) is not None:
+    expected, applied = shipped() if migrations is None else migrations, list[str]()
+
+    async def apply_next(tx: Transaction) -> str | None:
+        return await _apply_next(tx, database.name, now_ms, expected, table)
+
+    while (name := await database.write(apply_next)) is not None:
         applied.append(name)
     return applied
 
 
 async def pending(database: Database, migrations: tuple[Migration, ...] | None = None) -> list[str]:
     """Return the names of migrations that are not applied yet. Raises `UnsafeDatabase` as `migrate` does."""
-    return [migration.name for migration in await database.read(lambda tx: _pending(tx, database.name, migrations))]
+    expected = shipped() if migrations is None else migrations
+    return [one.name for one in await database.read(lambda tx: _pending(tx, database.name, expected, HISTORY))]
 
 
 async def behind(database: Database) -> list[str]:
@@ -83,7 +83,7 @@ async def behind(database: Database) -> list[str]:
     """
 
     async def work(tx: Transaction) -> list[str]:
-        history = [name for _, name, _ in await _history(tx, database.name)]
+        history = [name for _, name, _ in await _history(tx, database.name, HISTORY)]
         names = [migration.name for migration in shipped()]
         if history[: len(names)] != names[: len(history)]:
             raise UnsafeDatabase("The database belongs to another version of Paydesk. Run that version.")
@@ -93,25 +93,32 @@ async def behind(database: Database) -> list[str]:
 
 
 async def _apply_next(
-    tx: Transaction, database_name: str, now_ms: int, migrations: tuple[Migration, ...] | None
+    tx: Transaction, database_name: str, now_ms: int, expected: tuple[Migration, ...], table: str
 ) -> str | None:
     if database_name == "postgres":
         await tx.one(_LOCK_ON_POSTGRES, _LOCK)
-    unapplied = await _pending(tx, database_name, migrations)
+    unapplied = await _pending(tx, database_name, expected, table)
     if not unapplied:
         return None
     migration = unapplied[0]
-    for statement in (_CREATE_HISTORY, *split(migration.script)):
+    create_history = f"""
+CREATE TABLE IF NOT EXISTS {table} (
+    version     bigint NOT NULL PRIMARY KEY,
+    name        text   NOT NULL,
+    checksum    text   NOT NULL,
+    applied_ms  bigint NOT NULL
+)"""
+    for statement in (create_history, *split(migration.script)):
         await tx.run(strict(statement) if database_name == "sqlite" else statement)
-    await tx.run(_RECORD, migration.version, migration.name, migration.checksum, now_ms)
+    record = f"INSERT INTO {table} (version, name, checksum, applied_ms) VALUES ($1, $2, $3, $4)"
+    await tx.run(record, migration.version, migration.name, migration.checksum, now_ms)
     return migration.name
 
 
 async def _pending(
-    tx: Transaction, database_name: str, migrations: tuple[Migration, ...] | None
+    tx: Transaction, database_name: str, expected: tuple[Migration, ...], table: str
 ) -> tuple[Migration, ...]:
-    expected = shipped() if migrations is None else migrations
-    history = await _history(tx, database_name)
+    history = await _history(tx, database_name, table)
     for position, (version, name, checksum) in enumerate(history):
         if position >= len(expected) or (version, name) != (expected[position].version, expected[position].name):
             raise UnsafeDatabase(
@@ -123,11 +130,12 @@ async def _pending(
     return expected[len(history) :]
 
 
-async def _history(tx: Transaction, database_name: str) -> list[tuple[int, str, str]]:
+async def _history(tx: Transaction, database_name: str, table: str) -> list[tuple[int, str, str]]:
     """Return version, name and checksum of each applied migration. Raises `UnsafeDatabase` for a pre-release one."""
-    if not await tx.one(_HAS_HISTORY[database_name]):
+    if not await tx.one(_HAS_HISTORY[database_name], table):
         return []
-    history = [(version, name, checksum) for version, name, checksum in await tx.all(_HISTORY)]
+    rows = await tx.all(f"SELECT version, name, checksum FROM {table} ORDER BY version")
+    history = [(version, name, checksum) for version, name, checksum in rows]
     if history and history[0][1] == _PRE_RELEASE:
         raise UnsafeDatabase(
             "This database was created by a pre-release version of Paydesk and cannot be migrated. Start with a new"

@@ -12,6 +12,7 @@ from paydesk.core.model import Model, property_fault, rule
 from paydesk.core.response import Response, Time, time_or_none
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.engine.terminals.schemas import OperatingMode, SettableMode
+from paydesk.operators.schemas import Id
 from paydesk_dev.virtual.scripts import playlists, scripts
 from paydesk_dev.virtual.terminal.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
 from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
@@ -26,12 +27,21 @@ _OPTIONAL = "seconds"
 
 def _script(text: str) -> str:
     try:
-        return str(playlists.parse(text))
-    except ValueError:
-        raise property_fault(f"must be one of {scripts.AVAILABLE}") from None
+        return playlists.canonical(text)
+    except ValueError as error:
+        raise property_fault(str(error)) from None
 
 
 Script = Annotated[str, AfterValidator(_script), Field(examples=["approve"])]
+
+
+class TerminalRequest(Model):
+    """`POST /operator/v1/terminals`: a virtual terminal, by default of the first seller, at a new point of sale."""
+
+    seller_id: Id | None = None
+    pos_id: Id | None = None
+    script: Script = "approve"
+    operating_mode: SettableMode = "PDV"
 
 
 class NewTerminalRequest(Model):

@@ -9,7 +9,7 @@ from paydesk.engine.oauth.consent import sellers
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
-from paydesk.engine.terminals import registry, stores
+from paydesk.engine.terminals import own_pos, registry, stores
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.print_actions import store as action_store
 from paydesk.engine.terminals.print_actions.action import RELEASE as RELEASE_ACTION
@@ -80,8 +80,8 @@ async def create(
         # In the seller's first store, which is created if needed and locked.
         existing = await stores.stores(tx, seller_id)
         store = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
-        name = f"Virtual {_serial(terminal_id)}"
-        pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos_name(terminal_id), name, now_ms)
+        name = f"Virtual {own_pos.serial(terminal_id)}"
+        pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos.name(terminal_id), name, now_ms)
         assert pos is not None, "its name contains the new terminal's id"
         pos_id = pos.pos_id
     row = await tx.one(COUNT, seller_id)
@@ -156,7 +156,7 @@ async def delete(tx: Transaction, terminal: Terminal, now_ms: int) -> bool:
             f" it with `POST /terminals/v1/actions/{action.action_id}/cancel` (on_terminal: `paydesk terminals"
             " release`), or delete the terminal with `?cancel=true`",
         )
-    await remove(tx, locked, now_ms)
+    await own_pos.remove(tx, locked, now_ms)
     return True
 
 
@@ -176,29 +176,3 @@ async def release(change: Change, terminal: Terminal) -> bool:
         return True
     await terminals.set_mode(tx, seller_id, terminal_id, "STANDALONE")
     return False
-
-
-async def remove(tx: Transaction, terminal: Terminal, now_ms: int) -> None:
-    """Delete the terminal, which is locked and which nothing holds, and the point of sale made for a virtual one."""
-    seller_id, terminal_id = terminal.seller_id, terminal.terminal_id
-    await registry.delete(tx, seller_id, terminal_id, now_ms)
-    if not terminal.is_virtual or not await has_own_pos(tx, terminal):
-        return
-    # Another terminal may have been moved there.
-    if not await stores.terminals_on(tx, seller_id, terminal.pos_id):
-        await stores.delete_pos(tx, seller_id, terminal.pos_id)
-
-
-async def has_own_pos(tx: Transaction, terminal: Terminal) -> bool:
-    """Return whether the terminal is at the point of sale that was made for it, which is locked."""
-    pos = await stores.lock_pos(tx, terminal.seller_id, terminal.pos_id)
-    return pos is not None and pos.external_pos_id == own_pos_name(terminal.terminal_id)
-
-
-def own_pos_name(terminal_id: str) -> str:
-    """Return the external id of the point of sale that is made for a virtual terminal."""
-    return f"VIRTUAL-{_serial(terminal_id)}"
-
-
-def _serial(terminal_id: str) -> str:
-    return terminal_id.rpartition("_")[2]

@@ -98,6 +98,14 @@ def parse(text: str, named: Mapping[str, Playlist] | None = None) -> Playlist:
     return Playlist(tuple(parts), flaky)
 
 
+def canonical(text: str) -> str:
+    """Return a playlist as it is stored. Raises `ValueError` that names the scripts there are."""
+    try:
+        return str(parse(text))
+    except ValueError:
+        raise ValueError(f"must be one of {scripts.AVAILABLE}") from None
+
+
 def read(path: Path) -> dict[str, Playlist]:
     """Return the playlists of the file by name. Raises `ValueError` that names the file and the place."""
     try:

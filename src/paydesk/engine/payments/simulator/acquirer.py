@@ -31,11 +31,11 @@ from paydesk.engine.payments.acquirer import (
 from paydesk.engine.payments.simulator import cards, rules
 from paydesk.engine.payments.simulator import ledger as store
 from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
+from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.payments.simulator.rules import Operation, Plan, Rules
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
-from paydesk_dev.reset.resets import Resets
 
 DEADLINE_SECONDS = 8.0
 """A longer delay ends as *unknown* after this time."""
@@ -78,10 +78,10 @@ class Simulator:
         script: Rules = (),
         seed: int = 0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        resets: Resets | None = None,
+        removals: Removals | None = None,
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
-        self._script, self._seed, self._sleep, self._resets = script, seed, sleep, resets or Resets()
+        self._script, self._seed, self._sleep, self._removals = script, seed, sleep, removals or Removals()
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
@@ -193,7 +193,7 @@ class Simulator:
 
     def _refuse_removed(self, payment: Payment) -> None:
         """Undo what a request has written that a reset overtook. Raises `OrderRemoved`."""
-        if self._resets.has_removed(f"ORD{payment.payment_id.removeprefix('PAY')}"):
+        if self._removals.has_removed(f"ORD{payment.payment_id.removeprefix('PAY')}"):
             raise OrderRemoved("a reset has removed the order")
 
     async def _delayed(self, delay_ms: int, outcome: T | Unknown | NotSent) -> T | Unknown | NotSent:
@@ -287,9 +287,9 @@ def create_acquirers(
     acquirer: str,
     script: str = "",
     seed: int = 0,
-    resets: Resets | None = None,
+    removals: Removals | None = None,
 ) -> Acquirers:
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     parsed = rules.parse(script)
-    create = partial(Simulator, database, clock, script=parsed, seed=seed, resets=resets)
+    create = partial(Simulator, database, clock, script=parsed, seed=seed, removals=removals)
     return Acquirers(create(), create(live=True) if acquirer == "simulator" else None)

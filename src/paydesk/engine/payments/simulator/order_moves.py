@@ -18,8 +18,8 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import ORIGINS, Move, State
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.payments import inquiry_store
+from paydesk.engine.payments.simulator.schemas import SimulatedRequest
 from paydesk.platform.operation import Answer, Call
-from paydesk_dev.schemas import SimulatedRequest
 
 FAILED_DETAIL = "rejected_other_reason"
 """The default where the request has none."""

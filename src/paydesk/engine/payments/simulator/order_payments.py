@@ -30,10 +30,10 @@ from paydesk.engine.payments.simulator import order_moves as simulated_orders
 from paydesk.engine.payments.simulator.acquirer import OrderRemoved, Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.engine.payments.simulator.order_moves import Step, lock_test_order, unreachable
+from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.engine.payments.simulator.schemas import SimulatedRequest
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import T, Transaction
-from paydesk_dev.reset.resets import Resets
-from paydesk_dev.schemas import SimulatedRequest
 
 METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"}
 """The payment method id for each type, where the request has none."""
@@ -45,7 +45,7 @@ async def simulate(call: Call) -> Handled:
         result = await _simulate(call)
     except OrderRemoved:
         result = None
-    if result is None or (isinstance(result, Refusal) and call.shared.objects[Resets].has_removed(call.path)):
+    if result is None or (isinstance(result, Refusal) and call.shared.objects[Removals].has_removed(call.path)):
         # The simulated acquirer refuses what it can't charge any more.
         raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
     return result

@@ -7,7 +7,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 import uvicorn
@@ -17,7 +17,6 @@ from paydesk.platform.http.server.connection_limits import ConnectionLimits
 from paydesk.platform.http.server.gauges import Gauges
 from paydesk.platform.http.server.listener import Listener
 from paydesk.platform.settings import Settings
-from paydesk_dev.tls.connections import Tls, TlsListener, TlsProtocol
 
 SWEEP_SECONDS = 0.25
 SWEEP_COUNT, SWEEP_PAUSE_SECONDS = 10, 0.004
@@ -38,12 +37,23 @@ ACCEPT_TURNS = 5
 log = structlog.get_logger("server")
 
 
+class Secure(Protocol):
+    """Further sockets, whose connections are encrypted. The development kit has one; in production a proxy has TLS."""
+
+    @property
+    def protocol(self) -> type[BoundedProtocol]:
+        """The class of their connections."""
+
+    def listeners(self, make_protocol: Callable[[], Any], accepts_per_turn: int) -> list[Listener]:
+        """Return a listener for each socket."""
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, without its handling of signals."""
 
-    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, tls: Tls | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, limits: ConnectionLimits, secure: Secure | None = None) -> None:
         super().__init__(config)
-        self.limits, self.tls, self.accepting = limits, tls, asyncio.Event()
+        self.limits, self.secure, self.accepting = limits, secure, asyncio.Event()
         self._next_tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
@@ -88,10 +98,9 @@ class _Server(uvicorn.Server):
         accepts_per_turn = self.limits.accepts_per_turn
         make_protocol = self._protocol_maker(self.config.http_protocol_class)
         self.listeners = [Listener(one, make_protocol, accepts_per_turn) for one in sockets or []]
-        if self.tls is not None:
-            make_protocol = self._protocol_maker(type("Protocol", (TlsProtocol,), {"limits": self.limits}))
-            context = self.tls.context
-            self.listeners += [TlsListener(one, make_protocol, accepts_per_turn, context) for one in self.tls.sockets]
+        if self.secure is not None:
+            make_protocol = self._protocol_maker(type("Protocol", (self.secure.protocol,), {"limits": self.limits}))
+            self.listeners += self.secure.listeners(make_protocol, accepts_per_turn)
         self.started = True
         self.accepting.set()
 
@@ -161,12 +170,12 @@ async def serve(
     settings: Settings,
     ready: Callable[[], None],
     stop: asyncio.Event,
-    tls: Tls | None = None,
+    secure: Secure | None = None,
     gauges: Gauges | None = None,
 ) -> None:
     """Serve `app` on a listening socket until `stop`; running requests then have `DRAIN_SECONDS` to finish.
 
-    With `tls`, for development only, also on its sockets, with the same limits. Then no answer has
+    With `secure` also on its sockets, with the same limits. Then no answer has
     `Strict-Transport-Security`: a browser would refuse the http address of this host for a year. `gauges` count what
     the listener does.
     """
@@ -181,9 +190,9 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        headers=[HSTS] if tls is None and (settings.public_url or "").startswith("https:") else [],
+        headers=[HSTS] if secure is None and (settings.public_url or "").startswith("https:") else [],
     )
-    server = _Server(config, limits, tls)
+    server = _Server(config, limits, secure)
     if gauges is not None:
         gauges.read(server.server_state)
     watching = asyncio.create_task(_watch(server, ready, stop))

@@ -1,4 +1,4 @@
-"""What a process of `paydesk dev` remembers of its resets: which orders they removed while work on these was under way.
+"""The orders that were removed while work on them was under way, as a reset of `paydesk dev` does.
 
 Such work has no row to find any more. Without this memory a request to the simulated acquirer, or a notification that
 is being sent, would leave something behind about an order that no longer exists.
@@ -12,8 +12,8 @@ from collections.abc import Iterable
 REMEMBERED_MAX = 10_000
 
 
-class Resets:
-    """The lock that lets one reset run at a time, and the orders with unfinished work that were removed last."""
+class Removals:
+    """The lock that lets one removal run at a time, and the orders with unfinished work that were removed last."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -26,5 +26,5 @@ class Resets:
             del self._removed[order_id]
 
     def has_removed(self, order_id: str) -> bool:
-        """Return whether a reset removed the order. Ask after the transaction has written: resets lock all tables."""
+        """Return whether the order was removed. Ask after the transaction has written: removals lock all tables."""
         return order_id in self._removed

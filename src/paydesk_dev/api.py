@@ -1,0 +1,18 @@
+"""The operations of `paydesk dev`: those of Paydesk, and the kit's."""
+
+from __future__ import annotations
+
+from paydesk.console.screen import PACKAGE
+from paydesk.platform.web import html
+from paydesk.service.api import Api
+from paydesk_dev.console.page import OPERATIONS as CONSOLE
+from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
+from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
+from paydesk_dev.operator_rows import OPERATIONS as OPERATORS
+from paydesk_dev.resending.page import OPERATIONS as SEND_ELSEWHERE
+from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
+
+html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
+
+API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SEND_ELSEWHERE))
+OPERATIONS, DOCUMENTED = API.operations, API.documented

@@ -1,0 +1,48 @@
+"""What `paydesk dev` adds to the service."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from paydesk.core.clock import Clock
+from paydesk.core.keys import Keys
+from paydesk.operators.terminals.virtual import VirtualTerminals
+from paydesk.platform.settings import Settings
+from paydesk.service.compose import Parts
+from paydesk_dev.api import API
+from paydesk_dev.faults.held_answers import HeldAnswers
+from paydesk_dev.virtual.fleet import Fleet
+from paydesk_dev.virtual.page_keys import page_url
+from paydesk_dev.virtual.scripts import playlists
+
+
+def parts(
+    settings: Settings,
+    keys: Keys,
+    *objects: object,
+    fleet: Fleet | None = None,
+    https_host_names: frozenset[str] = frozenset(),
+    wall: Clock | None = None,
+) -> Parts:
+    """Return the parts of a service whose virtual terminals are those of the `fleet`, with further objects."""
+    if fleet is not None:
+        objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
+    return Parts(
+        api=API,
+        objects=objects,
+        wire=HeldAnswers,
+        development=True,
+        loopback_allowed=True,
+        https_host_names=https_host_names,
+        wall=wall,
+    )
+
+
+def _virtual_terminals(fleet: Fleet, settings: Settings, keys: Keys) -> VirtualTerminals:
+    return VirtualTerminals(
+        is_running=lambda terminal_id: terminal_id in fleet.terminals(),
+        page_url=partial(page_url, settings.public_url or "", keys),
+        script=playlists.canonical,
+        set_script=lambda terminal_id, script: fleet.find(terminal_id).set_script(script),
+        remove=fleet.remove,
+    )
