@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from paydesk.core.errors import GONE, PROPERTY_VALUE, ErrorKind, Fault, Refusal
 from paydesk.platform.http.error_body import listed
-from paydesk.platform.http.openapi.advice import ADVICE
 from paydesk.platform.http.openapi.components import SURFACES
 from paydesk.platform.http.openapi.document import errors_in_order, path_template
 from paydesk.platform.http.refusals.retired import DESCRIBED
@@ -64,7 +63,7 @@ def page_of_errors() -> str:
         "## Every error",
         table(
             ("HTTP", "Code", "Message", "What to do"),
-            ((kind.status, f"`{kind.code}`", kind.message, ADVICE.get(kind.code, "")) for kind in every),
+            ((kind.status, f"`{kind.code}`", kind.message, kind.advice) for kind in every),
         ),
     )
 

@@ -24,7 +24,12 @@ from paydesk.platform.http.recording import store as recorded_store
 from paydesk.platform.operation import Answer, Call
 from paydesk_dev.credentials_file import KeptCredentials
 
-CANNOT_SEND_AGAIN = ErrorKind("cannot_send_again", 409, "This request cannot be sent again from here.")
+CANNOT_SEND_AGAIN = ErrorKind(
+    "cannot_send_again",
+    409,
+    "This request cannot be sent again from here.",
+    advice="Read `details`: it has the reason.",
+)
 BODY_CHARACTERS_MAX = 65_536
 PATH_PATTERN = "^/(?:v1|terminals)/[\\x21-\\x7e]*$"
 _TOKEN = re.compile("(?P<kind>APP_USR|TEST)-(?P<application>[0-9]+)-[0-9]{6}-[0-9a-f]{32}-(?P<seller>[0-9]+)")

@@ -12,23 +12,41 @@ from paydesk.core.errors import INVALID_CLIENT, INVALID_REQUEST, ErrorKind, Refu
 from paydesk.core.text.redaction import redacted_name
 
 UNSUPPORTED_GRANT_TYPE = ErrorKind(
-    "unsupported_grant_type", 400, "grant_type must be authorization_code or refresh_token."
+    "unsupported_grant_type",
+    400,
+    "grant_type must be authorization_code or refresh_token.",
+    advice="Send `authorization_code` or `refresh_token`.",
 )
-LOCAL_RATE_LIMITED = ErrorKind("local_rate_limited", 429, "Too many requests. Try again later.")
-TOKEN_FORBIDDEN = ErrorKind("forbidden", 400, "The application or the seller is not allowed to get tokens.")
+LOCAL_RATE_LIMITED = ErrorKind(
+    "local_rate_limited",
+    429,
+    "Too many requests. Try again later.",
+    advice="Wait for the seconds of `Retry-After`, then retry.",
+)
+TOKEN_FORBIDDEN = ErrorKind(
+    "forbidden",
+    400,
+    "The application or the seller is not allowed to get tokens.",
+    advice="Ask the operator of the service for the reason.",
+)
 INVALID_GRANT = ErrorKind(
     "invalid_grant",
     400,
     "The code or refresh token is invalid, expired, revoked or issued to another client, or redirect_uri or"
     " code_verifier does not match.",
+    advice="Start the authorization again: the code or refresh token was used, or belongs to another client.",
 )
 UNAUTHORIZED_CLIENT = ErrorKind(
     "unauthorized_client",
     400,
     "The seller has not authorized this application, has withdrawn the authorization, or offline_access was removed.",
+    advice="Ask the seller to authorize the application again.",
 )
 INVALID_SCOPE = ErrorKind(
-    "invalid_scope", 400, "scope is malformed, unknown or wider than granted. Scopes: offline_access, read, write."
+    "invalid_scope",
+    400,
+    "scope is malformed, unknown or wider than granted. Scopes: offline_access, read, write.",
+    advice="Request `offline_access`, `read` or `write`, each once, and only what was authorized.",
 )
 
 OAUTH_ERRORS = (
@@ -45,19 +63,64 @@ OAUTH_ERRORS = (
 CLIENT_ERRORS = (LOCAL_RATE_LIMITED, INVALID_REQUEST, INVALID_CLIENT, TOKEN_FORBIDDEN)
 """The errors of an endpoint that authenticates a client and redeems nothing."""
 
-DOUBLED_PARAMETER = ErrorKind("doubled_parameter", 400, "A parameter was sent more than once.")
-UNKNOWN_APPLICATION = ErrorKind("unknown_application", 400, "client_id is missing or unknown.")
-UNREGISTERED_ADDRESS = ErrorKind(
-    "unregistered_address", 400, "redirect_uri is missing, or is not one of the application's registered addresses."
+DOUBLED_PARAMETER = ErrorKind(
+    "doubled_parameter", 400, "A parameter was sent more than once.", advice="Send each query parameter once."
 )
-APPLICATION_SUSPENDED = ErrorKind("application_suspended", 403, "The operator has suspended this application.")
-SIGN_IN_FAILED = ErrorKind("sign_in_failed", 403, "The e-mail address or the password is wrong.")
-SELLER_SUSPENDED = ErrorKind("seller_suspended", 403, "The operator has suspended this seller.")
-SESSION_ENDED = ErrorKind("session_ended", 403, "The session is missing or has ended.")
-FORM_OUTDATED = ErrorKind("form_outdated", 403, "The form token is not valid for this browser.")
-REQUEST_DECIDED = ErrorKind("request_decided", 409, "This authorization request was decided already or has expired.")
-APPLICATION_CHANGED = ErrorKind("application_changed", 409, "The application has changed since the page was shown.")
-SIGN_IN_THROTTLED = ErrorKind("sign_in_throttled", 429, "Too many sign-in attempts. Try again later.")
+UNKNOWN_APPLICATION = ErrorKind(
+    "unknown_application",
+    400,
+    "client_id is missing or unknown.",
+    advice="Send the client_id that the operator gave the application.",
+)
+UNREGISTERED_ADDRESS = ErrorKind(
+    "unregistered_address",
+    400,
+    "redirect_uri is missing, or is not one of the application's registered addresses.",
+    advice="Send a registered redirect_uri, identical in every character.",
+)
+APPLICATION_SUSPENDED = ErrorKind(
+    "application_suspended",
+    403,
+    "The operator has suspended this application.",
+    advice="Ask the operator of the service for the reason.",
+)
+SIGN_IN_FAILED = ErrorKind(
+    "sign_in_failed",
+    403,
+    "The e-mail address or the password is wrong.",
+    advice="Try again. An operator sets new passwords for sellers, an owner creates links for operators.",
+)
+SELLER_SUSPENDED = ErrorKind(
+    "seller_suspended",
+    403,
+    "The operator has suspended this seller.",
+    advice="Ask the operator of the service for the reason.",
+)
+SESSION_ENDED = ErrorKind("session_ended", 403, "The session is missing or has ended.", advice="Sign in again.")
+FORM_OUTDATED = ErrorKind(
+    "form_outdated",
+    403,
+    "The form token is not valid for this browser.",
+    advice="Reload the page, with cookies allowed.",
+)
+REQUEST_DECIDED = ErrorKind(
+    "request_decided",
+    409,
+    "This authorization request was decided already or has expired.",
+    advice="Send the seller to GET /authorization again.",
+)
+APPLICATION_CHANGED = ErrorKind(
+    "application_changed",
+    409,
+    "The application has changed since the page was shown.",
+    advice="Send the seller to GET /authorization again, with the application's current scopes.",
+)
+SIGN_IN_THROTTLED = ErrorKind(
+    "sign_in_throttled",
+    429,
+    "Too many sign-in attempts. Try again later.",
+    advice="Wait for the seconds of `Retry-After`, then retry.",
+)
 
 
 def invalid_parameter(reason: str, name: str, rule: str) -> Refusal:

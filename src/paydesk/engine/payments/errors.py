@@ -4,20 +4,47 @@ from __future__ import annotations
 
 from paydesk.core.errors import ErrorKind
 
-TRANSACTION_NOT_FOUND = ErrorKind("transaction_not_found", 404, "The order has no such payment.")
-ORDER_ALREADY_REFUNDED = ErrorKind("order_already_refunded", 409, "The order is already fully refunded.")
-CANNOT_REFUND_ORDER = ErrorKind("cannot_refund_order", 409, "The order cannot be refunded.")
+TRANSACTION_NOT_FOUND = ErrorKind(
+    "transaction_not_found",
+    404,
+    "The order has no such payment.",
+    advice="Use the payment's id from the order: PAY, then the order's id without ORD.",
+)
+ORDER_ALREADY_REFUNDED = ErrorKind(
+    "order_already_refunded",
+    409,
+    "The order is already fully refunded.",
+    advice="No action is needed: the whole amount is refunded.",
+)
+CANNOT_REFUND_ORDER = ErrorKind(
+    "cannot_refund_order",
+    409,
+    "The order cannot be refunded.",
+    advice="`details` has the reason. A declined refund stays declined under this key: use a new key to try again.",
+)
 REFUND_PERIOD_EXCEEDED = ErrorKind(
-    "refund_period_exceeded", 409, "The refund period is over. An order can be refunded for 90 days after its payment."
+    "refund_period_exceeded",
+    409,
+    "The refund period is over. An order can be refunded for 90 days after its payment.",
+    advice="Refund the buyer in another way.",
 )
 PARTIAL_REFUND_FORBIDDEN_WITH_TIPS = ErrorKind(
-    "partial_refund_forbidden_with_tips", 403, "An order with a tip can only be refunded in full."
+    "partial_refund_forbidden_with_tips",
+    403,
+    "An order with a tip can only be refunded in full.",
+    advice="Refund the whole order: send no body.",
 )
 REFUND_AMOUNT_EXCEEDS = ErrorKind(
-    "refund_amount_exceeds", 400, "The amount exceeds what remains of the payment after earlier refunds."
+    "refund_amount_exceeds",
+    400,
+    "The amount exceeds what remains of the payment after earlier refunds.",
+    advice="Refund at most the remaining amount in `details`.",
 )
 REFUND_IN_PROGRESS = ErrorKind(
-    "refund_in_progress", 409, "Another refund of the order is in progress. Retry when it has an outcome."
+    "refund_in_progress",
+    409,
+    "Another refund of the order is in progress. Retry when it has an outcome.",
+    advice="Wait for the other refund to finish, then retry with the same key.",
 )
 REFUND_ERRORS = (
     TRANSACTION_NOT_FOUND,
@@ -29,10 +56,18 @@ REFUND_ERRORS = (
     REFUND_IN_PROGRESS,
 )
 """What a refund can be refused with, in the order of the checks."""
-REVERSAL_NOT_FOUND = ErrorKind("reversal_not_found", 404, "The reversal does not exist.")
+REVERSAL_NOT_FOUND = ErrorKind(
+    "reversal_not_found", 404, "The reversal does not exist.", advice="Use an id from `GET /operator/v1/reversals`."
+)
 CANNOT_RESOLVE_REVERSAL = ErrorKind(
-    "cannot_resolve_reversal", 409, "An operator cannot resolve the reversal in its current status."
+    "cannot_resolve_reversal",
+    409,
+    "An operator cannot resolve the reversal in its current status.",
+    advice="Read `details`: it has the reason, or the time from which an operator may resolve it.",
 )
 CANNOT_RESOLVE_ORDER = ErrorKind(
-    "cannot_resolve_order", 409, "An operator cannot resolve the order in its current status."
+    "cannot_resolve_order",
+    409,
+    "An operator cannot resolve the order in its current status.",
+    advice="Read `details`: it has the reason, or the time from which an operator may resolve it.",
 )

@@ -15,7 +15,10 @@ from paydesk.platform.web.changes import Changes
 from paydesk.platform.web.event_streams import EventStreams, event
 
 TOO_MANY_STREAMS = ErrorKind(
-    "too_many_streams", 503, "Too many windows show this page live. Close some of them, then reload."
+    "too_many_streams",
+    503,
+    "Too many windows show this page live. Close some of them, then reload.",
+    advice="Close some windows with this page, then reload.",
 )
 PER_PAGE_MAX, STREAMS_MAX = 20, 200
 SPACING_SECONDS = 0.25

@@ -16,7 +16,6 @@ import msgspec
 from paydesk import __version__
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import fields
-from paydesk.platform.http.openapi.advice import ADVICE
 from paydesk.platform.http.openapi.components import IDEMPOTENCY_KEY, SECURITY_SCHEMES, SURFACES
 from paydesk.platform.http.openapi.notifications import Webhook
 from paydesk.platform.http.refusals.retired import DESCRIBED
@@ -92,7 +91,6 @@ def render(operations: Iterable[Operation], webhooks: Sequence[Webhook]) -> str:
         curl=curl,
         errors=openapi.errors_in_order,
         error_example=openapi.error_example,
-        advice=ADVICE,
         idempotency_key=IDEMPOTENCY_KEY,
     )
 
