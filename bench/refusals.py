@@ -35,8 +35,8 @@ from bench.rows import DATABASES
 from bench.running import free_port, started
 from paydesk.core.clock import SystemClock
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.passwords import hash_password
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.passwords import hash_password
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.storage.migrate import migrate

@@ -11,8 +11,8 @@ from paydesk.core.keys import Keys
 from paydesk.engine.device import store as device
 from paydesk.engine.oauth import authorizations
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
 from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals import stores
 from paydesk.platform.storage.database import Database, Transaction

@@ -36,7 +36,7 @@ import rotating
 import sent_statements
 import unlucky_ids
 from paydesk.core.clock import MovableClock, SystemClock
-from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.sellers import passwords
 from paydesk.platform.process.node import YOUNG_OBJECTS_MAX
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database

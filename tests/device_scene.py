@@ -19,12 +19,12 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.device.operations import OPERATIONS
 from paydesk.engine.device.polling import handlers as polling
 from paydesk.engine.device.schemas import CancelResultRequest, HelloRequest, ProgressRequest, SessionRequest
-from paydesk.engine.oauth.consent import sellers
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import Move
 from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import handlers, store, stores
 from paydesk.engine.terminals.schemas import OperatingMode, SetupRequest
 from paydesk.platform.operation import Answer, Call, Caller, Handler

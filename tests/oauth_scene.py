@@ -17,9 +17,9 @@ from paydesk.engine.oauth import authorizations, handlers, lifecycle
 from paydesk.engine.oauth.authorizations import Authorization
 from paydesk.engine.oauth.clients import applications
 from paydesk.engine.oauth.clients.authentication import Application, AuthenticationCache
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.sellers import Seller
 from paydesk.engine.oauth.lifecycle import OnReplay
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.store import Seller
 from paydesk.platform.operation import Answer, Call, Caller, Handler
 from paydesk.platform.settings import Settings
 from paydesk.platform.shared import Shared

@@ -13,7 +13,7 @@ from argon2 import PasswordHasher
 
 import conformance
 from oauth_scene import REDIRECT_URI
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers.sessions import SELLERS
 from service import Service
 
 PASSWORD = "a pass phrase of the seller's"

@@ -11,7 +11,7 @@ from typing import Any
 
 import paydesk
 import paydesk_dev
-from paydesk.engine.oauth.consent.accounts import Accounts
+from paydesk.engine.sellers.accounts import Accounts
 from paydesk.operators.newest import Newest
 from paydesk.platform.jobs import Job
 from paydesk.platform.storage.statements import without_comments

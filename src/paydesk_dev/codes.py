@@ -7,7 +7,7 @@ from paydesk.core.errors import PROPERTY_VALUE, REQUIRED_PROPERTIES, SELLER_NOT_
 from paydesk.core.response import Closed, Time
 from paydesk.engine.oauth import authorizations
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.operators import audit
 from paydesk.operators.errors import APPLICATION_NOT_FOUND
 from paydesk.operators.schemas import CodeRequest

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import FORBIDDEN, IN_USE, PROPERTY_VALUE
-from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED, IN_USE, PROPERTY_VALUE
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.platform.operation import Operation, Query
 from paydesk.platform.rows import Rows

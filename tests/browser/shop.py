@@ -14,8 +14,8 @@ from browser.receiver import Receiver, receiving
 from paydesk.commands.application.authorize import address
 from paydesk.core.clock import MovableClock
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.sessions import SELLERS
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Transaction
 from service import Service, running

@@ -13,7 +13,7 @@ from operator_people import PASSWORD, SIGN_IN, begin_session, make_person, sign_
 from page_scene import PASSWORD as SELLERS_PASSWORD
 from page_scene import Browser, Page, browser
 from paydesk.console.sessions import OPERATORS
-from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.sellers import passwords
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from service import Service, running

@@ -16,7 +16,7 @@ from page_scene import Browser
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import digest
 from paydesk.core.version import version
-from paydesk.engine.oauth.consent.passwords import needs_rehash
+from paydesk.engine.sellers.passwords import needs_rehash
 from paydesk.operators.sessions.rows import SESSIONS_MAX
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database

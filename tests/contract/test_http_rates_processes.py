@@ -9,7 +9,7 @@ import pytest
 from paydesk.core.clock import SystemClock
 from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.engine.oauth.clients.authentication import ClientThrottle
-from paydesk.engine.oauth.consent.throttle import SignInThrottles
+from paydesk.engine.sellers.throttle import SignInThrottles
 from paydesk.engine.terminals.pairing.rates import PairingRates
 from paydesk.operators.deliveries.handlers import Resends
 from paydesk.platform.http.rate_limit import BearerRates

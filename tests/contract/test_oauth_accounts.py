@@ -7,9 +7,9 @@ import pytest
 from oauth_scene import ALL_SCOPES, REDIRECT_URI, START_MS, Scene, authorizations_of, make_scene
 from paydesk.engine.oauth import authorizations
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.sellers import Seller
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.sessions import SELLERS
+from paydesk.engine.sellers.store import Seller
 from paydesk.platform.storage.database import Transaction
 
 

@@ -13,7 +13,7 @@ from paydesk.core.secrets import digest
 from paydesk.engine.oauth import authorizations, store
 from paydesk.engine.oauth.bearer import Bearers
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.platform.operation import Caller
 from paydesk.platform.storage.database import Transaction, Work
 

@@ -15,7 +15,7 @@ from page_scene import Browser
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import digest
-from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.sellers import passwords
 from paydesk.operators.accounts.passwords import hashed
 from paydesk.operators.accounts.store import Person
 from paydesk.platform.settings import Settings

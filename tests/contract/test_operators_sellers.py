@@ -11,8 +11,8 @@ from accounts import other_application, other_seller
 from operator_calls import Operator, audited, operator
 from paydesk.core.secrets import Secret
 from paydesk.engine.invariants import check
-from paydesk.engine.oauth.consent import passwords
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import passwords
+from paydesk.engine.sellers.sessions import SELLERS
 from paydesk.platform.storage.database import Transaction
 from service import Service
 from tables import each

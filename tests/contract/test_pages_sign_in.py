@@ -16,9 +16,10 @@ from oauth_scene import frozen_clock
 from page_scene import PASSWORD, Browser, authorization, browser, give_password
 from paydesk.core.clock import MovableClock
 from paydesk.core.secrets import Secret, digest
-from paydesk.engine.oauth.consent import passwords, sellers
-from paydesk.engine.oauth.consent.passwords import hash_password, needs_rehash
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import passwords
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.passwords import hash_password, needs_rehash
+from paydesk.engine.sellers.sessions import SELLERS
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from service import Service, running

@@ -14,7 +14,7 @@ from bench.refusals import auc
 from conftest import CHEAP
 from operator_people import SIGN_IN, make_person
 from page_scene import PASSWORD, Browser, browser
-from paydesk.engine.oauth.consent.passwords import REFUSED_EVERY_SECONDS, hash_password
+from paydesk.engine.sellers.passwords import REFUSED_EVERY_SECONDS, hash_password
 from paydesk.platform.http.endpoint import GUESSES_EVERY_SECONDS
 from paydesk.platform.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction

@@ -584,7 +584,7 @@ MUTANTS = (
     Mutant(
         "An e-mail address is one seller's",
         "an address is looked for before it is taken, not claimed",
-        "paydesk/engine/oauth/consent/sellers.py",
+        "paydesk/engine/sellers/store.py",
         "not await _claim_email(tx, seller_id, email)",
         "await find_by_email(tx, email)",
         OPERATORS,
@@ -749,7 +749,7 @@ MUTANTS = (
     Mutant(
         "Only the seller acts at the seller's browser",
         "PostgreSQL: a session begins while another password is being set, and outlives it",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         " AND {self.barred} IS NULL FOR SHARE",
         " AND {self.barred} IS NULL",
         PAGES_RACES,

@@ -33,7 +33,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that has ended ends the others",
-        "paydesk/engine/oauth/consent/sessions.py",
+        "paydesk/engine/sellers/sessions.py",
         "    if await SELLERS.current(tx, cookie, now_ms, idle_ms=idle_ms) is None:\n        return False\n",
         "",
         SIGN_IN,
@@ -42,7 +42,7 @@ SESSION_MUTANTS = (
     Mutant(
         PROMISE,
         "a session that is not used lives as long as one that is",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "min(expires_ms, used_ms + idle_ms) <= now_ms",
         "expires_ms <= now_ms",
         SIGN_IN,

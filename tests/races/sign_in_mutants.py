@@ -23,7 +23,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         ENDS,
         "a sign-in begins a session with a password that was replaced meanwhile",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "($2 = '' OR password = $2) AND {self.barred} IS NULL FOR SHARE",
         "($2 = '' OR $2 <> '') AND {self.barred} IS NULL FOR SHARE",
         RACES,
@@ -32,7 +32,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         ENDS,
         "a sign-in with an outdated hash brings the old password back",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "{self.change_password} AND password = $3",
         "{self.change_password} AND ($3 = '' OR $3 <> '')",
         RACES,
@@ -41,7 +41,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         "A password can't be guessed",
         "guesses at the same time pass a limit together",
-        "paydesk/engine/oauth/consent/throttle.py",
+        "paydesk/engine/sellers/throttle.py",
         "            bucket.take(key)\n",
         "            bucket.wait(key)\n",
         "tests/contract/test_accounts_sign_in.py",
@@ -50,7 +50,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         ENDS,
         "PostgreSQL: a sign-in does not wait for the revocation of its operator",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "($2 = '' OR password = $2) AND {self.barred} IS NULL FOR SHARE",
         "($2 = '' OR password = $2) AND {self.barred} IS NULL",
         RACES,
@@ -59,7 +59,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         ENDS,
         "a new password leaves the sessions of the old one",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "        return await self.end_all(tx, account_id, now_ms)\n",
         "        return 0\n",
         PEOPLE,
@@ -68,7 +68,7 @@ SIGN_IN_MUTANTS = (
     Mutant(
         ENDS,
         "the session before a sign-in stays valid",
-        "paydesk/engine/oauth/consent/accounts.py",
+        "paydesk/engine/sellers/accounts.py",
         "        await self.end(tx, previous, now_ms)\n",
         "",
         SIGN_IN,

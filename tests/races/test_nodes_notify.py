@@ -25,7 +25,7 @@ from paydesk.engine.device import gateway
 from paydesk.engine.device.polling import missed_wakeups
 from paydesk.engine.oauth import authorizations, store
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import store as terminals
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database

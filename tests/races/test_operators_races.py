@@ -10,7 +10,7 @@ import pytest
 
 from operator_calls import Operator, operator
 from paydesk.engine.oauth.clients import applications
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.operators.applications.handlers import VALID_SECRETS_MAX
 from paydesk.platform.storage.database import Database, Transaction, Work
 from service import Service

@@ -10,7 +10,7 @@ from oauth_scene import ALL_SCOPES, REDIRECT_URI, SECOND_MS, Scene, make_scene
 from paydesk.core.errors import Refusal
 from paydesk.engine.oauth.consent import authorization, requests
 from paydesk.engine.oauth.consent.requests import Decision
-from paydesk.engine.oauth.consent.sessions import SELLERS, Session
+from paydesk.engine.sellers.sessions import SELLERS, Session
 from paydesk.platform.storage.database import Database, Transaction
 
 ROUNDS = 20

@@ -11,7 +11,7 @@ import pytest
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
 from cost import Within, each_way
-from paydesk.engine.oauth.consent.common_passwords import has_few_letters, is_common
+from paydesk.engine.sellers.common_passwords import has_few_letters, is_common
 from paydesk.operators.accounts.credentials import new_password
 from tables import each
 
@@ -77,7 +77,7 @@ def test_no_password_takes_long(text: str, within: Within) -> None:
 
 def test_the_list_is_that_of_the_library() -> None:
     """The file is what `make generate` writes, with its licence beside it."""
-    folder = files("paydesk.engine.oauth.consent").joinpath("words")
+    folder = files("paydesk.engine.sellers").joinpath("words")
     words = gzip.decompress(folder.joinpath("common.txt.gz").read_bytes()).decode().splitlines()
     assert words == sorted({word for name in LISTS for word in FREQUENCY_LISTS[name]})
     assert "Permission is hereby granted, free of charge" in folder.joinpath("LICENSE.txt").read_text()
@@ -87,7 +87,7 @@ def test_the_start_does_not_read_the_list() -> None:
     """Importing the service loads neither the list nor the library that it came from."""
     program = (
         "import sys, paydesk_dev.dev.service, paydesk.service.serve;"
-        "from paydesk.engine.oauth.consent import common_passwords as c;"
+        "from paydesk.engine.sellers import common_passwords as c;"
         "assert c._word_list.cache_info().currsize == 0; assert 'zxcvbn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

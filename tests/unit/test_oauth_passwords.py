@@ -11,8 +11,8 @@ import pytest
 from argon2 import PasswordHasher
 
 from paydesk.core.errors import Refusal
-from paydesk.engine.oauth.consent import passwords
-from paydesk.engine.oauth.consent.passwords import (
+from paydesk.engine.sellers import passwords
+from paydesk.engine.sellers.passwords import (
     QUEUE_MAX,
     UNKNOWN_ORIGIN_QUEUE_MAX,
     hash_password,
@@ -46,7 +46,7 @@ async def test_the_parameters_are_those_of_rfc_9106() -> None:
 SLOW_IMPORT = f"""
 import asyncio, sys, time
 from importlib.machinery import PathFinder
-from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.sellers import passwords
 
 class Slow(PathFinder):
     @classmethod

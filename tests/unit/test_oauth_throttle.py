@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hand_clock import HandClock
-from paydesk.engine.oauth.consent.throttle import Attempt, SignInRates, SignInThrottle
+from paydesk.engine.sellers.throttle import Attempt, SignInRates, SignInThrottle
 
 RATES = SignInRates(pair_per_hour=3, address_per_hour=6, email_per_hour=9)
 OWNER, HOME, STRANGE = "owner@shop.example", "198.51.100.1", "203.0.113.9"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX
-from paydesk.engine.oauth.consent.accounts import USE_EVERY_MS
-from paydesk.engine.oauth.consent.passwords import THREADS
 from paydesk.engine.oauth.pages.applications import LISTED_MAX
 from paydesk.engine.printing.schemas import BODY_BYTES_MAX
+from paydesk.engine.sellers.accounts import USE_EVERY_MS
+from paydesk.engine.sellers.passwords import THREADS
 from paydesk.operators.schemas import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN
 from paydesk.platform.http.body import NAME_CHARACTERS_MAX, NUMBER_DIGITS_MAX
 from paydesk.platform.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from paydesk.console.api import Api, ApiRefused
 from paydesk.console.sessions import OPERATORS, Session
-from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.core.errors import FORM_OUTDATED
 from paydesk.platform import roles
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.roles import Required

@@ -20,11 +20,10 @@ from paydesk.console import view
 from paydesk.console.api import ApiRefused
 from paydesk.console.request import PATH, ConsoleForm, ConsoleRequest
 from paydesk.console.statuses import answer_look, order_look, recorded_look
-from paydesk.core.errors import FORBIDDEN, ErrorKind, Refusal
+from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED, ErrorKind, Refusal
 from paydesk.core.money import spelled
 from paydesk.core.text.redaction import redacted_url
 from paydesk.core.text.sentences import value_at
-from paydesk.engine.oauth.errors import FORM_OUTDATED
 from paydesk.engine.oauth.scopes import for_display
 from paydesk.platform.operation import Answer, Call, Handler, Operation, Query
 from paydesk.platform.web import html

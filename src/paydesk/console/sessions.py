@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paydesk.core import ids
 from paydesk.core.secrets import digest, new_hex
 from paydesk.core.text.redaction import redacted_agent
-from paydesk.engine.oauth.consent.accounts import Accounts
+from paydesk.engine.sellers.accounts import Accounts
 from paydesk.platform.operator_events import OperatorEvent
 from paydesk.platform.storage.database import Transaction
 

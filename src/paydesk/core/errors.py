@@ -168,6 +168,12 @@ FORBIDDEN = ErrorKind(
     "The seller or the application is suspended.",
     advice="Ask the operator of the service for the reason.",
 )
+FORM_OUTDATED = ErrorKind(
+    "form_outdated",
+    403,
+    "The form token is not valid for this browser.",
+    advice="Reload the page, with cookies allowed.",
+)
 INSUFFICIENT_SCOPE = ErrorKind(
     "insufficient_scope",
     403,

@@ -20,11 +20,11 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.events.readers import Readers
 from paydesk.engine.oauth.bearer import Bearers
 from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
-from paydesk.engine.oauth.consent.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.engine.orders.status_labels import labels_of
 from paydesk.engine.payments.acquirer import Acquirers
 from paydesk.engine.payments.simulator.acquirer import create_acquirers
 from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.engine.sellers.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.engine.terminals.bearer import DeviceBearers
 from paydesk.engine.terminals.pairing.rates import PairingRates
 from paydesk.engine.terminals.presence import OrderLabels

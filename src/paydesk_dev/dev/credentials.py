@@ -22,9 +22,9 @@ from paydesk.core.secrets import digest, new_hex
 from paydesk.engine.oauth import authorizations, bearer, tokens
 from paydesk.engine.oauth.clients import applications, authentication
 from paydesk.engine.oauth.clients.authentication import Application
-from paydesk.engine.oauth.consent import passwords
-from paydesk.engine.oauth.consent.sessions import SELLERS
 from paydesk.engine.oauth.tokens import Lifetimes
+from paydesk.engine.sellers import passwords
+from paydesk.engine.sellers.sessions import SELLERS
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
 from paydesk.operators.accounts.credentials import new_password
 from paydesk.platform.process.node import StartRefused

@@ -13,9 +13,9 @@ import msgspec
 from paydesk.core.keys import Keys
 from paydesk.engine.oauth.clients import applications
 from paydesk.engine.oauth.clients.authentication import Application
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.sellers import Seller
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.sessions import SELLERS
+from paydesk.engine.sellers.store import Seller
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals import stores
 from paydesk.engine.terminals.store import Terminal

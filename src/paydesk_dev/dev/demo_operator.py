@@ -7,7 +7,7 @@ from typing import Any
 
 from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import Refusal
-from paydesk.engine.oauth.consent import passwords
+from paydesk.engine.sellers import passwords
 from paydesk.operators.accounts import store as operators
 from paydesk.operators.accounts.credentials import OperatorBearers, add_operator, new_password, new_token
 from paydesk.platform.storage.database import Database, Transaction

@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk.core.errors import Refusal
-from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.core.errors import FORM_OUTDATED, Refusal
 from paydesk.platform.operation import Answer, Call, Query
 from paydesk.platform.web import html, language
 from paydesk.platform.web.forms import ANONYMOUS, BrowserRequest

@@ -84,25 +84,6 @@ APPLICATION_SUSPENDED = ErrorKind(
     "The operator has suspended this application.",
     advice="Ask the operator of the service for the reason.",
 )
-SIGN_IN_FAILED = ErrorKind(
-    "sign_in_failed",
-    403,
-    "The e-mail address or the password is wrong.",
-    advice="Try again. An operator sets new passwords for sellers, an owner creates links for operators.",
-)
-SELLER_SUSPENDED = ErrorKind(
-    "seller_suspended",
-    403,
-    "The operator has suspended this seller.",
-    advice="Ask the operator of the service for the reason.",
-)
-SESSION_ENDED = ErrorKind("session_ended", 403, "The session is missing or has ended.", advice="Sign in again.")
-FORM_OUTDATED = ErrorKind(
-    "form_outdated",
-    403,
-    "The form token is not valid for this browser.",
-    advice="Reload the page, with cookies allowed.",
-)
 REQUEST_DECIDED = ErrorKind(
     "request_decided",
     409,
@@ -114,12 +95,6 @@ APPLICATION_CHANGED = ErrorKind(
     409,
     "The application has changed since the page was shown.",
     advice="Send the seller to GET /authorization again, with the application's current scopes.",
-)
-SIGN_IN_THROTTLED = ErrorKind(
-    "sign_in_throttled",
-    429,
-    "Too many sign-in attempts. Try again later.",
-    advice="Wait for the seconds of `Retry-After`, then retry.",
 )
 
 

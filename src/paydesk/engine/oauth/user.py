@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from paydesk.core.errors import UNAUTHORIZED
 from paydesk.core.response import Response, one_of
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.rows import Rows
 

@@ -12,7 +12,7 @@ from paydesk.core import ids
 from paydesk.core.errors import PROPERTY_VALUE, UNAUTHORIZED, Refusal
 from paydesk.core.secrets import Secret, digest, new_hex
 from paydesk.core.text.characters import canonical_email
-from paydesk.engine.oauth.consent.common_passwords import LETTERS_MIN, has_few_letters, is_common
+from paydesk.engine.sellers.common_passwords import LETTERS_MIN, has_few_letters, is_common
 from paydesk.operators.accounts import store
 from paydesk.operators.errors import EMAIL_TAKEN
 from paydesk.operators.schemas import ROLES

@@ -6,8 +6,8 @@ from functools import partial
 
 from paydesk.console.sessions import OPERATORS
 from paydesk.core.errors import PROPERTY_VALUE, TOO_MANY_REQUESTS
-from paydesk.engine.oauth.consent.passwords import hash_password, verify_password
-from paydesk.engine.oauth.consent.throttle import SignInThrottles
+from paydesk.engine.sellers.passwords import hash_password, verify_password
+from paydesk.engine.sellers.throttle import SignInThrottles
 from paydesk.operators import audit
 from paydesk.operators.accounts import links, store
 from paydesk.operators.accounts.credentials import refuse_common_password, refuse_own_words

@@ -9,9 +9,10 @@ from msgspec import Meta
 from paydesk.core.errors import SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
 from paydesk.engine.oauth import authorizations
-from paydesk.engine.oauth.consent import passwords, sellers
-from paydesk.engine.oauth.consent.sellers import Seller
-from paydesk.engine.oauth.consent.sessions import SELLERS
+from paydesk.engine.sellers import passwords
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.sessions import SELLERS
+from paydesk.engine.sellers.store import Seller
 from paydesk.operators import audit, lists
 from paydesk.operators.accounts.credentials import new_password, refuse_common_password, refuse_own_words
 from paydesk.operators.deletion import in_use, uses

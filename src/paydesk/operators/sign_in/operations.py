@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleForm
-from paydesk.core.errors import FORBIDDEN, PROPERTY_VALUE
-from paydesk.engine.oauth.errors import FORM_OUTDATED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED, PROPERTY_VALUE
+from paydesk.engine.sellers.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.operators.accounts import links
 from paydesk.operators.sign_in import page as sign_in
 from paydesk.operators.sign_in import password

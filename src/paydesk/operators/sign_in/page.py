@@ -11,10 +11,9 @@ from pydantic import Field
 from paydesk.console.request import EVENTS_PATH, PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
 from paydesk.console.sessions import OPERATORS
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import FORM_OUTDATED, Refusal
 from paydesk.core.secrets import Secret
 from paydesk.core.text.characters import canonical_email
-from paydesk.engine.oauth.errors import FORM_OUTDATED
 from paydesk.engine.oauth.pages import forms
 from paydesk.engine.oauth.pages.sign_in import answer
 from paydesk.platform.operation import Answer, Call

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from paydesk.console.request import PATH, SIGN_IN_PATH, ConsoleRequest
 from paydesk.console.screen import PACKAGE
 from paydesk.console.sessions import OPERATORS
-from paydesk.core.errors import PROPERTY_VALUE, ErrorKind, Refusal
-from paydesk.engine.oauth.errors import FORM_OUTDATED
+from paydesk.core.errors import FORM_OUTDATED, PROPERTY_VALUE, ErrorKind, Refusal
 from paydesk.operators.accounts import links
 from paydesk.operators.accounts import passwords as operator_passwords
 from paydesk.operators.accounts.store import Person

@@ -10,7 +10,7 @@ from dataclasses import fields
 
 from paydesk.core.errors import PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import stores
 from paydesk.engine.terminals.stores import Pos, Store
 from paydesk.operators import audit, lists

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SELLER_NOT_FOUND, Refusal
 from paydesk.core.response import Closed, Time
-from paydesk.engine.oauth.consent import sellers
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import registry, store
 from paydesk.engine.terminals.errors import PAIRING_NOT_FOUND, TERMINAL_ALREADY_PAIRED
 from paydesk.engine.terminals.pairing import codes as pairing_codes

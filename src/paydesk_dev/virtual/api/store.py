@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paydesk.core.errors import IN_USE, SELLER_NOT_FOUND
-from paydesk.engine.oauth.consent import sellers
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
+from paydesk.engine.sellers import store as sellers
 from paydesk.engine.terminals import own_pos, registry, stores
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.print_actions import store as action_store

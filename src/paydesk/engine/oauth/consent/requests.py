@@ -15,8 +15,8 @@ from paydesk.engine.oauth import authorizations, store, tokens
 from paydesk.engine.oauth.clients import applications
 from paydesk.engine.oauth.consent import authorization
 from paydesk.engine.oauth.consent.authorization import AuthorizationRequest
-from paydesk.engine.oauth.consent.sessions import Session
 from paydesk.engine.oauth.errors import APPLICATION_CHANGED, REQUEST_DECIDED
+from paydesk.engine.sellers.sessions import Session
 from paydesk.platform.storage.database import Transaction
 
 OPEN_MAX = 20

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from paydesk.core.errors import FORBIDDEN
+from paydesk.core.errors import FORBIDDEN, FORM_OUTDATED
 from paydesk.engine.oauth.consent.authorization import PATH
 from paydesk.engine.oauth.errors import (
     APPLICATION_CHANGED,
     APPLICATION_SUSPENDED,
     DOUBLED_PARAMETER,
-    FORM_OUTDATED,
     REQUEST_DECIDED,
-    SELLER_SUSPENDED,
-    SESSION_ENDED,
-    SIGN_IN_FAILED,
-    SIGN_IN_THROTTLED,
     UNKNOWN_APPLICATION,
     UNREGISTERED_ADDRESS,
 )
 from paydesk.engine.oauth.pages import applications, authorize, sign_in
 from paydesk.engine.oauth.pages.forms import Consent, SignIn, SignOut, Withdrawal
 from paydesk.engine.oauth.pages.seller_request import APPLICATIONS_PATH
+from paydesk.engine.sellers.errors import SELLER_SUSPENDED, SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.platform.operation import Operation, Query
 from paydesk.platform.rows import Rows
 from paydesk.platform.web import html

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import FORM_OUTDATED, Refusal
 from paydesk.engine.oauth.consent import authorization
-from paydesk.engine.oauth.consent.sessions import SELLERS, Session
-from paydesk.engine.oauth.errors import FORM_OUTDATED, SESSION_ENDED
+from paydesk.engine.sellers.errors import SESSION_ENDED
+from paydesk.engine.sellers.sessions import SELLERS, Session
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.web import html

@@ -7,12 +7,10 @@ from functools import partial
 from typing import Any
 
 from paydesk.core import ids
-from paydesk.core.errors import Refusal
+from paydesk.core.errors import FORM_OUTDATED, Refusal
 from paydesk.core.text.characters import canonical_email
 from paydesk.engine.oauth.clients import applications
 from paydesk.engine.oauth.consent import authorization
-from paydesk.engine.oauth.consent.sessions import SELLERS, end_everywhere
-from paydesk.engine.oauth.errors import FORM_OUTDATED, SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
 from paydesk.engine.oauth.pages.forms import SignIn, SignOut
 from paydesk.engine.oauth.pages.seller_request import (
     APPLICATIONS_PATH,
@@ -21,6 +19,8 @@ from paydesk.engine.oauth.pages.seller_request import (
     form_outdated,
     safe_return_to,
 )
+from paydesk.engine.sellers.errors import SESSION_ENDED, SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.engine.sellers.sessions import SELLERS, end_everywhere
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Database
 from paydesk.platform.web import html

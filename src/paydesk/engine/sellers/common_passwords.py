@@ -70,5 +70,5 @@ def _is_listed(core: str) -> bool:
 @cache
 def _word_list() -> bytes:
     """Return the list, one entry a line: a search of it takes 50 µs, and a set of it would take 4 MB."""
-    words = files("paydesk.engine.oauth.consent").joinpath("words", "common.txt.gz")
+    words = files("paydesk.engine.sellers").joinpath("words", "common.txt.gz")
     return b"\n" + gzip.decompress(words.read_bytes())

@@ -7,10 +7,10 @@ from typing import Any
 
 from paydesk.core import ids
 from paydesk.core.secrets import digest, new_hex
-from paydesk.engine.oauth.consent import sellers
-from paydesk.engine.oauth.consent.accounts import Accounts
-from paydesk.engine.oauth.consent.throttle import FAILURES_PER_ALERT
-from paydesk.engine.oauth.errors import SELLER_SUSPENDED
+from paydesk.engine.sellers import store as sellers
+from paydesk.engine.sellers.accounts import Accounts
+from paydesk.engine.sellers.errors import SELLER_SUSPENDED
+from paydesk.engine.sellers.throttle import FAILURES_PER_ALERT
 from paydesk.platform.operation import Call
 from paydesk.platform.operator_events import OperatorEvent
 from paydesk.platform.storage.database import Transaction

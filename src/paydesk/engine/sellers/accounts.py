@@ -16,9 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from paydesk.core.errors import Refusal
 from paydesk.core.secrets import Secret, digest
 from paydesk.core.text.characters import canonical_email
-from paydesk.engine.oauth.consent.passwords import hash_password, needs_rehash, verify_password
-from paydesk.engine.oauth.consent.throttle import SignInThrottles
-from paydesk.engine.oauth.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.engine.sellers.errors import SIGN_IN_FAILED, SIGN_IN_THROTTLED
+from paydesk.engine.sellers.passwords import hash_password, needs_rehash, verify_password
+from paydesk.engine.sellers.throttle import SignInThrottles
 from paydesk.platform.operation import Call
 from paydesk.platform.operator_events import OperatorEvent
 from paydesk.platform.storage.database import Database, Transaction
