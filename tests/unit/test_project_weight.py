@@ -11,10 +11,10 @@ ROOT = Path(__file__).parents[2]
 LINES_MAX = {
     "src/paydesk/core": 2_400,
     "src/paydesk/platform": 11_200,
-    "src/paydesk/engine": 19_300,
+    "src/paydesk/engine": 19_450,
     "src/paydesk/console": 1_250,
     "src/paydesk/operators": 13_700,
-    "src/paydesk/service": 1_300,
+    "src/paydesk/service": 1_150,
     "src/paydesk/commands": 3_900,
     "src/paydesk_dev": 13_300,
     "tools": 1_350,
@@ -31,7 +31,6 @@ LONG_FILES = {
     "platform/storage/postgres/database.py": 405,
     "platform/storage/postgres/sets.py": 350,
     "platform/storage/sqlite/database.py": 375,
-    "service/retention.py": 315,
 }
 """Below `src/paydesk`; each could be two files."""
 

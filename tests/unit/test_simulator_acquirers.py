@@ -45,6 +45,6 @@ def test_only_the_simulator_the_invariants_retention_and_resets_use_its_ledger()
         for path in sources.rglob("*.py")
         if re.search(r"simulator_(payments|movements|requests)", path.read_text())
     }
-    deleting = {"paydesk/service/retention.py", "paydesk_dev/reset/reset.py"}
+    deleting = {"paydesk/engine/payments/simulator/retention.py", "paydesk_dev/reset/reset.py"}
     simulator, rules = "paydesk/engine/payments/simulator/ledger.py", "paydesk/engine/invariants/simulator_ledger.py"
     assert found == {simulator, rules, *deleting}

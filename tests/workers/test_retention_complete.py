@@ -60,10 +60,10 @@ async def test_every_table_and_key_has_a_rule(sqlite_url: str) -> None:
     await database.close()
     statements = [*recording.asked, *PRUNE_TOKENS.values(), PRUNE_FAMILY]
     pruned = {table for sql in statements for table in re.findall(r"^\s*DELETE FROM (\w+)", sql)}
-    assert sorted(TABLES - pruned - KEPT.keys()) == [], "add a rule to retention.RULES, or the reason to KEPT"
+    assert sorted(TABLES - pruned - KEPT.keys()) == [], "add a rule to the RULES of its domain, or the reason to KEPT"
     assert sorted(KEPT.keys() & pruned) == sorted(KEPT.keys() - TABLES) == [], "a rule prunes it, or it is gone"
 
     keys = [sql for sql in statements if "DELETE FROM idempotency_keys" in sql]
     with_rule = sorted(name for sql in keys for name in re.findall(r"o\.operation = '(\w+)'", sql))
     idempotent = sorted(operation.name for operation in OPERATIONS if operation.idempotent)
-    assert with_rule == idempotent, "retention.RULES has one rule `_keys_of` for each idempotent operation"
+    assert with_rule == idempotent, "there is one rule for each idempotent operation"

@@ -16,7 +16,7 @@ import webhooks_scene as scene
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import Clock, MovableClock
 from paydesk.core.keys import Keys
-from paydesk.engine.webhooks import outbox
+from paydesk.engine.webhooks import outbox, retention
 from paydesk.engine.webhooks.addresses import CheckedResolver
 from paydesk.engine.webhooks.delivery import replaying, resend_store, store
 from paydesk.engine.webhooks.delivery.job import DeliveryJob
@@ -29,7 +29,6 @@ from paydesk.platform.jobs import Claim, JobWorker, run_together
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction, Unavailable
 from paydesk.platform.worker import WorkerContext
-from paydesk.service import retention
 from skipped_waits import skipped_waits
 
 ResendWorker = JobWorker[tuple[str, int], Resend]
@@ -576,7 +575,7 @@ async def test_retention_keeps_what_is_being_resent(database: Database, clock: M
             await scene.step(deliveries)
         await change(database, delivery_id, "status = 'exhausted', ended_ms = 7")
         await request(database, delivery_id, clock)
-        prune, now_ms = retention._prune_deliveries, clock.now_ms()
+        prune, now_ms = retention.prune_deliveries, clock.now_ms()
         assert await database.write(lambda tx: prune(tx, scene.SELLER, now_ms, 100)) == 0
         assert await resends.step() == 1
         assert len(await scene.attempts(database, delivery_id)) == attempts + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paydesk.platform.retention import Rule
 from paydesk.platform.storage.database import Transaction
 
 # For the worker: feeds of sellers after $1 with unnumbered events.
@@ -132,3 +133,7 @@ async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> 
             await tx.run(SET_FIRST, *key, new_first)
             removed += new_first - first
     return removed
+
+
+RULES = (Rule(lambda settings: settings.events_keep_days, prune),)
+"""For how long events stay in the feeds."""

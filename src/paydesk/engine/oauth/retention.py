@@ -1,4 +1,4 @@
-"""Pruning of token families and their tokens. A pruned token is refused as unknown.
+"""How long codes, consent requests, token families and their tokens are kept. A pruned one is refused as unknown.
 
 A used refresh token is kept until it would have expired, because its reuse revokes the family. The two newest
 generations of an active family are always kept: they answer retries.
@@ -8,9 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from paydesk.platform.retention import Rule, prune
 from paydesk.platform.storage.database import Transaction
 
 FAMILIES_PER_PAGE = 100
+UNUSED_REQUESTS_KEEP_MINUTES = 60
+"""Of consent requests that were not decided in time, after their creation."""
+
+# A consent request that was not decided, or refused as expired.
+_UNUSED = "(o.decided_ms IS NULL OR o.decided_ms >= o.expires_ms)"
+RULES = (
+    Rule(lambda settings: settings.tokens_keep_days, prune("codes", "digest", "expires_ms")),
+    Rule(lambda settings: settings.tokens_keep_days, prune("consent_requests", "digest", "expires_ms")),
+    Rule(
+        # From the end of `consent_minutes`.
+        lambda settings: max(UNUSED_REQUESTS_KEEP_MINUTES - settings.consent_minutes, 0) / (24 * 60),
+        prune("consent_requests", "digest", "expires_ms", _UNUSED),
+    ),
+)
+"""Token families have an age of their own, see below."""
 
 
 def _expiry(table: str, which: str) -> str:

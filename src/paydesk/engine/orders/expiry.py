@@ -1,4 +1,7 @@
-"""Workers of the orders' deadlines: expire orders, mark outcomes as unknown, end unanswered cancel requests."""
+"""Workers of the orders' deadlines: expire orders, mark outcomes as unknown, end unanswered cancel requests.
+
+Orders are kept for ever, but not the buyer's e-mail address.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 from paydesk.engine.orders import status, store
 from paydesk.engine.orders.change import Change, change_at
 from paydesk.engine.orders.order import Order
+from paydesk.platform.retention import Rule, pruned_by
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
@@ -22,6 +26,16 @@ BATCH = 500
 POLL_INTERVAL_SECONDS = 1.0
 CONTENTION_PAUSE_SECONDS = 0.02
 """While an overdue order is locked by another node or a request."""
+
+PAYER_EMAILS_KEEP_DAYS = 120
+"""After the order's creation: it can be refunded for 90 days."""
+
+# The buyers' e-mail addresses of orders created before $2, at most $3. The orders stay.
+PRUNE_PAYER_EMAILS = """UPDATE orders SET payer_email = NULL
+ WHERE seller_id = $1 AND order_id IN (WITH old AS MATERIALIZED (
+    SELECT o.order_id FROM orders o WHERE o.seller_id = $1 AND o.created_ms < $2 AND o.payer_email IS NOT NULL
+     ORDER BY o.created_ms LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
+RULES = (Rule(lambda _: PAYER_EMAILS_KEEP_DAYS, pruned_by(PRUNE_PAYER_EMAILS)),)
 
 
 @dataclass(frozen=True, slots=True)

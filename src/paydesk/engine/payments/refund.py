@@ -19,6 +19,9 @@ from paydesk.engine.orders.presentation import (
     refund_document,
 )
 
+KEYS_KEPT_DAYS_MIN = 120
+"""An order can be refunded for 90 days after its payment, and a refund's idempotency key must outlive that."""
+
 
 class Refund(msgspec.Struct, frozen=True):
     """One row of `refunds`, with its columns in order.

@@ -13,7 +13,11 @@ from paydesk.engine.sellers.errors import SELLER_SUSPENDED
 from paydesk.engine.sellers.throttle import FAILURES_PER_ALERT
 from paydesk.platform.operation import Call
 from paydesk.platform.operator_events import OperatorEvent
+from paydesk.platform.retention import Rule, prune
 from paydesk.platform.storage.database import Transaction
+
+RULES = (Rule(lambda settings: settings.tokens_keep_days, prune("seller_sessions", "digest", "expires_ms")),)
+"""For how long sessions are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from paydesk.engine.payments.errors import (
     REVERSAL_NOT_FOUND,
 )
 from paydesk.engine.payments.refund import EXAMPLE as REFUND_EXAMPLE
-from paydesk.engine.payments.refund import RefundResponse
+from paydesk.engine.payments.refund import KEYS_KEPT_DAYS_MIN, RefundResponse
 from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
 from paydesk.operators.noun import Noun
 from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
@@ -129,6 +129,7 @@ OPERATIONS = (
         " The audit trail records the reason.",
         status=201,
         idempotent=True,
+        keys_kept_days_min=KEYS_KEPT_DAYS_MIN,
         on_behalf=changes.as_seller,
         answer=RefundResponse,
         example=REFUND_EXAMPLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paydesk.engine.orders import handlers
 from paydesk.engine.orders.operations import ORDER
 from paydesk.engine.payments.errors import REFUND_ERRORS
-from paydesk.engine.payments.refund import EXAMPLE, RefundResponse
+from paydesk.engine.payments.refund import EXAMPLE, KEYS_KEPT_DAYS_MIN, RefundResponse
 from paydesk.engine.payments.refunds import handlers as refunds
 from paydesk.engine.payments.refunds.schemas import RefundRequest
 from paydesk.platform.operation import Operation
@@ -23,6 +23,7 @@ OPERATIONS: tuple[Operation, ...] = (
             " money. The order becomes `refunded` when all of it is refunded."
         ),
         idempotent=True,
+        keys_kept_days_min=KEYS_KEPT_DAYS_MIN,
         conflict_keys=handlers.order_key,
         status=201,
         body=RefundRequest,

@@ -1,0 +1,44 @@
+"""How long deliveries and their attempts are kept."""
+
+from __future__ import annotations
+
+from paydesk.engine.webhooks.delivery import parking
+from paydesk.platform.retention import DAY_MS, Rule, delete
+from paydesk.platform.storage.database import Transaction
+
+PAUSED_KEEP_DAYS = 30
+"""Of notifications of paused subscriptions, by the contract. Older ones end as exhausted."""
+
+# The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts. A delivery that is
+# being sent again stays until its attempt is recorded.
+PRUNE_ATTEMPTS = """DELETE FROM attempts WHERE seller_id = $1 AND (delivery_id, attempt) IN (WITH old AS MATERIALIZED (
+    SELECT a.delivery_id, a.attempt FROM deliveries d
+      JOIN attempts a ON a.seller_id = d.seller_id AND a.delivery_id = d.delivery_id
+     WHERE d.seller_id = $1 AND d.ended_ms < $2 AND d.resend_ms IS NULL
+     ORDER BY d.ended_ms LIMIT $3 FOR UPDATE OF d SKIP LOCKED) SELECT * FROM old)"""
+PRUNE_DELIVERIES = delete(
+    "deliveries",
+    "delivery_id",
+    "ended_ms",
+    "o.resend_ms IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.seller_id = $1 AND a.delivery_id = o.delivery_id)",
+)
+
+
+async def prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """Delete deliveries that ended before `before_ms`, each after its attempts."""
+    attempts = await tx.run(PRUNE_ATTEMPTS, seller_id, before_ms, limit)
+    if attempts == limit:
+        return limit
+    return attempts + await tx.run(PRUNE_DELIVERIES, seller_id, before_ms, limit - attempts)
+
+
+async def _exhaust_paused(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """End pending deliveries of paused subscriptions that were created before `before_ms`. They are deleted later."""
+    return await parking.exhaust_old(tx, seller_id, before_ms, before_ms + PAUSED_KEEP_DAYS * DAY_MS, limit)
+
+
+RULES = (
+    Rule(lambda _: PAUSED_KEEP_DAYS, _exhaust_paused),
+    Rule(lambda settings: settings.deliveries_keep_days, prune_deliveries),
+)
