@@ -17,6 +17,7 @@ import waiting
 from paydesk.core.clock import Clock, MovableClock, rfc3339
 from paydesk.core.ids import ulid
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
 from paydesk.core.secrets import Secret
 from paydesk.engine.webhooks import outbox
 from paydesk.engine.webhooks.addresses import CheckedResolver
@@ -228,9 +229,16 @@ async def worker(
     keys: Keys = KEYS,
     **overrides: object,
 ) -> AsyncIterator[DeliveryWorker]:
-    """Yield a worker that the test steps; only one for `development` applies faults."""
+    """Yield a worker that the test steps; one for `development` has the kit's courier, which applies faults."""
     settings = Settings.model_validate(overrides)
-    context = WorkerContext(database, settings, clock, keys, loopback_allowed=True, development=development)
+    objects = Objects()
+    if development:
+        from paydesk_dev.faults.courier import COURIER
+
+        objects = Objects(COURIER)
+    context = WorkerContext(
+        database, settings, clock, keys, loopback_allowed=True, development=development, objects=objects
+    )
     async with Sender(
         resolver or CheckedResolver(loopback_allowed=True),
         timeout_seconds=settings.webhook_timeout_seconds,

@@ -21,7 +21,8 @@ from paydesk.platform.jobs import Claim
 from paydesk.platform.storage.database import Database
 from paydesk_dev.faults import kinds as faults
 from paydesk_dev.faults import store as fault_store
-from paydesk_dev.faults.kinds import KINDS, FaultKind
+from paydesk_dev.faults.kinds import KINDS, Fault, FaultKind
+from paydesk_dev.faults.store import Disturbed
 
 CREATED, AT_TERMINAL, PROCESSED = "order.created", "order.at_terminal", "order.processed"
 
@@ -300,7 +301,7 @@ async def test_the_same_seed_and_events_have_the_same_victims(database: Database
                         await scene.step(another)
             got = {one.order_and_version[0] for one in scenery.receiver.got}
             runs.append([number for number, order in enumerate(orders, 1) if order not in got])
-        expected = [one for one in range(1, 10) if faults.Fault("drop", 3, seed=seed).affects(one)]
+        expected = [one for one in range(1, 10) if Fault("drop", 3, seed=seed).affects(one)]
         assert runs == [expected, expected]
 
 
@@ -314,7 +315,7 @@ async def test_victims_do_not_depend_on_how_fast_the_receiver_is(database: Datab
         await scene.step(scenery.worker)
         got = {one.order_and_version[0] for one in scenery.receiver.got}
         lost = [number for number, order in enumerate(orders, 1) if order not in got]
-        assert lost == [one for one in range(1, 13) if faults.Fault("drop", 3, seed=11).affects(one)]
+        assert lost == [one for one in range(1, 13) if Fault("drop", 3, seed=11).affects(one)]
 
 
 @pytest.mark.on_postgres
@@ -375,16 +376,17 @@ async def test_replacing_a_fault_counts_what_is_held_again(database: Database) -
 
 
 async def test_a_fault_replaced_during_the_claim_is_not_applied(database: Database) -> None:
-    """The worker reads the subscription again; nothing is lost and nothing is counted for the wrong fault."""
+    """The worker reads the fault again; nothing is lost and nothing is counted for the wrong fault."""
     async with faulty(database, "drop") as scenery:
-        stale = await database.read(lambda tx: store.target(tx, scene.SELLER, scenery.subscription_id))
-        assert stale is not None
+        target = await database.read(lambda tx: store.target(tx, scene.SELLER, scenery.subscription_id))
+        assert target is not None
+        dropping = faults.encode(Fault("drop", 1))
         await set_fault(database, scenery.subscription_id, "twice")
         await scene.announce(database, scenery.clock.now_ms(), scene.order_id())
         now_ms, wall_ms = scenery.clock.now_ms(), scenery.wall.now_ms()
         claim = Claim(now_ms, wall_ms, wall_ms + 1, 10)
         claimed = await database.write(
-            lambda tx: fault_store.claim(tx, scene.SELLER, scenery.subscription_id, stale, claim)
+            lambda tx: fault_store.claim_disturbed(tx, scene.SELLER, scenery.subscription_id, target, claim, dropping)
         )
         assert claimed == []
         await scene.step(scenery.worker)
@@ -403,7 +405,7 @@ async def test_a_fault_survives_a_crash_before_the_attempt_is_recorded(database:
                 tx, scene.SELLER, scenery.subscription_id, target, Claim(now_ms, wall_ms, wall_ms + 1_000, 10)
             )
         )
-        assert [row.fault for row in crashed] == ["bad_signature"]
+        assert [row.fault for row in crashed if isinstance(row, Disturbed)] == ["bad_signature"]
         scenery.wall.advance(1_001)
         await scene.step(scenery.worker)
         assert scenery.retries == ["1"]

@@ -17,7 +17,7 @@ from paydesk.platform.storage.database import Database
 class WorkerContext:
     """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
 
-    `development`: this is `paydesk dev`, the only place where webhook faults are applied.
+    `development`: this is `paydesk dev`, which logs and records for a developer who watches.
     `objects`: those of this process's listener, such as the acquirers and the gateway.
     """
 

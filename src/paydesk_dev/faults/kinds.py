@@ -1,6 +1,6 @@
 """Webhook faults, for development: what goes wrong with the notifications of a subscription, and with which of them.
 
-Pure functions. `fault_store` applies them; in production no fault is ever applied.
+Pure functions; `courier` applies them.
 """
 
 from __future__ import annotations

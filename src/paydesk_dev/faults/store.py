@@ -6,7 +6,7 @@ restart changes nothing. Holds follow the machine's clock: a delivery that is he
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields
 
 from paydesk.engine.webhooks.delivery import outcome_store, store
 from paydesk.engine.webhooks.delivery.sending import Outcome
@@ -15,11 +15,13 @@ from paydesk.engine.webhooks.schedule import PENDING
 from paydesk.platform.jobs import Claim
 from paydesk.platform.storage.database import Transaction
 from paydesk_dev.faults import kinds as faults
-from paydesk_dev.faults.kinds import Fault
+from paydesk_dev.faults.kinds import Fault, FaultKind
 
 NUMBERED_MAX = 500
 TOPIC_OF_SIGNALS = "faults"
 """The signal that a fault was set or cleared, or that it counted a notification."""
+
+FAULT = "SELECT fault FROM subscriptions WHERE subscription_id = $1"
 
 SET = """
 UPDATE subscriptions SET fault = $2, fault_count = 0 WHERE subscription_id = $1
@@ -95,6 +97,13 @@ SELECT d.status, d.attempts, d.claimed_until_ms, d.fault_ordinal, s.fault
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Disturbed(Claimed):
+    """A claimed delivery whose attempt a fault of this kind affects."""
+
+    fault: FaultKind
+
+
 async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) -> None:
     """Set or clear the fault of a locked subscription. Counting starts anew, and what is held back is sent."""
     await tx.run(SET, subscription_id, None if fault is None else faults.encode(fault))
@@ -104,10 +113,19 @@ async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) 
 
 
 async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
-    """Claim due deliveries of a subscription with a fault, as `store.claim` does; `Claimed.fault` says what to do."""
-    assert target.fault is not None
-    fault = faults.parse(target.fault)
-    if not await _number(tx, seller_id, subscription_id, target.fault, claim):
+    """Claim due deliveries, as `store.claim` does. Those that the subscription's fault affects are `Disturbed`."""
+    row = await tx.one(FAULT, subscription_id)
+    if row is None or row[0] is None:
+        return await store.claim(tx, seller_id, subscription_id, target, claim)
+    return await claim_disturbed(tx, seller_id, subscription_id, target, claim, row[0])
+
+
+async def claim_disturbed(
+    tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim, stored: str
+) -> list[Claimed]:
+    """Claim due deliveries of a subscription with this fault, as it is stored; none if it was replaced meanwhile."""
+    fault = faults.parse(stored)
+    if not await _number(tx, seller_id, subscription_id, stored, claim):
         return []
     rows = await store.claim(tx, seller_id, subscription_id, target, claim)
     if fault.kind == "out_of_order" and len(rows) < claim.limit:
@@ -145,18 +163,18 @@ async def _claim_out_of_order(
     rows = await tx.all(
         CLAIM_NEWER[target.topic], seller_id, subscription_id, claim.now_ms, claim.wall_ms, claim.until_ms, limit
     )
-    return [replace(Claimed(target, claim.now_ms, *row), fault="out_of_order") for row in rows]
+    return [_disturbed(Claimed(target, claim.now_ms, *row), "out_of_order") for row in rows]
 
 
 async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -> Claimed | None:
-    """Return the claimed delivery with the fault of its attempt, or None if it was dropped."""
+    """Return the claimed delivery, `Disturbed` if the fault affects its attempt, or None if it was dropped."""
     if fault.kind not in ("twice", "bad_signature", "old_timestamp", "drop"):
         return row
     found = await tx.one(ORDINAL, row.seller_id, row.delivery_id)
     if found is None or not found[0] or not fault.affects(found[0]):
         return row
     if fault.kind != "drop":
-        return replace(row, fault=fault.kind)
+        return _disturbed(row, fault.kind)
     await outcome_store.add_attempt(tx, row, Outcome(None, error=faults.DROPPED), 0, request="")
     await outcome_store.exhausted(tx, row, claim.now_ms)
     # Its place in this turn is free for another.
@@ -164,17 +182,22 @@ async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -
     return None
 
 
+def _disturbed(row: Claimed, kind: FaultKind) -> Disturbed:
+    return Disturbed(**{field.name: getattr(row, field.name) for field in fields(row)}, fault=kind)
+
+
 async def delivered(tx: Transaction, claimed: Claimed, now_ms: int) -> None:
-    """Record the success of an attempt with a fault, as `outcome_store.delivered` does for others.
+    """Record the success of an attempt, as `outcome_store.delivered` does.
 
     `twice` makes the delivery due once more; `out_of_order` sends the order's versions that are held.
     """
-    if claimed.fault == "twice":
+    kind = claimed.fault if isinstance(claimed, Disturbed) else None
+    if kind == "twice":
         await tx.run(REPEAT, claimed.seller_id, claimed.delivery_id, claimed.attempt, now_ms)
         tx.notify("deliveries")
         return
     await outcome_store.delivered(tx, claimed, now_ms)
-    if claimed.fault == "out_of_order":
+    if kind == "out_of_order":
         await tx.run(END_HOLD, claimed.seller_id, claimed.subscription_id, claimed.order_id)
         tx.notify("deliveries")
 

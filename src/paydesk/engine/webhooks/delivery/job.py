@@ -14,6 +14,7 @@ import structlog
 from paydesk.core import runtime
 from paydesk.core.clock import Clock, SystemClock
 from paydesk.engine.webhooks.delivery import outcome_store, parking, store
+from paydesk.engine.webhooks.delivery.courier import Courier
 from paydesk.engine.webhooks.delivery.recording import CLAIM_MARGIN_SECONDS, Recorder
 from paydesk.engine.webhooks.delivery.send import Sent, send
 from paydesk.engine.webhooks.delivery.sending import Sender
@@ -24,8 +25,6 @@ from paydesk.platform.jobs import Claim, Job
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.platform.worker import WorkerContext
-from paydesk_dev.faults import kinds as faults
-from paydesk_dev.faults import store as fault_store
 
 log = structlog.get_logger("webhooks")
 
@@ -46,9 +45,9 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self._database, self._settings = context.database, context.settings
         self._clock, self._keys = context.clock, context.keys
         self._wall = wall or SystemClock()
-        self._sender, self._faults_allowed = sender, context.development
+        self._sender, self._courier = sender, context.objects.get(Courier) or Courier()
         self.slots = Slots(context.settings.webhook_concurrency_max)
-        self._recorder = Recorder(context, self._wall)
+        self._recorder = Recorder(context, self._wall, self._courier)
         self._unsent: set[Claimed] = set()
         self.lease_seconds = AHEAD_SECONDS_MAX + context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
 
@@ -81,8 +80,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
             return []
         if not self.has_keys(subscription_id, target):
             return []
-        claim_due = fault_store.claim if self._faults_allowed and target.fault is not None else store.claim
-        return await claim_due(tx, seller_id, subscription_id, target, claim)
+        return await self._courier.claim(tx, seller_id, subscription_id, target, claim)
 
     def has_keys(self, subscription_id: str, target: Target) -> bool:
         """Return whether this node has the keys of the subscription's secrets; log the first that is missing."""
@@ -127,7 +125,7 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         began, sent = runtime.monotonic(), None
         try:
             secrets = signature.secrets_of(self._keys, claimed.subscription_id, claimed.target.secrets)
-            signing = faults.signing(claimed.fault, secrets, self._wall.now_ms() // 1000)
+            signing = self._courier.signing(claimed, secrets, self._wall.now_ms() // 1000)
             sent = await send(self._sender, claimed.message, *signing)
             return sent
         finally:

@@ -44,7 +44,7 @@ RELEASE_UNSENT = f"UPDATE deliveries SET claimed_until_ms = 0, attempts = attemp
 
 RELEASE = f"UPDATE deliveries SET claimed_until_ms = 0 {_LATEST}"
 
-# Claims of attempts, resends included. One without attempts is held by a fault, in development.
+# Claims of attempts, resends included. The development kit holds back others, which have no attempt yet.
 RELEASE_ALL = f"""
 UPDATE deliveries SET claimed_until_ms = 0
  WHERE claimed_until_ms > 0 AND attempts > 0 AND ({PENDING} OR resend_ms IS NOT NULL)

@@ -13,6 +13,7 @@ from paydesk.core import runtime
 from paydesk.core.clock import Clock, rfc3339
 from paydesk.engine.webhooks import schedule
 from paydesk.engine.webhooks.delivery import failing, outcome_store
+from paydesk.engine.webhooks.delivery.courier import Courier
 from paydesk.engine.webhooks.delivery.send import Sent
 from paydesk.engine.webhooks.delivery.sending import Outcome
 from paydesk.engine.webhooks.delivery.slots import RECEIVERS_MAX
@@ -24,7 +25,6 @@ from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk.platform.worker import WorkerContext
-from paydesk_dev.faults import store as fault_store
 
 CLAIM_MARGIN_SECONDS = 8
 """A claim outlasts the attempt by this time, in which its outcome is recorded."""
@@ -36,9 +36,9 @@ log = structlog.get_logger("webhooks")
 class Recorder:
     """Records attempts, each in a unit of work that can share a transaction. `wall` is the machine's clock."""
 
-    def __init__(self, context: WorkerContext, wall: Clock) -> None:
+    def __init__(self, context: WorkerContext, wall: Clock, courier: Courier) -> None:
         self._database, self._settings, self._clock = context.database, context.settings, context.clock
-        self._wall, self._development = wall, context.development
+        self._wall, self._courier, self._development = wall, courier, context.development
         self._last_success_ms: dict[str, int] = {}
         """Of each subscription, on this node."""
 
@@ -82,7 +82,7 @@ class Recorder:
         async def work(tx: Transaction) -> list[OperatorEvent]:
             await outcome_store.add_attempt(tx, claimed, outcome, sent.milliseconds, sent.request.stored())
             if outcome.delivered:
-                await (outcome_store if claimed.fault is None else fault_store).delivered(tx, claimed, now_ms)
+                await self._courier.delivered(tx, claimed, now_ms)
                 if failing.is_failing(claimed.target):
                     await failing.recovered(tx, claimed.subscription_id, since_ms)
                 return []

@@ -10,7 +10,6 @@ from paydesk.engine.webhooks.schedule import OF_RECEIVER, PARKED_MS, PENDING, PE
 from paydesk.engine.webhooks.schemas import CONNECT_TOPIC, TOPIC
 from paydesk.platform.jobs import Claim
 from paydesk.platform.storage.database import Transaction
-from paydesk_dev.faults.kinds import FaultKind
 
 DUE_MAX = 500
 """Of this many due deliveries of a subscription the sellers are found in one turn."""
@@ -57,7 +56,7 @@ SELECT s.url, s.application_id, s.topic,
                                    WHERE seller_id = $1 AND application_id = s.application_id
                                      AND withdrawn_ms IS NULL))
             THEN 1 ELSE 0 END,
-       s.paused_ms, s.failing_since_ms, s.failed_ms, s.fault, k.generation, k.key_version
+       s.paused_ms, s.failing_since_ms, s.failed_ms, k.generation, k.key_version
   FROM subscriptions s
   JOIN subscription_secrets k ON k.subscription_id = s.subscription_id AND k.dropped_ms IS NULL
  WHERE s.subscription_id = $2
@@ -164,7 +163,7 @@ class Target:
     """The target of a subscription's notifications.
 
     `secrets` has the generation and the key version of each valid secret, the primary one first. `ended`: it gets no
-    deliveries any more. `fault` is JSON, see `webhooks.faults`.
+    deliveries any more.
     """
 
     secrets: tuple[tuple[int, int], ...]
@@ -175,7 +174,6 @@ class Target:
     paused_ms: int | None
     failing_since_ms: int | None
     failed_ms: int | None
-    fault: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +181,7 @@ class Claimed:
     """A delivery that this worker has claimed for one attempt. `attempt` counts from 1 and includes this one.
 
     For topic `mp-connect`, `order_id` is the application's id. `claimed_ms` is by the service's clock.
-    `uncounted` of the attempts are not part of its schedule. `fault` affects this attempt, in development only.
+    `uncounted` of the attempts are not part of its schedule.
     """
 
     target: Target
@@ -195,7 +193,6 @@ class Claimed:
     attempt: int
     uncounted: int
     body: str
-    fault: FaultKind | None = None
 
     @property
     def message(self) -> Message:

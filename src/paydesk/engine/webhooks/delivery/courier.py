@@ -1,0 +1,28 @@
+"""What is done at three points of a delivery's life: when it is claimed, when it is signed, and after its success."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from paydesk.core.secrets import Secret
+from paydesk.engine.webhooks.delivery import outcome_store, store
+from paydesk.engine.webhooks.delivery.store import Claimed, Target
+from paydesk.platform.jobs import Claim
+from paydesk.platform.storage.database import Transaction
+
+
+def _signing(_: Claimed, secrets: Sequence[Secret], seconds: int) -> tuple[Sequence[Secret], int]:
+    return secrets, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Courier:
+    """What the worker does at these points. The development kit has a courier that disturbs deliveries."""
+
+    claim: Callable[[Transaction, int, str, Target, Claim], Awaitable[list[Claimed]]] = store.claim
+    """Claims due deliveries of a seller and a subscription. `signing` and `delivered` get the rows it returned."""
+    signing: Callable[[Claimed, Sequence[Secret], int], tuple[Sequence[Secret], int]] = _signing
+    """Returns the secrets and the time, in seconds, that sign the attempt."""
+    delivered: Callable[[Transaction, Claimed, int], Awaitable[None]] = outcome_store.delivered
+    """Records the success of an attempt of the schedule, at a time of the service's clock."""
