@@ -7,6 +7,7 @@ from paydesk.platform.web import html
 from paydesk.service.api import Api
 from paydesk_dev.console.page import OPERATIONS as CONSOLE
 from paydesk_dev.console_key import OPERATIONS as CONSOLE_KEY
+from paydesk_dev.faults.documents import FAULT
 from paydesk_dev.operations import OPERATIONS as DEVELOPMENT
 from paydesk_dev.operator_rows import OPERATIONS as OPERATORS
 from paydesk_dev.resending.page import OPERATIONS as SEND_ELSEWHERE
@@ -14,5 +15,5 @@ from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 
 html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 
-API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SEND_ELSEWHERE))
+API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SEND_ELSEWHERE), FAULT.extend)
 OPERATIONS, DOCUMENTED = API.operations, API.documented

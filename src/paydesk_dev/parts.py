@@ -11,6 +11,7 @@ from paydesk.platform.settings import Settings
 from paydesk.service.compose import Parts
 from paydesk_dev.api import API
 from paydesk_dev.faults.courier import COURIER
+from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.page_keys import page_url
@@ -30,7 +31,7 @@ def parts(
         objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
     return Parts(
         api=API,
-        objects=(COURIER, *objects),
+        objects=(COURIER, REPAIRS, *objects),
         wire=HeldAnswers,
         development=True,
         loopback_allowed=True,

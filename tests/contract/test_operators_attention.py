@@ -154,9 +154,6 @@ async def test_a_failing_subscription_needs_a_person(database: Database) -> None
         assert (item["kind"], item["count"]) == ("deliveries_exhausted", 2)
         assert item["message"].startswith("2 notifications to https://8.8.8.8")
         assert item["do"] == "Repair the receiver, then send them again."
-        await run(database, "UPDATE subscriptions SET fault = $1", '{"kind": "drop", "every": 1}')
-        (item,) = await items(desk)
-        assert item["do"] == "Clear the fault that is set for the subscription, then send them again."
         clock.advance(8 * 24 * 3_600_000)
         assert await items(desk) == []
 

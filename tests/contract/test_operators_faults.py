@@ -20,6 +20,8 @@ from moved_time import advance
 from operator_calls import Operator, audited, operator
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, T, Work
+from paydesk.service.api import OWN
+from paydesk_dev.api import API
 from paydesk_dev.faults import held_answers
 from paydesk_dev.faults import store as fault_store
 from paydesk_dev.faults.kinds import KINDS, Fault
@@ -28,6 +30,7 @@ from tables import each
 from virtual_scene import create, ended, playing
 from waiting import until, until_found
 
+URL = "http://127.0.0.1:9/hooks"
 UNKNOWN = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51"
 
 
@@ -38,7 +41,7 @@ async def development(database: Database) -> AsyncIterator[Service]:
         yield service
 
 
-async def subscribed(owner: Operator, url: str = "http://127.0.0.1:9/hooks", **fields: Any) -> str:
+async def subscribed(owner: Operator, url: str = URL, **fields: Any) -> str:
     """Subscribe the service's application; return the subscription's id."""
     client_id = owner.service.scene.application.application_id
     made = await owner.did("POST", "subscriptions", {"client_id": client_id, "url": url, **fields})
@@ -93,6 +96,54 @@ async def test_changes_of_faults_are_audited(database: Database) -> None:
             ("subscriptions.set_fault", late, drop),
             ("subscriptions.clear_fault", drop, None),
         ]
+
+
+@pytest.mark.on_postgres
+async def test_answers_to_changes_of_a_subscription_have_its_fault(development: Service) -> None:
+    """As the operator reads it; a subscription with a fault is changed and deleted as any other."""
+    owner = await operator(development)
+    subscription_id = await subscribed(owner)
+    path, fault = f"subscriptions/{subscription_id}", await set_fault(owner, subscription_id, "late", every=3)
+    assert (await owner.did("PATCH", path, {"actions": ["order.processed"]}))["fault"] == fault
+    for action in ("pause", "resume"):
+        assert (await owner.did("POST", f"{path}/{action}"))["fault"] == fault
+    secret_id = (await owner.did("POST", f"{path}/secrets"))["id"]
+    assert (await owner.did("POST", f"{path}/secrets/{secret_id}/promote"))["fault"] == fault
+    assert (await owner.did("DELETE", f"{path}/secrets/1"))["fault"] == fault
+    assert (await owner.ask("DELETE", path)).status == 204
+    assert (await owner.did("GET", "subscriptions"))["data"] == []
+
+
+async def test_without_the_kit_a_subscription_has_no_fault(database: Database) -> None:
+    """Neither in an answer, though one is stored, nor in the OpenAPI document."""
+    async with running(database, workers=False) as service:
+        owner = await operator(service)
+        subscription_id, _ = await scene.subscribe(
+            database, URL, application_id=service.scene.application.application_id
+        )
+        await database.write(lambda tx: fault_store.set_fault(tx, subscription_id, Fault("drop", 1)))
+        assert await shown(owner, subscription_id) is None
+        assert (await owner.ask("DELETE", f"subscriptions/{subscription_id}/fault")).status == 404
+    assert '"fault"' in API.openapi_json()
+    assert '"fault"' not in OWN.openapi_json()
+
+
+async def test_deliveries_that_a_fault_dropped_need_a_person_who_clears_it(database: Database) -> None:
+    """Others have a receiver to repair."""
+    async with shop(database) as one:
+        other, _ = await scene.subscribe(
+            database, one.receiver.url, application_id=one.service.scene.application.application_id
+        )
+        for subscription_id in (one.subscription_id, other):
+            await set_fault(one.owner, subscription_id, "drop")
+        reply, _ = await one.order()
+        assert await ends(one.owner, reply.body["id"]) == ["exhausted", "exhausted"]
+        await one.owner.ask("DELETE", f"subscriptions/{other}/fault")
+        items = (await one.owner.did("GET", "attention"))["data"]
+        assert {item["subject"]: item["do"] for item in items if item["kind"] == "deliveries_exhausted"} == {
+            one.subscription_id: "Clear the fault that is set for the subscription, then send them again.",
+            other: "Repair the receiver, then send them again.",
+        }
 
 
 @each(

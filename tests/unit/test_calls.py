@@ -18,6 +18,7 @@ ALLOWED = {
     "paydesk.platform.http.three_phase": "runs the handlers",
     "paydesk.platform.http.on_behalf": "finds the seller on whose behalf an operator calls a handler",
     "paydesk.platform.http.fleet": "limits how many calls are handled at once",
+    "paydesk_dev.extras": "adds fields to the answers of handlers, in development",
     "paydesk.platform.idempotency": "runs a handler, and checks whether it wrote",
     "paydesk.engine.orders.change": "takes the change out of the call",
     "paydesk.engine.sellers.accounts": "signs in at the pages of sellers and operators, for both",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from paydesk.engine.device.operations import OPERATIONS as DEVICE
@@ -43,19 +44,31 @@ _OWN: Operations = (
 )
 
 
-class Api:
-    """The operations of Paydesk, with those that another distribution adds: `further`, and `screens` of the console."""
+def _unchanged(row: Operation) -> Operation:
+    return row
 
-    def __init__(self, further: Operations = (), screens: Operations = ()) -> None:
-        rows = (*_OWN, *further)
+
+class Api:
+    """The operations of Paydesk, with those that another distribution adds: `further`, and `screens` of the console.
+
+    `extended` returns an operation whose answer has what that distribution adds to it.
+    """
+
+    def __init__(
+        self,
+        further: Operations = (),
+        screens: Operations = (),
+        extended: Callable[[Operation], Operation] = _unchanged,
+    ) -> None:
+        self._own, self._screens = (*_OWN, *further), screens
+        rows = tuple(map(extended, self._own))
         self.documented: Operations = (*rows, *reference.rows(rows, WEBHOOKS))
         """What the OpenAPI documents and the docs describe: all but the console, no interface for programs."""
-        self._rows, self._screens = rows, screens
 
     @cached_property
     def operations(self) -> Operations:
         """All of them."""
-        return (*self.documented, *pages.operations(self._rows), *self._screens)
+        return (*self.documented, *pages.operations(self._own), *self._screens)
 
     def openapi_json(self) -> str:
         """Return the OpenAPI 3.1 document of all operations and notifications."""

@@ -11,7 +11,6 @@ from paydesk.core.errors import PROPERTY_VALUE
 from paydesk.core.ids import UUID_PATTERN
 from paydesk.core.model import Model
 from paydesk.engine.webhooks.schemas import TOPIC
-from paydesk.engine.webhooks.subscriptions.store import Subscription
 from paydesk.operators import audit
 from paydesk.operators.errors import SUBSCRIPTION_NOT_FOUND
 from paydesk.operators.noun import Noun
@@ -88,22 +87,23 @@ async def set_fault(call: Call) -> Answer:
             "not about orders", f"'$.kind' - must not be before_answer: the subscription's topic is not {TOPIC}"
         )
     fault = faults.new_fault(body.kind, every=body.every, delay_seconds=body.delay_seconds, seed=body.seed)
-    await _change(call, "subscriptions.set_fault", before, fault)
+    earlier = await fault_store.fault_of(call.tx, before.subscription_id)
+    await _change(call, "subscriptions.set_fault", before.subscription_id, earlier, fault)
     return Answer(200, fault)
 
 
 async def clear_fault(call: Call) -> Answer:
     """Clear the fault of a subscription: without one nothing changes."""
-    before = await subscriptions.SUBSCRIPTION.locked(call)
-    if before.fault is not None:
-        await _change(call, "subscriptions.clear_fault", before, None)
+    subscription_id = (await subscriptions.SUBSCRIPTION.locked(call)).subscription_id
+    earlier = await fault_store.fault_of(call.tx, subscription_id)
+    if earlier is not None:
+        await _change(call, "subscriptions.clear_fault", subscription_id, earlier, None)
     return Answer(204)
 
 
-async def _change(call: Call, action: str, before: Subscription, fault: Fault | None) -> None:
-    await fault_store.set_fault(call.tx, before.subscription_id, fault)
-    earlier = None if before.fault is None else faults.parse(before.fault)
-    await audit.record(call, call.tx, action, before.subscription_id, before=earlier, after=fault)
+async def _change(call: Call, action: str, subscription_id: str, before: Fault | None, after: Fault | None) -> None:
+    await fault_store.set_fault(call.tx, subscription_id, after)
+    await audit.record(call, call.tx, action, subscription_id, before=before, after=after)
 
 
 _PAGE = "/webhooks/subscriptions/{subscription_id}"

@@ -23,6 +23,8 @@ TOPIC_OF_SIGNALS = "faults"
 
 FAULT = "SELECT fault FROM subscriptions WHERE subscription_id = $1"
 
+FAULTS = "SELECT subscription_id, fault FROM subscriptions WHERE fault IS NOT NULL AND deleted_ms IS NULL"
+
 SET = """
 UPDATE subscriptions SET fault = $2, fault_count = 0 WHERE subscription_id = $1
 """
@@ -104,6 +106,17 @@ class Disturbed(Claimed):
     fault: FaultKind
 
 
+async def fault_of(tx: Transaction, subscription_id: str) -> Fault | None:
+    """Return the fault of a subscription."""
+    stored = await _stored(tx, subscription_id)
+    return None if stored is None else faults.parse(stored)
+
+
+async def all_faults(tx: Transaction) -> dict[str, Fault]:
+    """Return the faults by their subscriptions."""
+    return {subscription_id: faults.parse(stored) for subscription_id, stored in await tx.all(FAULTS)}
+
+
 async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) -> None:
     """Set or clear the fault of a locked subscription. Counting starts anew, and what is held back is sent."""
     await tx.run(SET, subscription_id, None if fault is None else faults.encode(fault))
@@ -114,10 +127,10 @@ async def set_fault(tx: Transaction, subscription_id: str, fault: Fault | None) 
 
 async def claim(tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim) -> list[Claimed]:
     """Claim due deliveries, as `store.claim` does. Those that the subscription's fault affects are `Disturbed`."""
-    row = await tx.one(FAULT, subscription_id)
-    if row is None or row[0] is None:
+    stored = await _stored(tx, subscription_id)
+    if stored is None:
         return await store.claim(tx, seller_id, subscription_id, target, claim)
-    return await claim_disturbed(tx, seller_id, subscription_id, target, claim, row[0])
+    return await claim_disturbed(tx, seller_id, subscription_id, target, claim, stored)
 
 
 async def claim_disturbed(
@@ -131,6 +144,11 @@ async def claim_disturbed(
     if fault.kind == "out_of_order" and len(rows) < claim.limit:
         rows += await _claim_out_of_order(tx, seller_id, subscription_id, target, claim, claim.limit - len(rows))
     return [found for row in rows if (found := await _affected(tx, fault, row, claim)) is not None]
+
+
+async def _stored(tx: Transaction, subscription_id: str) -> str | None:
+    row = await tx.one(FAULT, subscription_id)
+    return row[0] if row else None
 
 
 async def _number(tx: Transaction, seller_id: int, subscription_id: str, stored: str, claim: Claim) -> bool:

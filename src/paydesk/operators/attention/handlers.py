@@ -24,6 +24,7 @@ from paydesk.operators.attention import store
 from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.waiting import periods_of
+from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Row
 
@@ -113,7 +114,7 @@ _SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
     "subscription_failing": (
         "Notifications to {url} fail since {since}.",
         (
-            When("has_fault", "{repair}.", otherwise="Look at the last attempt and repair the receiver."),
+            When("is_repair_known", "{repair}.", otherwise="Look at the last attempt and repair the receiver."),
             "The subscription is paused at {until}.",
         ),
     ),
@@ -171,8 +172,9 @@ async def find_all(call: Call) -> Answer:
         refund_id, order_id, live, amount, created_ms, next_ms, currency = row
         names = {"amount": _amount(amount, currency or ""), "next": rfc3339(next_ms)}
         items.append(_item("refund_slow", refund_id, created_ms, live, names, order_id=order_id))
+    repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
-        items += _subscription(row)
+        items += _subscription(row, repairs.get(row[0]))
     for action, age_ms in await store.actions(tx, now_ms - PRINTING_MS):
         state = {"is_fetched": action.status != CREATED.name, "is_offline": presence_of(age_ms) == "offline"}
         place = {"terminal_id": action.terminal_id}
@@ -236,10 +238,9 @@ def _order(
     )
 
 
-def _subscription(row: Row) -> Iterator[AttentionItem]:
-    subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms, has_fault = row
-    repair = "Clear the fault that is set for the subscription" if has_fault else "Repair the receiver"
-    names = {"url": redacted_url(url), "has_fault": has_fault, "repair": repair}
+def _subscription(row: Row, repair: str | None) -> Iterator[AttentionItem]:
+    subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
+    names = {"url": redacted_url(url), "is_repair_known": repair is not None, "repair": repair or REPAIR}
     if paused_ms is not None and paused_by == "failures":
         yield _item("subscription_paused", subscription_id, paused_ms, live, names)
     elif failing_ms is not None and paused_ms is None:

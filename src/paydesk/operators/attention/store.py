@@ -45,7 +45,7 @@ _EXHAUSTED = f"d.subscription_id = s.subscription_id AND d.{schedule.EXHAUSTED} 
 SUBSCRIPTIONS = f"""
 SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
        (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE {_EXHAUSTED} LIMIT $2) AS counted),
-       (SELECT MIN(d.ended_ms) FROM deliveries d WHERE {_EXHAUSTED}), fault IS NOT NULL
+       (SELECT MIN(d.ended_ms) FROM deliveries d WHERE {_EXHAUSTED})
   FROM subscriptions s WHERE deleted_ms IS NULL ORDER BY subscription_id"""
 
 # $1: those that have not changed since then.

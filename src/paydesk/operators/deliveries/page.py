@@ -17,8 +17,8 @@ from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import form, page, render, screen
 from paydesk.console.view import duration
 from paydesk.operators.subscriptions import looks as webhook_looks
+from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform.operation import Answer, Query
-from paydesk_dev.faults.kinds import DROPPED
 
 SECTION = "webhooks"
 HISTORY_MAX = 50
@@ -52,7 +52,7 @@ async def show(request: ConsoleRequest) -> Answer:
         here=page_of(delivery_id),
         delivery=delivery,
         subscription=await present(request.api.get("subscriptions/{}", delivery["subscription_id"])),
-        why=why(delivery),
+        why=why(delivery, request.call.shared.objects.get(Repairs) or Repairs()),
         history=history[:HISTORY_MAX],
         hidden=len(history) - HISTORY_MAX,
         explained=explained,
@@ -86,7 +86,7 @@ async def verify(request: ConsoleRequest) -> Answer:
     )
 
 
-def why(delivery: Document) -> str:
+def why(delivery: Document, repairs: Repairs) -> str:
     """Return in sentences the state of the delivery, its reason, and what follows."""
     last = delivery["history"][-1] if delivery["history"] else None
     count = delivery["attempts"]
@@ -107,9 +107,8 @@ def why(delivery: Document) -> str:
         }[delivery["status"]]
     to_do = ""
     if delivery["status"] == "exhausted":
-        is_dropped = last is not None and last.get("error") == DROPPED
-        repair = "Clear the fault of its subscription" if is_dropped else "Repair the receiver"
-        to_do = f"{repair}, then send it again."
+        error = last.get("error", "") if last is not None else ""
+        to_do = f"{repairs.of_errors.get(error, REPAIR)}, then send it again."
     return " ".join(text for text in (sentence, said, to_do) if text)
 
 

@@ -27,8 +27,6 @@ from paydesk.operators.words import Shown
 from paydesk.platform.filters import Filters
 from paydesk.platform.operation import Answer, Call, Query
 from paydesk.platform.storage.database import Transaction
-from paydesk_dev.faults import kinds as faults
-from paydesk_dev.faults.kinds import Fault
 
 OF_APPLICATION = replace(
     lists.OF_APPLICATION,
@@ -70,8 +68,6 @@ class SubscriptionDocument(Closed, frozen=True, kw_only=True):
     failing_since_date: Time | None = None
     created_date: Time
     secrets: list[SubscriptionSecretDocument]
-    fault: Fault | None = None
-    """What goes wrong with its notifications, in development."""
 
 
 class CountedSubscription(SubscriptionDocument, frozen=True, kw_only=True):
@@ -222,7 +218,6 @@ def _document(subscription: Subscription, secrets: Sequence[SubscriptionSecret])
         client_id=str(subscription.application_id),
         live_mode=bool(subscription.live),
         actions=subscription.action_names,
-        fault=None if subscription.fault is None else faults.parse(subscription.fault),
         status="active" if subscription.paused_ms is None else "paused",
         secrets=[
             SubscriptionSecretDocument.of(

@@ -31,7 +31,7 @@ EVERY_APPLICATION = -1
 """Selects the subscriptions of all applications."""
 
 _COLUMNS = """subscription_id, application_id, live, topic, url, actions, secret_generation, created_ms, paused_ms,
-       paused_by, fault, failing_since_ms"""
+       paused_by, failing_since_ms"""
 
 LISTED = f"""
 SELECT {_COLUMNS} FROM subscriptions WHERE subscription_id > $1 AND deleted_ms IS NULL
@@ -75,7 +75,7 @@ SELECT subscription_id, generation, key_version, created_ms, dropped_ms FROM sub
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One row of `subscriptions`. `secret_generation` is that of its primary secret. `fault` is JSON."""
+    """One row of `subscriptions`. `secret_generation` is that of its primary secret."""
 
     subscription_id: str
     application_id: int
@@ -87,7 +87,6 @@ class Subscription:
     created_ms: int
     paused_ms: int | None = None
     paused_by: str | None = None
-    fault: str | None = None
     failing_since_ms: int | None = None
 
     @property
