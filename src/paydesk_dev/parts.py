@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from paydesk.console.request import Additions
 from paydesk.core.clock import Clock
 from paydesk.core.keys import Keys
 from paydesk.operators.terminals.virtual import VirtualTerminals
 from paydesk.platform.settings import Settings
 from paydesk.service.compose import Parts
 from paydesk_dev.api import API
+from paydesk_dev.faults import console as faults_console
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
@@ -31,7 +33,7 @@ def parts(
         objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, *objects),
+        objects=(COURIER, REPAIRS, Additions(faults_console.ADDITIONS), *objects),
         wire=HeldAnswers,
         development=True,
         loopback_allowed=True,

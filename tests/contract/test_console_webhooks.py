@@ -18,6 +18,8 @@ from paydesk.engine.webhooks.delivery.send import Request
 from paydesk.operators.subscriptions.looks import host
 from paydesk.operators.webhooks.page import DELIVERIES_MAX, SUBSCRIPTIONS_MAX
 from paydesk.platform.storage.database import Database
+from paydesk_dev.faults import store as fault_store
+from paydesk_dev.faults.kinds import DROPPED, Fault
 from service import Service, running
 from webhooks_scene import subscribe
 
@@ -27,6 +29,8 @@ UNKNOWN = "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6"
 INLINE = re.compile(r"\sstyle=|\son[a-z]+=|<script>|hx-on")
 ROW = '<a data-row class="mono" href="/console/webhooks/deliveries/'
 """What the row of a delivery has."""
+FAULT_PILL = "Fault</span>"
+"""What the row of a subscription with a fault has."""
 
 
 @dataclass(frozen=True)
@@ -374,15 +378,33 @@ async def test_faults_in_development(database: Database) -> None:
         text = main_of(await browser.open(one.page))
         assert "one of every 3 notifications" in text
         assert "The delay is 20 s" in text
-        assert "Clear the fault, then send them again." in main_of(await browser.open(one.page))
+        assert "Clear the fault, then send them again." in text
+        viewer = await one.console("viewer")
+        page = await viewer.open(one.page)
+        assert "one of every 3 notifications" in main_of(page)
+        assert not {f"{one.page}/fault", f"{one.page}/clear-fault"} & set(links(page))
+        assert FAULT_PILL in (await browser.open("/console/webhooks")).html
         assert "cleared" in await browser.done(f"{one.page}/clear-fault")
         assert f"{one.page}/clear-fault" not in links(await browser.open(one.page))
+        assert FAULT_PILL not in (await browser.open("/console/webhooks")).html
+
+
+async def test_a_delivery_that_was_given_up_says_what_to_repair(database: Database) -> None:
+    """The receiver, but if the fault of its subscription has dropped it, that fault."""
+    async with desk(database, development=True) as one:
+        browser = await one.console()
+        assert "Repair the receiver, then send it again." in main_of(await browser.open(one.delivery))
+        await add_attempt(database, one.service.seller_id, one.delivery_id, one.secret, number=2, error=DROPPED)
+        assert "Clear the fault of its subscription, then send it again." in main_of(await browser.open(one.delivery))
 
 
 async def test_no_faults_in_production(database: Database) -> None:
-    """Neither the page nor a link to it."""
+    """Neither the page nor a link to it, nor a word about a fault that is stored."""
     async with desk(database) as one:
         browser = await one.console()
+        await database.write(lambda tx: fault_store.set_fault(tx, one.subscription_id, Fault("drop", 1)))
+        for path in ("/console/webhooks", one.page):
+            assert "fault" not in main_of(await browser.open(path)).lower()
         assert (await browser.get(f"{one.page}/fault")).status == 404
         assert f"{one.page}/fault" not in links(await browser.open(one.page))
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from paydesk.console.api import Api, ApiRefused
+from paydesk.console.api import Api, ApiRefused, Document
 from paydesk.console.sessions import OPERATORS, Session
 from paydesk.core.errors import FORM_OUTDATED
 from paydesk.platform import roles
@@ -64,6 +65,14 @@ class Notice(msgspec.Struct, frozen=True):
             return msgspec.json.encode(Notice(f"{self.text[:length]}…", self.tone))
 
         return cut(bisect_right(range(len(self.text)), NOTICE_BYTES_MAX, key=lambda length: len(cut(length))) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What pages show besides their own content. The development kit has additions, production has none."""
+
+    at: Mapping[str, Callable[[ConsoleRequest, Document], str]]
+    """By the place, which the template names: returns the HTML about the document that is shown there."""
 
 
 class ConsoleRequest(BrowserRequest):
@@ -161,6 +170,12 @@ class ConsoleRequest(BrowserRequest):
     def path(self) -> str:
         """The last id in the path."""
         return self.call.path
+
+    def addition(self, place: str, document: Document) -> str:
+        """Return the HTML that is added about a document at a place of the page; empty if there is none."""
+        additions = self.call.shared.objects.get(Additions)
+        add = additions.at.get(place) if additions is not None else None
+        return add(self, document) if add is not None else ""
 
     @property
     def query(self) -> Mapping[str, str]:

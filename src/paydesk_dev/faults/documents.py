@@ -1,4 +1,4 @@
-"""What the operator interface and the console say of faults."""
+"""What the operator interface says of faults: the field of a subscription, and how notifications are repaired."""
 
 from __future__ import annotations
 

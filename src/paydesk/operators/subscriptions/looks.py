@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from paydesk.console import statuses
 from paydesk.console.api import Document
 from paydesk.console.statuses import Look
-from paydesk_dev.faults.operations import SENTENCES
 
 
 def host(url: str) -> str:
@@ -44,8 +43,7 @@ def state_of(subscription: Document) -> str:
             " days without a success the subscription is paused. The deliveries below show what the receiver answered."
         )
     if subscription.get("exhausted"):
-        given_up = "Some notifications were given up: they are not sent again by themselves."
-        return f"{given_up} Clear the fault, then send them again." if "fault" in subscription else given_up
+        return "Some notifications were given up: they are not sent again by themselves."
     return ""
 
 
@@ -62,13 +60,3 @@ def delivery_look(delivery: Document) -> Look:
 def attempts(count: int) -> str:
     """Return the word for this number of attempts."""
     return "attempt" if count == 1 else "attempts"
-
-
-def fault_of(subscription: Document) -> str:
-    """Return what the subscription's fault does; empty if it has none."""
-    fault = subscription.get("fault")
-    if fault is None:
-        return ""
-    which = "each notification" if fault["every"] == 1 else f"one of every {fault['every']} notifications"
-    delay = f" The delay is {fault['delay_seconds']} s." if "delay_seconds" in fault else ""
-    return f"A fault disturbs {which}. {SENTENCES[fault['kind']]}{delay}"

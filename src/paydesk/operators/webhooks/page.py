@@ -58,7 +58,7 @@ async def show(request: ConsoleRequest) -> Answer:
 
 @screen
 async def show_subscription(request: ConsoleRequest) -> Answer:
-    """Show a subscription: its state, its secrets, its fault, its deliveries."""
+    """Show a subscription: its state, its secrets, its deliveries."""
     subscription = await request.api.get("subscriptions/{}", request.path)
     here = f"{PATH}/webhooks/subscriptions/{subscription['id']}"
     filters = filters_in(request, ("status",))
