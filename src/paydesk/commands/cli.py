@@ -16,27 +16,12 @@ from paydesk.commands.client.failure import Failure, WrongUsage
 from paydesk.commands.client.options import harmless, top
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "dev": (
-        "Run everything on this machine: service, database, workers, virtual terminals, webhook inbox.",
-        "paydesk.commands.local.serve",
+    "serve": ("Run the service in production.", "paydesk.commands.local.serve"),
+    "migrate": ("Migrate the database to this version.", "paydesk.commands.local.maintenance"),
+    "doctor": (
+        "Check the integrity of the database; exits 1 if a problem is found.",
+        "paydesk.commands.local.maintenance",
     ),
-    "pay": (
-        "Pay on a virtual terminal and print each status change and webhook; exits 1 unless it is paid.",
-        "paydesk_dev.commands.pay",
-    ),
-    "authorize-url": (
-        "Print the URL where a seller signs in and consents; open it in a browser.",
-        "paydesk.commands.application.authorize",
-    ),
-    "code": (
-        "Issue an authorization code without a browser; it is valid for ten minutes.",
-        "paydesk_dev.commands.development",
-    ),
-    "reset": (
-        "Remove orders and what depends on them, idempotency keys, the inbox and issued tokens.",
-        "paydesk_dev.commands.development",
-    ),
-    "inbox": ("List the notifications that the demo inbox received, newest last.", "paydesk_dev.commands.development"),
     "attention": ("List what needs a person, the most urgent first.", "paydesk.commands.nouns.overview"),
     "search": (
         "Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none.",
@@ -46,15 +31,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Show a day's figures: orders by status and hour, amounts, approvals, median time to pay.",
         "paydesk.commands.nouns.overview",
     ),
-    "serve": ("Run the service in production.", "paydesk.commands.local.serve"),
-    "migrate": ("Migrate the database to this version.", "paydesk.commands.local.maintenance"),
-    "doctor": (
-        "Check the integrity of the database; exits 1 if a problem is found.",
-        "paydesk.commands.local.maintenance",
-    ),
-    "console": (
-        "Print the address that opens the console of `paydesk dev`, signed in as its operator.",
-        "paydesk.commands.application.environment",
+    "authorize-url": (
+        "Print the URL where a seller signs in and consents; open it in a browser.",
+        "paydesk.commands.application.authorize",
     ),
     "env": (
         "Print the credentials as shell variables: address, token, application, seller, terminal.",
@@ -70,9 +49,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Terminals, which take the orders.",
         "paydesk.commands.nouns.terminals:app",
         "paydesk.commands.nouns.queue",
-        "paydesk_dev.commands.virtual_terminals",
-        "paydesk_dev.commands.simulate",
-        "paydesk_dev.commands.conformance",
     ),
     "subscriptions": ("Subscriptions: where notifications are sent.", "paydesk.commands.nouns.subscriptions:app"),
     "orders": (
@@ -86,8 +62,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "Notifications to applications.",
         "paydesk.commands.nouns.webhooks:app",
         "paydesk.commands.nouns.deliveries",
-        "paydesk_dev.forwarding.listen",
-        "paydesk_dev.forwarding.trigger",
         "paydesk.commands.nouns.verify",
     ),
     "requests": (
@@ -98,10 +72,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "reversals": ("Reversals of late approvals.", "paydesk.commands.nouns.orders:reversals"),
     "refunds": ("Full and partial refunds.", "paydesk.commands.nouns.orders:refunds"),
     "events": ("Operator events: what needs an operator's attention.", "paydesk.commands.nouns.orders:events"),
-    "clock": (
-        "The clock of `paydesk dev`: stop it, advance it, or reset it.",
-        "paydesk_dev.commands.development:clock",
-    ),
     "operators": (
         "Operators: people, who use the console, and programs, which use `paydesk` or the interface.",
         "paydesk.commands.nouns.accounts:app",
@@ -121,11 +91,38 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 A group is an attribute of the first module, and the other modules add commands to it. A command is one of `top`.
 """
 
+EXTENSIONS = "paydesk.commands"
+"""Entry points of this group, in other distributions, are tables too; of a group that is here they add modules."""
+
+KIT = frozenset(
+    {
+        *("dev", "pay", "code", "reset", "inbox", "console", "clock", "requests send"),
+        *(f"terminals {verb}" for verb in ("create", "screen", "act", "simulate", "conformance")),
+        *(f"webhooks {verb}" for verb in ("listen", "trigger", "fault")),
+    }
+)
+"""The commands of the development kit, which is a distribution of its own."""
+HOW_TO_GET_THE_KIT = "pip install 'paydesk[dev]'"
+
 
 @cache
-def loaded(name: str) -> Any:  # Typer keeps the type to itself.
-    """Return the command or the group, whose modules are imported."""
-    _, target, *others = COMMANDS[name]
+def extended() -> Mapping[str, tuple[str, ...]]:
+    """Return the table with those of other distributions, whose new commands come first; reading them takes 40 ms."""
+    from importlib.metadata import entry_points
+
+    new, more = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+    for point in entry_points(group=EXTENSIONS):
+        for name, (help_text, *modules) in point.load().items():
+            if name in COMMANDS:
+                more[name] = (*COMMANDS[name], *modules)
+            else:
+                new[name] = (help_text, *modules)
+    return {**new, **COMMANDS, **more}
+
+
+@cache
+def loaded(name: str, _help: str, target: str, *others: str) -> Any:  # Typer keeps the type to itself.
+    """Return the command or the group of an entry of the table; its modules are imported."""
     module, _, attribute = target.partition(":")
     first, *_ = [import_module(one) for one in (module, *others)]
     if not attribute:
@@ -156,23 +153,51 @@ class _PlainValues:
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
+def _look_up(table: Mapping[str, tuple[str, ...]], name: str, verb: str) -> tuple[Any, str]:
+    """Return the loaded command, None without it, and the command that the table lacks, if it does."""
+    if name not in table:
+        return None, name
+    command = loaded(name, *table[name])
+    return command, "" if verb in getattr(command, "commands", {verb}) else f"{name} {verb}"
+
+
 class _Commands(TyperGroup):
     """The commands of `paydesk`: names and helps of the table, until one is used or completed."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, which need not be loaded."""
+        unloaded = {name: TyperCommand(name, help=help_text) for name, (help_text, *_) in extended().items()}
+        self.commands = {**unloaded, **self.commands}
+        return super().list_commands(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, which says how to start."""
+        start = "Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell."
+        if "dev" not in extended():
+            start = f"To try it, add the development kit (`{HOW_TO_GET_THE_KIT}`) and start `paydesk dev`."
+        self.epilog = f"{start} `paydesk --install-completion` adds completion to your shell."
+        super().format_help(ctx, formatter)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return the loaded command instead of its name and help."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command and loaded(str(name)), rest
+        """Return the loaded command; other tables are read only for what this one lacks. Raises `WrongUsage`."""
+        name, verb = (*args, "")[:2]
+        command, lacking = _look_up(COMMANDS, name, verb)
+        if lacking:
+            command, lacking = _look_up(extended(), name, verb)
+        if lacking in KIT and not ctx.resilient_parsing:
+            raise WrongUsage(
+                f"The development kit, which has `paydesk {lacking}`, is not installed: {HOW_TO_GET_THE_KIT}"
+            )
+        if command is None:
+            self.list_commands(ctx)  # From which a similar name is suggested.
+            return super().resolve_command(ctx, args)
+        return name, command, args[1:]
 
 
 app = typer.Typer(
     name="paydesk",
     cls=_Commands,
     help="A self-hosted service for in-person payments: tokens, orders for card terminals, webhooks.",
-    epilog=(
-        "Start with `paydesk dev`, then run `paydesk pay 24.90` in a second shell."
-        " `paydesk --install-completion` adds completion to your shell."
-    ),
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -200,14 +225,12 @@ def _every_command(
 @cache
 def _root() -> Any:
     """Return the command of all commands, which are not loaded."""
-    root: Any = _with_plain_values(typer.main.get_command(app))
-    root.commands = {name: TyperCommand(name, help=help_text) for name, (help_text, *_) in COMMANDS.items()}
-    return root
+    return _with_plain_values(typer.main.get_command(app))
 
 
 def tree() -> Any:
     """Return the command of all commands, all of them loaded, which takes 0.2 s."""
-    _root().commands.update({name: loaded(name) for name in COMMANDS})
+    _root().commands = {name: loaded(name, *entry) for name, entry in extended().items()}
     return _root()
 
 

@@ -1,4 +1,4 @@
-"""`paydesk code`, `clock`, `inbox` and `reset`, for `paydesk dev` only."""
+"""`paydesk code`, `clock`, `inbox`, `reset` and `console`, for `paydesk dev` only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import typer
 from paydesk.commands.client.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client.client import Answer, Service
 from paydesk.commands.client.command import command
+from paydesk.commands.client.credentials import credentials_path
+from paydesk.commands.client.credentials_file import read_document
 from paydesk.commands.client.failure import Failure, WrongUsage
-from paydesk.commands.client.options import group, show, show_list, top
+from paydesk.commands.client.options import AsJson, CredentialsFile, examples, group, show, show_list, top
 
 clock = group("The clock of `paydesk dev`: stop it, advance it, or reset it.")
 
@@ -29,6 +31,7 @@ DUE = {
 INBOX_COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
 INBOX_EXAMPLES = ("paydesk inbox", "paydesk inbox --limit 5 --json")
 RESET_EXAMPLES = ("paydesk reset", "paydesk reset --yes", "paydesk reset --terminals --yes")
+CONSOLE_EPILOG = examples("paydesk console", "paydesk console --credentials demo/credentials.json")
 CODE_EXAMPLES = (
     "paydesk code",
     "paydesk code --test",
@@ -166,3 +169,19 @@ def inbox(
 def show_clock(service: Service) -> Answer:
     """Show the time of the clock."""
     return service.get("/dev/clock")
+
+
+@top.command("console", epilog=CONSOLE_EPILOG)
+def console(*, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
+    """Print the address that opens the console of `paydesk dev`, signed in as its operator.
+
+    It is valid while that service runs. Elsewhere sign in at the service's `/console`.
+    """
+    path = credentials_path(credentials)
+    url = read_document(path).get("console_url")
+    if url is None:
+        raise WrongUsage(
+            f"The credentials file {path} has no address of a console: it is not from a running `paydesk dev`.",
+            "Start `paydesk dev`, or name the file that it writes with --credentials.",
+        )
+    show({"console_url": url}, url, as_json=as_json)

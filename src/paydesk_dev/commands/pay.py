@@ -9,9 +9,8 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.application.application import as_application, order_request, terminal_of
+from paydesk.commands.application.application import VIRTUAL_TERMINALS, as_application, order_request, terminal_of
 from paydesk.commands.application.progress import INBOX_SECONDS_MAX, Progress, refuse_unpaid
-from paydesk.commands.client import checked
 from paydesk.commands.client.checked import Amount
 from paydesk.commands.client.client import Service, as_operator, segment
 from paydesk.commands.client.credentials import find_credentials
@@ -26,7 +25,18 @@ EPILOG = examples(
     "paydesk pay 10 --decline insufficient_amount",
     "paydesk pay 10 --script approve:0.1s --quiet    # prints its id and status",
 )
-VIRTUAL_TERMINALS = "/virtual/v1/terminals"
+
+
+def checked_script(text: str | None) -> str | None:
+    """Return the script of a virtual terminal. Raises `WrongUsage`, which names the details that it can have."""
+    from paydesk_dev.virtual.scripts import playlists
+
+    try:
+        if text is not None:
+            playlists.parse(text)
+    except ValueError as error:
+        raise WrongUsage(f"This is not a script of a virtual terminal: {error}.") from None
+    return text
 
 
 @top.command("pay", epilog=EPILOG)
@@ -40,7 +50,7 @@ def pay(
     script: Annotated[
         str | None,
         typer.Option(
-            help="Pay on a new virtual terminal with this script, and delete it afterwards.", callback=checked.script
+            help="Pay on a new virtual terminal with this script, and delete it afterwards.", callback=checked_script
         ),
     ] = None,
     decline: Annotated[
@@ -60,7 +70,7 @@ def pay(
         raise WrongUsage("Give only one of --quiet and --json.")
     if sum(option is not None for option in (terminal, script, decline)) > 1:
         raise WrongUsage("Give only one of --terminal, --script and --decline.")
-    played = script if decline is None else checked.script(f"decline:{decline}")
+    played = script if decline is None else checked_script(f"decline:{decline}")
     found = find_credentials(credentials)
     application, operator = as_application(found), as_operator(found)
     progress = Progress(

@@ -1,4 +1,4 @@
-"""`paydesk terminals screen` and `act`: read and use a virtual terminal of `paydesk dev`, as a person would."""
+"""`paydesk terminals create`, `screen` and `act`: make a virtual terminal of `paydesk dev`, and use it as a person."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from paydesk.commands.application.application import VIRTUAL_TERMINALS
 from paydesk.commands.client.client import Answer, Service, segment
 from paydesk.commands.client.command import command
+from paydesk.commands.client.failure import WrongUsage
 from paydesk.commands.nouns import terminals
-from paydesk_dev.commands.pay import VIRTUAL_TERMINALS
+from paydesk_dev.commands.pay import checked_script
 
 TERMINAL = "PAYDESK_VIRTUAL__C2AFE1BB4D93"
 SCREEN_EXAMPLES = (f"paydesk terminals screen {TERMINAL}", f"paydesk terminals screen {TERMINAL} --json")
@@ -24,6 +26,46 @@ ACT_EXAMPLES = (
 )
 
 TerminalId = Annotated[str, typer.Argument(metavar="TERMINAL_ID", help="A virtual terminal.")]
+
+
+def _check_virtual(*, value: bool) -> None:
+    if not value:
+        raise WrongUsage("Only virtual terminals can be created. Add --virtual.")
+
+
+@command(
+    terminals.app,
+    "create",
+    "paydesk terminals create --virtual --script approve",
+    "paydesk terminals create --virtual --script manual    # then open its `page_url` in a browser",
+    "paydesk terminals create --virtual --script decline:insufficient_amount --json",
+    "paydesk terminals create --virtual --script ignore --seller 1160535239",
+)
+def create_terminal(
+    service: Service,
+    *,
+    _virtual: Annotated[
+        bool,
+        typer.Option(
+            "--virtual", callback=_check_virtual, help="A virtual terminal, available at once (in `paydesk dev`)."
+        ),
+    ] = False,
+    script: Annotated[
+        str,
+        typer.Option(
+            help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore`, `hold`, or `manual`: you play it.",
+            callback=checked_script,
+        ),
+    ] = "approve",
+    seller: Annotated[
+        int | None, typer.Option(metavar="USER_ID", help="The seller. [default: the demo seller]")
+    ] = None,
+    pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="The point of sale. [default: a new one]")] = None,
+    mode: Annotated[str | None, typer.Option(help="PDV, STANDALONE or SELF_SERVICE. [default: PDV]")] = None,
+) -> Answer:
+    """Add a virtual terminal, which takes orders at once, and print the address of its page."""
+    body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
+    return service.post("/operator/v1/terminals", body)
 
 
 @command(terminals.app, "screen", *SCREEN_EXAMPLES)

@@ -12,6 +12,8 @@ from paydesk.commands.client.failure import WrongUsage
 
 HINTS = {"not_found": "Check the address: it must be the one for applications (`listen`)."}
 NOT_FOUND_AS_TEST = "If it is a live order, add --live."
+VIRTUAL_TERMINALS = "/virtual/v1/terminals"
+"""Where services for development have their virtual terminals."""
 
 
 def as_application(credentials: Credentials, *, live: bool = False, hints: Mapping[str, str] | None = None) -> Service:

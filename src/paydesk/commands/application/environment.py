@@ -1,4 +1,4 @@
-"""`paydesk env` and `console`: the credentials as environment variables, and the address that opens the console."""
+"""`paydesk env`: the credentials as environment variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from paydesk.commands.client.credentials_file import HOW_TO_RENEW, access_token,
 from paydesk.commands.client.failure import WrongUsage
 from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show, top
 
-CONSOLE_EPILOG = examples("paydesk console", "paydesk console --credentials demo/credentials.json")
 EPILOG = examples(
     'eval "$(paydesk env)"',
     'eval "$(paydesk env --live)"',
@@ -71,19 +70,3 @@ def env(
     if sys.stdout.isatty() and not as_json:
         note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
     show(found, "\n".join(SHELLS[shell](name, value) for name, value in found.items()), as_json=as_json)
-
-
-@top.command("console", epilog=CONSOLE_EPILOG)
-def console(*, as_json: AsJson = False, credentials: CredentialsFile = None) -> None:
-    """Print the address that opens the console of `paydesk dev`, signed in as its operator.
-
-    It is valid while that service runs. Elsewhere sign in at the service's `/console`.
-    """
-    path = credentials_path(credentials)
-    url = read_document(path).get("console_url")
-    if url is None:
-        raise WrongUsage(
-            f"The credentials file {path} has no address of a console: it is not from a running `paydesk dev`.",
-            "Start `paydesk dev`, or name the file that it writes with --credentials.",
-        )
-    show({"console_url": url}, url, as_json=as_json)

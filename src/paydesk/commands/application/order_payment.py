@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.application.application import as_application, order_client, order_request, terminal_of
+from paydesk.commands.application.application import (
+    VIRTUAL_TERMINALS,
+    as_application,
+    order_client,
+    order_request,
+    terminal_of,
+)
 from paydesk.commands.application.progress import Order, Progress, refuse_unpaid, with_current_state
 from paydesk.commands.client import checked
 from paydesk.commands.client.checked import EXAMPLE_ORDER_ID, Amount, Installments, Key, Live, Method, OrderId
@@ -16,7 +22,6 @@ from paydesk.commands.client.failure import WrongUsage
 from paydesk.commands.client.options import AsJson, CredentialsFile, examples, note, show
 from paydesk.commands.nouns import orders
 from paydesk.commands.nouns.orders import show_order
-from paydesk_dev.commands.pay import VIRTUAL_TERMINALS
 
 CREATE_EPILOG = examples(
     "paydesk orders create 24.90",

@@ -44,18 +44,6 @@ def expiration(text: str | None) -> str | None:
     return f"PT{text.upper()}" if text is not None and re.fullmatch("[0-9]+[smh]", text) else text
 
 
-def script(text: str | None) -> str | None:
-    """Return the script of a virtual terminal. Raises `WrongUsage`, which names the details that it can have."""
-    from paydesk_dev.virtual.scripts import playlists
-
-    try:
-        if text is not None:
-            playlists.parse(text)
-    except ValueError as error:
-        raise WrongUsage(f"This is not a script of a virtual terminal: {error}.") from None
-    return text
-
-
 Amount = Annotated[str, typer.Argument(help="The amount, such as 24.90.", callback=amount)]
 OrderId = Annotated[str, typer.Argument(help="The order's id.", callback=order_id)]
 Key = Annotated[

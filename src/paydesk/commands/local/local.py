@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -119,6 +121,23 @@ def run(
     except Refusal as refusal:
         # As a running service answers it.
         raise Failure(f"{refusal.public_message} ({refusal.kind.code})", *refusal.details) from None
+
+
+def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes uvloop's event loop; None where it is not available."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def import_structlog() -> None:
+    """Import structlog without rich, which it would import only to format tracebacks."""
+    if "rich" not in sys.modules:
+        sys.modules["rich"] = None  # type: ignore[assignment]  # makes its import fail
+        import_module("structlog")
+        del sys.modules["rich"]
 
 
 async def check_tables(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""`paydesk deliveries` and `paydesk webhooks resend` and `replay`: the deliveries of notifications."""
+"""`paydesk deliveries` and `paydesk webhooks resend`: the deliveries of notifications."""
 
 from __future__ import annotations
 
@@ -133,6 +133,3 @@ def resend(
         )
     if not 200 <= status < 300:
         raise Failure(f"The receiver answered {status}: only a 2xx accepts a notification.")
-
-
-add_rows(webhooks.app, "webhooks")

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from paydesk.commands.client import checked
 from paydesk.commands.client.asking import Yes, confirm, refuse_unattended
 from paydesk.commands.client.client import Answer, Service
 from paydesk.commands.client.command import command
@@ -25,46 +24,6 @@ PosId = Annotated[
     int | None,
     typer.Option("--pos", metavar="POS_ID", help="The point of sale. [default: one named after the terminal]"),
 ]
-
-
-def _check_virtual(*, value: bool) -> None:
-    if not value:
-        raise WrongUsage("Only virtual terminals can be created. Add --virtual.")
-
-
-@command(
-    app,
-    "create",
-    "paydesk terminals create --virtual --script approve",
-    "paydesk terminals create --virtual --script manual    # then open its `page_url` in a browser",
-    "paydesk terminals create --virtual --script decline:insufficient_amount --json",
-    "paydesk terminals create --virtual --script ignore --seller 1160535239",
-)
-def create_terminal(
-    service: Service,
-    *,
-    _virtual: Annotated[
-        bool,
-        typer.Option(
-            "--virtual", callback=_check_virtual, help="A virtual terminal, available at once (in `paydesk dev`)."
-        ),
-    ] = False,
-    script: Annotated[
-        str,
-        typer.Option(
-            help="How it behaves: `approve`, `decline:<detail>`, `cancel`, `ignore`, `hold`, or `manual`: you play it.",
-            callback=checked.script,
-        ),
-    ] = "approve",
-    seller: Annotated[
-        int | None, typer.Option(metavar="USER_ID", help="The seller. [default: the demo seller]")
-    ] = None,
-    pos: Annotated[int | None, typer.Option(metavar="POS_ID", help="The point of sale. [default: a new one]")] = None,
-    mode: Annotated[str | None, typer.Option(help="PDV, STANDALONE or SELF_SERVICE. [default: PDV]")] = None,
-) -> Answer:
-    """Add a virtual terminal, which takes orders at once, and print the address of its page."""
-    body = {"seller_id": seller, "script": script, "pos_id": pos, "operating_mode": mode}
-    return service.post("/operator/v1/terminals", body)
 
 
 @command(

@@ -92,7 +92,7 @@ _PosId = Annotated[Id, Shown("Point of sale", option="--pos", metavar="POS_ID", 
 _Script = Annotated[
     str,
     Field(examples=["approve"]),
-    Shown("Script", help="How a virtual terminal of `paydesk dev` behaves.", checked="script"),
+    Shown("Script", help="How a virtual terminal of `paydesk dev` behaves."),
 ]
 
 
