@@ -1,4 +1,4 @@
-"""How an operator cancels and refunds an order: as its application would, by the same rules, with a reason.
+"""Cancels and refunds by an operator: as the application would, by the same rules, with a reason.
 
 The audit trail records the request with its reason; a refund's outcome is in the list of refunds.
 """

@@ -1,4 +1,4 @@
-"""What the sentences about an order name besides its properties: its amounts, and what it waits for."""
+"""The values that sentences about an order name besides its properties: its amounts, and what it waits for."""
 
 from __future__ import annotations
 

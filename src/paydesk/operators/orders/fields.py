@@ -27,7 +27,7 @@ class RefundOrderRequest(RefundRequest):
 
 
 class RefundForm(Model):
-    """What people type to refund an order."""
+    """The fields of the form that refunds an order."""
 
     amount: Annotated[
         str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -50,6 +51,8 @@ SELECT s.name, (SELECT a.name FROM applications a WHERE a.application_id = $3), 
 EVENTS = """
 SELECT event_id, kind, seller_id, subject, message, body, created_ms, occurrences
 FROM operator_events WHERE event_id < $1 ORDER BY event_id DESC LIMIT $2"""
+
+_MOVE = "version id action move status status_detail payment_status_detail created_ms"
 
 
 class MoveDocument(Closed, frozen=True):
@@ -141,7 +144,10 @@ async def get_order(call: Call) -> Answer:
                 permitted_date=time_or_none(order.permitted_ms),
                 ended_date=time_or_none(next(ended, None)),
             ),
-            events=[_move(row, labels) for row in moves],
+            events=[
+                MoveDocument.of(one, status=labels.of_status(one.status, one.status_detail))
+                for one in (named(_MOVE, row) for row in moves)
+            ],
             waiting=await waiting(call.tx, order, periods_of(call.settings), call.shared.objects[Acquirers])
             if order.status in status.LIVE
             else None,
@@ -151,23 +157,13 @@ async def get_order(call: Call) -> Answer:
     )
 
 
-def _move(row: Row, labels: Labels) -> MoveDocument:
-    one = named("version id action move status status_detail payment_status_detail created_ms", row)
-    return MoveDocument.of(one, status=labels.of_status(one.status, one.status_detail))
-
-
 def _event(row: Row) -> EventDocument:
     one = named("id kind seller_id subject message body created_ms occurrences", row)
-    return EventDocument.of(one, body=_body(one.body))
-
-
-def _body(body: str) -> msgspec.Raw | str:
-    """Return the event's body as raw JSON, or as text when a terminal sent something else."""
-    try:
-        msgspec.json.decode(body)
-    except (msgspec.MsgspecError, RecursionError):
-        return body
-    return msgspec.Raw(body.encode())
+    body: msgspec.Raw | str = one.body  # A text when a terminal sent something else than JSON.
+    with suppress(msgspec.MsgspecError, RecursionError):
+        msgspec.json.decode(one.body)
+        body = msgspec.Raw(one.body.encode())
+    return EventDocument.of(one, body=body)
 
 
 EVENT_PAGES = pages(EventDocument, EVENTS, _event, BY_ID[:1], description="Newest first.")

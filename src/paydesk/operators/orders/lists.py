@@ -19,7 +19,7 @@ from paydesk.operators.newest import BY_ID, OF_ALL, Newest, newest
 from paydesk.platform.storage.database import Row
 
 LISTED = f"order_id, seller_id, {COLUMNS.removeprefix('seller_id, order_id, ')}, last_digits"
-"""What a row of the list has."""
+"""The columns of a row of the list."""
 ANY = -1
 """The value of the filter `live` that selects test orders and live orders."""
 RARE = ("canceled", "failed", "refunded")
@@ -93,7 +93,7 @@ ALL, ON_TERMINAL = _by_kind(), _by_kind("terminal_id = $5")
 
 @dataclass(frozen=True, slots=True)
 class OrderFilters:
-    """What to list. Empty texts, `ANY`, 0 and None select all."""
+    """The filters of a list of orders. Empty texts, `ANY`, 0 and None select all."""
 
     status: str = ""
     state: str = ""

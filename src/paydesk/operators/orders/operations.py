@@ -1,4 +1,4 @@
-"""What operators do about orders, and about the inquiries, reversals and refunds of their payments."""
+"""The operations and words of orders, and of the inquiries, reversals and refunds of their payments."""
 
 from __future__ import annotations
 

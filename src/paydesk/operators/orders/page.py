@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from paydesk.console import statuses
 from paydesk.console.api import ApiRefused
@@ -29,7 +28,7 @@ CHANGES = {
     "orders.resolve": "Set the outcome",
     "terminals.release": "Released the terminal",
 }
-"""What operators did, by the action in the audit trail."""
+"""The words for a change by an operator, by the action in the audit trail."""
 METHODS = {
     "visa": "Visa credit",
     "master": "Mastercard credit",
@@ -39,14 +38,17 @@ METHODS = {
 }
 """The names of payment methods; others are shown by their id."""
 WAITS_FOR_THE_TERMINAL = ("acknowledgement", "payment", "cancel_answer", "result")
-"""What an order waits for while the next step is its terminal's."""
+"""The values of `waits_for` while the next step is the terminal's."""
 
 
 @screen
 async def show(request: ConsoleRequest) -> Answer:
     """Show an order."""
     order = await request.api.get("orders/{}", request.path)
-    requests = await _requests(request)
+    requests: Sequence[Document] = ()
+    with suppress(ApiRefused):  # A page without them is better than none.
+        recorded = await request.api.get("requests", order=request.path, limit=REQUESTS_MAX)
+        requests = recorded["data"][::-1]  # Oldest first.
     timeline = timeline_of(order, requests, request.now_ms)
     return render(
         request,
@@ -74,16 +76,6 @@ async def show(request: ConsoleRequest) -> Answer:
         command=f"paydesk orders get {order['id']}",
         changes=CHANGES,
     )
-
-
-async def _requests(request: ConsoleRequest) -> list[Any]:
-    """Return the recorded requests about the order, oldest first; none if they cannot be read."""
-    try:
-        page = await request.api.get("requests", order=request.path, limit=REQUESTS_MAX)
-    except ApiRefused:
-        return []
-    found: list[Any] = page["data"]
-    return found[::-1]
 
 
 async def _silent(request: ConsoleRequest, order: Document) -> Document | None:

@@ -134,14 +134,30 @@ async def of_order(
     """
     resolve_after_ms = resolve_after_seconds * 1000
     key, lease = (order.seller_id, order.order_id), (order.seller_id, order.ulid)
-    authorization, inquiry = await tx.one(AUTHORIZATION, *lease), await tx.one(INQUIRY, *key)
     changes = await tx.all(CHANGES, order.order_id, order.terminal_id, -1 if released_ms is None else released_ms)
+    inquiry, authorization = None, None
+    if row := await tx.one(INQUIRY, *key):
+        reason, reversing_ms, outcome, *rest = row
+        status = lifecycles.inquiry_status(reversing_ms, outcome)
+        inquiry = OrderInquiry(reason, status, outcome, time_or_none(reversing_ms), **times(*rest))
+    if row := await tx.one(AUTHORIZATION, *lease):
+        created_ms, repeated_ms, tip_minor, payment_method, card = row
+        authorization = AuthorizationDocument(
+            rfc3339(created_ms),
+            msgspec.Raw(payment_method.encode()),
+            msgspec.Raw(card.encode()),
+            _decimal(order, tip_minor) if tip_minor else None,
+            time_or_none(repeated_ms),
+        )
     return {
         "steps": [StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
         "results": [_result(row) for row in await tx.all(RESULTS, *lease)],
-        "authorization": _authorization(order, authorization) if authorization is not None else None,
-        "inquiry": _inquiry(inquiry) if inquiry is not None else None,
-        "order_refunds": [_refund(row) for row in await tx.all(REFUNDS_OF_ORDER, *key)],
+        "authorization": authorization,
+        "inquiry": inquiry,
+        "order_refunds": [
+            OrderRefund(refund_id, amount, status, **times(*rest))
+            for refund_id, amount, status, *rest in await tx.all(REFUNDS_OF_ORDER, *key)
+        ],
         "reversals": [_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
         "changes": [_change(row) for row in changes],
     }
@@ -159,28 +175,6 @@ def _result(row: Row) -> ResultDocument:
         _raw(content.get("payment_method")),
         _raw(content.get("card")),
     )
-
-
-def _authorization(order: Order, row: Row) -> AuthorizationDocument:
-    created_ms, repeated_ms, tip_minor, payment_method, card = row
-    return AuthorizationDocument(
-        rfc3339(created_ms),
-        msgspec.Raw(payment_method.encode()),
-        msgspec.Raw(card.encode()),
-        _decimal(order, tip_minor) if tip_minor else None,
-        time_or_none(repeated_ms),
-    )
-
-
-def _inquiry(row: Row) -> OrderInquiry:
-    reason, reversing_ms, outcome, *rest = row
-    status = lifecycles.inquiry_status(reversing_ms, outcome)
-    return OrderInquiry(reason, status, outcome, time_or_none(reversing_ms), **times(*rest))
-
-
-def _refund(row: Row) -> OrderRefund:
-    refund_id, amount, status, *rest = row
-    return OrderRefund(refund_id, amount, status, **times(*rest))
 
 
 def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:

@@ -80,7 +80,7 @@ ENDED_BY: Mapping[str, str] = {
     "not_found": "The acquirer has no such payment, so the order failed",
     "operator": "An operator set the outcome",
 }
-"""How an inquiry ended an order without a payment, where that says more than the detail."""
+"""The reasons of a failed order by the outcome of its inquiry, where that says more than the detail."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What rows of a list show of an order: its status with the reason, its card and terminal; and the totals of a list."""
+"""The cells of an order in a list: its status with the reason, its card; and the totals of a list."""
 
 from __future__ import annotations
 

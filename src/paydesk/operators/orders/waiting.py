@@ -1,4 +1,4 @@
-"""What a live order waits for, as operators see it: on its page, for its terminal and among what needs a person."""
+"""The wait of a live order as operators see it: on its page, at its terminal and among the attention items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paydesk.platform.settings import Settings
 
 RELEASABLE = ("acknowledgement", "payment", "cancel_answer", "fetch", "printing")
-"""What an order or print action waits for while its terminal can be released: no card can have been charged."""
+"""The values of `waits_for` while the terminal can be released: no card can have been charged."""
 
 Sentence = Annotated[str, Meta(description="What it waits for, for people.")]
 Until = Annotated[Time, Meta(description="When the wait ends, at the latest.")]

@@ -25,12 +25,12 @@ COLUMNS = (
     *("authorization_code", "payer_email", "last_updated_date"),
 )
 BEGINS_FORMULA = "=+@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b-"
-"""With these characters, the wide and small forms included, a formula begins, which may send data elsewhere."""
+"""The characters with which a formula begins, wide and small forms included. A formula may send data elsewhere."""
 _BEFORE = r"""[\s"\u200b-\u200d\ufe0f\ufeff]*"""
 _FORMULA = re.compile(f"{_BEFORE}[{BEGINS_FORMULA}]")
 """A formula, after blanks and quotes, which do not count."""
 _FORMULA_WITHIN = re.compile(f"([;\t\r\n])(?={_FORMULA.pattern})")
-"""Where a formula begins within a text, if the list separator is a semicolon or a tab: then a cell's quotes, which are
+"""The start of a formula within a text, if the list separator is a semicolon or a tab: then a cell's quotes, which are
 not at the start of such a cell, quote nothing, so that it ends at a separator or with the line."""
 
 

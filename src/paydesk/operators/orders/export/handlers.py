@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, urlencode
 
@@ -23,7 +23,7 @@ from paydesk.platform.storage.database import Row, Transaction
 
 ROWS_MAX = 10_000
 SLICE_ROWS = 250
-"""What is read and written at once, which takes a few milliseconds."""
+"""The rows that are read and written at once, which takes a few milliseconds."""
 PAYER_EMAIL = "payer_email"
 FORMAT = Query(
     "format",
@@ -55,7 +55,11 @@ async def export_orders(call: Call) -> Answer:
             rows, after = await _slice(call, filters, listed, after, min(limit - count, SLICE_ROWS))
             parts.append(chosen.written([values(row, call.shared.objects[Labels]) for row in rows]))
             count += len(rows)
-        done = {"filters": _audited(call.query), "rows": count}
+        # Without the buyer's address, secrets and card numbers.
+        names = {one.name for one in (*FILTER_QUERY, _AFTER)}
+        sent = [(name, value) for name, value in call.query.items() if name in names]
+        audited = {name: MASK if name == PAYER_EMAIL else redacted(value) for name, value in sent}
+        done = {"filters": audited, "rows": count}
         await call.database.write(lambda tx: audit.record(call, tx, "orders.export", "orders", after=done))
     since = rfc3339(call.now_ms)[:10]
     headers = [("content-disposition", f'attachment; filename="orders-{since}.{chosen.suffix}"')]
@@ -98,12 +102,6 @@ async def _slice(
         return await lists.rows_after(tx, sql, after, limit, seller_id, *args)
 
     return await call.database.read(read, heavy=True)
-
-
-def _audited(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters as the audit trail has them: without the buyer's address, secrets and card numbers."""
-    names = {one.name for one in (*FILTER_QUERY, _AFTER)}
-    return {name: MASK if name == PAYER_EMAIL else redacted(value) for name, value in query.items() if name in names}
 
 
 OPERATIONS = (

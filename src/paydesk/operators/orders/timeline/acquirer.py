@@ -17,13 +17,13 @@ INQUIRY_OUTCOMES: dict[str, _Outcome] = {
     "operator": ("ring", "Inquiry ended", "an operator set the outcome"),
     "simulated": ("ring", "Inquiry ended", "the outcome was simulated"),
 }
-"""How an inquiry ends; without `forgone`, which never began."""
+"""The ends of an inquiry; without `forgone`, which never began."""
 RESULTS: dict[str, _Outcome] = {
     "approved": ("disc", "Approved", ""),
     "declined": ("square", "Declined", ""),
     "canceled": ("ring", "Not charged", "canceled at the terminal"),
 }
-"""What a terminal reports if it knows the outcome."""
+"""The outcomes that a terminal reports if it knows them."""
 NO_ANSWER = "No answer"
 REFUND_ENDS: dict[str, _Outcome] = {
     "processed": ("disc", "Refund approved", ""),
@@ -35,37 +35,7 @@ REVERSAL_ENDS: dict[str, _Outcome] = {
 }
 
 
-def add_acquirer(timeline: Timeline) -> None:
-    """Add the authorization, the inquiry and the reversals."""
-    _add_authorization(timeline)
-    inquiry: Document = timeline.order.get("inquiry", {})
-    if inquiry and inquiry.get("outcome") != "forgone":
-        at_ms = timeline.instant(inquiry["created_date"])
-        start = timeline.add(at_ms, "acquirer", "ring", "Inquiry", str(inquiry["reason"]), order=9)
-        if "reversing_date" in inquiry:
-            at_ms = timeline.instant(inquiry["reversing_date"])
-            detail = "so that it cannot be charged later"
-            timeline.add(at_ms, "acquirer", "ring", "Payment is reversed", detail, order=9)
-        _add_end(timeline, start, inquiry, INQUIRY_OUTCOMES.get(str(inquiry.get("outcome"))))
-    for one in timeline.order["reversals"]:
-        at_ms, amount = timeline.instant(one["created_date"]), spelled(one["amount"], timeline.order["currency"])
-        detail = f"{amount} was approved too late"
-        start = timeline.add(at_ms, "acquirer", "ring", "Reversal begins", detail, order=9)
-        _add_end(timeline, start, one, REVERSAL_ENDS.get(one["status"]))
-
-
-def add_refunds(timeline: Timeline) -> None:
-    """Add each refund, with the operator who requested it."""
-    by_refund = {one.get("refund_id"): one for one in timeline.order["changes"]}
-    for one in timeline.order["order_refunds"]:
-        change, detail = by_refund.get(one["id"]), spelled(one["amount"], timeline.order["currency"])
-        if change is not None:
-            detail += f" by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
-        start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", "Refund sent", detail, order=6)
-        _add_end(timeline, start, one, REFUND_ENDS.get(one["status"]))
-
-
-def _add_authorization(timeline: Timeline) -> None:
+def add_authorization(timeline: Timeline) -> None:
     """Add the time from the request at the acquirer to its outcome, for both kinds of terminals."""
     own: Document = timeline.order.get("authorization", {})
     if own:
@@ -106,6 +76,39 @@ def _outcome(timeline: Timeline, start: Step) -> tuple[Step | None, bool]:
     if ended.tone == "ok":
         return timeline.add(ended.at_ms, "acquirer", "disc", "Approved", code, order=7), True
     return timeline.add(ended.at_ms, "acquirer", "square", "Declined", ended.detail, order=7), True
+
+
+def add_inquiry(timeline: Timeline) -> None:
+    """Add the inquiry about an unknown outcome, unless it was skipped."""
+    inquiry: Document = timeline.order.get("inquiry", {})
+    if inquiry and inquiry.get("outcome") != "forgone":
+        at_ms = timeline.instant(inquiry["created_date"])
+        start = timeline.add(at_ms, "acquirer", "ring", "Inquiry", str(inquiry["reason"]), order=9)
+        if "reversing_date" in inquiry:
+            at_ms = timeline.instant(inquiry["reversing_date"])
+            detail = "so that it cannot be charged later"
+            timeline.add(at_ms, "acquirer", "ring", "Payment is reversed", detail, order=9)
+        _add_end(timeline, start, inquiry, INQUIRY_OUTCOMES.get(str(inquiry.get("outcome"))))
+
+
+def add_reversals(timeline: Timeline) -> None:
+    """Add the reversals of late approvals."""
+    for one in timeline.order["reversals"]:
+        at_ms, amount = timeline.instant(one["created_date"]), spelled(one["amount"], timeline.order["currency"])
+        detail = f"{amount} was approved too late"
+        start = timeline.add(at_ms, "acquirer", "ring", "Reversal begins", detail, order=9)
+        _add_end(timeline, start, one, REVERSAL_ENDS.get(one["status"]))
+
+
+def add_refunds(timeline: Timeline) -> None:
+    """Add each refund, with the operator who requested it."""
+    by_refund = {one.get("refund_id"): one for one in timeline.order["changes"]}
+    for one in timeline.order["order_refunds"]:
+        change, detail = by_refund.get(one["id"]), spelled(one["amount"], timeline.order["currency"])
+        if change is not None:
+            detail += f" by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
+        start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", "Refund sent", detail, order=6)
+        _add_end(timeline, start, one, REFUND_ENDS.get(one["status"]))
 
 
 def _add_end(timeline: Timeline, start: Step, work: Document, outcome: _Outcome | None) -> None:

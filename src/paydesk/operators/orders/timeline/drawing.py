@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from paydesk.operators.orders.timeline.timeline import Band, Bar, Label, Timeline, since
+from paydesk.operators.orders.timeline.timeline import Bar, Label, Timeline, since
 
 WIDTH_MIN, WIDTH_MAX = 890.0, 930.0
 """The narrowest drawing, and the widest that is fitted to the page."""
@@ -22,7 +22,7 @@ FOLDED_MS = 20_000
 CHARACTER, AXIS_CHARACTER = 6.7, 6.4
 """The width of a character on a bar, and on the axis."""
 STRETCH_MAX = 4.0
-"""How much the gaps are widened at most to fill the page."""
+"""The maximum factor by which gaps are widened to fill the page."""
 PERMIT = "permit: cancel has no effect"
 POINT = 12.0
 """Half the width of a point, with some room."""
@@ -30,7 +30,7 @@ POINT = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn besides the steps and bands of the timeline, in pixels of a width of at least `WIDTH_MIN`."""
+    """The bars, ticks, folds and the permit of a drawing, in pixels of a width of at least `WIDTH_MIN`."""
 
     width: float
     bars: list[Bar]
@@ -66,7 +66,13 @@ def draw(timeline: Timeline) -> Drawing:
     width = max(timeline.steps[-1].x + right, WIDTH_MIN)
     folds = [(timeline.steps[number].x + timeline.steps[number + 1].x) / 2 for number in folded]
     for band in timeline.bands:
-        _place_band(band, width, folds)
+        start, end = band.start.x, band.end.x if band.end is not None else width - 2
+        band.width = max(end - start - 1.5, 0)
+        # Its name is where it fits beside the folds.
+        edges = [start, *(edge for fold in folds if start < fold < end for edge in (fold - 12, fold + 12)), end]
+        rooms = zip(edges[::2], edges[1::2], strict=True)
+        needed = text_width(band.status) + 8
+        band.text_x = next((low + 8 for low, high in rooms if needed <= high - low), None)
     permit = _inside(timeline.permit.x, PERMIT, text_width(PERMIT) / 2, width) if timeline.permit else None
     # Long bars first: their labels say most.
     bars = sorted(timeline.bars, key=lambda bar: bar.start.x - bar.end.x)
@@ -149,16 +155,6 @@ def extent(label: Label) -> tuple[float, float]:
 def _is_free(label: Label, taken: list[tuple[float, float]]) -> bool:
     low, high = extent(label)
     return all(high <= first or low >= last for first, last in taken)
-
-
-def _place_band(band: Band, width: float, folds: list[float]) -> None:
-    """Place a status, with its name where that fits beside the folds."""
-    start, end = band.start.x, band.end.x if band.end is not None else width - 2
-    band.width = max(end - start - 1.5, 0)
-    edges = [start, *(edge for fold in folds if start < fold < end for edge in (fold - 12, fold + 12)), end]
-    rooms = zip(edges[::2], edges[1::2], strict=True)
-    needed = text_width(band.status) + 8
-    band.text_x = next((low + 8 for low, high in rooms if needed <= high - low), None)
 
 
 def _inside(x: float, text: str, half: float, width: float) -> Label:

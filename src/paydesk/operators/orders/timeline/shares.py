@@ -1,4 +1,4 @@
-"""How much of an order's time the buyer, the acquirer, the terminal and Paydesk took, from its creation to its end."""
+"""The parts of an order's time that the buyer, the acquirer, the terminal and Paydesk took, from creation to end."""
 
 from __future__ import annotations
 

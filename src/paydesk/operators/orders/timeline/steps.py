@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from paydesk.console import view
 from paydesk.console.statuses import order_look
 from paydesk.operators.orders.reasons import Document
-from paydesk.operators.orders.timeline.acquirer import add_acquirer, add_refunds
+from paydesk.operators.orders.timeline.acquirer import add_authorization, add_inquiry, add_refunds, add_reversals
 from paydesk.operators.orders.timeline.shares import shares_of
-from paydesk.operators.orders.timeline.terminal import add_terminal
+from paydesk.operators.orders.timeline.terminal import add_offer, add_results, add_steps
 from paydesk.operators.orders.timeline.timeline import AFTER, Band, Bar, Lane, Timeline
-from paydesk.operators.orders.timeline.webhooks import add_webhooks
+from paydesk.operators.orders.timeline.webhooks import add_deliveries
 
 MOVES: dict[str, tuple[str, str]] = {
     "create": ("Order created", ""),
@@ -45,10 +45,14 @@ def timeline_of(order: Document, requests: Sequence[Document], now_ms: int) -> T
         link = timeline.device_link(at_ms, "/progress") or timeline.device_link(at_ms, "/authorize")
         detail = "cancel requests have no effect any more"
         timeline.permit = timeline.add(at_ms, "paydesk", "diamond", "Authorization permitted", detail, link=link)
-    add_terminal(timeline)
-    add_acquirer(timeline)
+    add_offer(timeline)
+    add_steps(timeline)
+    add_results(timeline)
+    add_authorization(timeline)
+    add_inquiry(timeline)
+    add_reversals(timeline)
     add_refunds(timeline)
-    add_webhooks(timeline)
+    add_deliveries(timeline)
     if timeline.events:
         # The order holds its terminal until it ends, or, if a clock went back, until its last move.
         ended = timeline.ended_step or (timeline.now_step("terminal") if timeline.is_live else None)

@@ -14,7 +14,7 @@ ENTRIES = {
     "swipe": "Card swiped",
     "qr": "Code read",
 }
-"""How a card was read, by its entry mode."""
+"""The title of a card that was read, by its entry mode."""
 STEPS = {
     "card_requested": "Card asked for",
     "card_presented": "Card presented",
@@ -41,26 +41,7 @@ def card_of(order: Document) -> Document:
     return payment_of(order).get("card") or order.get("authorization", {}).get("card") or reported
 
 
-def add_terminal(timeline: Timeline) -> None:
-    """Add the steps of the terminal."""
-    _add_offer(timeline)
-    _add_steps(timeline)
-    for result in timeline.order["results"]:
-        verdict, outcome, at_ms = result["verdict"], result["outcome"], timeline.instant(result["date"])
-        link = timeline.device_link(at_ms, "/results/")
-        if verdict == "taken":
-            if outcome == "canceled":
-                detail = "by the buyer or the cashier"
-                timeline.add(at_ms, "terminal", "ring", "Canceled at the terminal", detail, order=7, link=link)
-        elif verdict == "finished" and "authorization" in timeline.order:
-            # The terminal repeats what the acquirer answered to the service.
-            timeline.add(at_ms, "terminal", "ring", "Result reported", outcome, order=9, link=link)
-        else:
-            detail = VERDICTS.get(verdict, "")
-            timeline.add(at_ms, "terminal", "square", f"Reported {outcome}", detail, order=7, link=link)
-
-
-def _add_offer(timeline: Timeline) -> None:
+def add_offer(timeline: Timeline) -> None:
     """Add the offer, and how long the order waited for its terminal."""
     start = timeline.events[0][1] if timeline.events else None
     date = timeline.order["times"].get("offered_date")
@@ -84,12 +65,7 @@ def _add_offer(timeline: Timeline) -> None:
         timeline.bars.append(Bar(mark, last, "retry", text, f"waits {text}", is_offer=True))
 
 
-def _in_terminal(timeline: Timeline, step: Step) -> Step:
-    """Return the step, or a mark at its time if it is in another lane."""
-    return step if step.lane == "terminal" else timeline.add(step.at_ms, "terminal", "none", order=step.order)
-
-
-def _add_steps(timeline: Timeline) -> None:
+def add_steps(timeline: Timeline) -> None:
     """Add the steps that the terminal reported, and how long the buyer took, or takes."""
     card, at_ms = card_of(timeline.order), timeline.start_ms
     reported: list[tuple[str, Step]] = []
@@ -123,3 +99,25 @@ def _add_steps(timeline: Timeline) -> None:
             # Within half a second no person acts: a script did.
             gap = f"waits {text}" if mark.at_ms - step.at_ms >= 500 else ""
             timeline.bars.append(Bar(step, mark, "person", text, gap))
+
+
+def add_results(timeline: Timeline) -> None:
+    """Add the results that the terminal reported, but for those that the acquirer's lane has."""
+    for result in timeline.order["results"]:
+        verdict, outcome, at_ms = result["verdict"], result["outcome"], timeline.instant(result["date"])
+        link = timeline.device_link(at_ms, "/results/")
+        if verdict == "taken":
+            if outcome == "canceled":
+                detail = "by the buyer or the cashier"
+                timeline.add(at_ms, "terminal", "ring", "Canceled at the terminal", detail, order=7, link=link)
+        elif verdict == "finished" and "authorization" in timeline.order:
+            # The terminal repeats what the acquirer answered to the service.
+            timeline.add(at_ms, "terminal", "ring", "Result reported", outcome, order=9, link=link)
+        else:
+            detail = VERDICTS.get(verdict, "")
+            timeline.add(at_ms, "terminal", "square", f"Reported {outcome}", detail, order=7, link=link)
+
+
+def _in_terminal(timeline: Timeline, step: Step) -> Step:
+    """Return the step, or a mark at its time if it is in another lane."""
+    return step if step.lane == "terminal" else timeline.add(step.at_ms, "terminal", "none", order=step.order)

@@ -1,7 +1,6 @@
 """The timeline of an order: its steps, the time between them, and who took how long.
 
-`timeline_steps` makes it from the document of an order, `timeline_drawing` places it, and
-`orders/timeline/timeline.html` shows it.
+`steps` makes it from the document of an order, `drawing` places it, and `timeline.html` shows it.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ HEAD, LANE = 34, 36
 """The height of the band of statuses, and of a lane of the drawing."""
 
 Kind = Literal["ring", "diamond", "square", "disc", "none"]
-"""What a point stands for: a step, a status, a failure, a success. `none` only marks the end of a bar."""
+"""The meaning of a point: a step, a status, a failure, a success. `none` only marks the end of a bar."""
 Fill = Literal["work", "person", "retry", "open"]
-"""What a bar stands for: work, waiting for a person, waiting for the next attempt, or time that has not ended."""
+"""The meaning of a bar: work, waiting for a person, waiting for the next attempt, or time that has not ended."""
 
 GAP_SHOWN_MS = 1000
 """The list has a line of its own for a time that is at least this long."""
@@ -97,7 +96,7 @@ class Bar:
 
     @property
     def length_ms(self) -> int:
-        """How long it took, or has taken so far."""
+        """The time that it took, or has taken so far."""
         return self.end.at_ms - self.start.at_ms
 
 
@@ -111,11 +110,11 @@ class Band:
     end: Step | None = None
     width: float = 0
     text_x: float | None = None
-    """Where its name is in the drawing; None without room for it."""
+    """The position of its name in the drawing; None without room for it."""
 
 
 class Timeline:
-    """What happened to an order, from its document and its recorded requests."""
+    """The steps, bars and statuses of an order, from its document and its recorded requests."""
 
     def __init__(self, order: Document, requests: Sequence[Document], now_ms: int) -> None:
         self.order, self.requests = order, requests
@@ -134,9 +133,9 @@ class Timeline:
         self.bands: list[Band] = []
         self.events: list[tuple[Document, Step]] = []
         self.permit: Step | None = None
-        """When authorization was permitted."""
+        """The step at which authorization was permitted."""
         self.slot: tuple[Step, Step] | None = None
-        """From when until when the order held its terminal."""
+        """The first and the last step of the time in which the order held its terminal."""
         self.shares: list[tuple[str, str, int]] = []
         """The time that each party took: its name, its style, and milliseconds."""
 
@@ -172,13 +171,13 @@ class Timeline:
 
     @property
     def end_ms(self) -> int:
-        """When the order left its terminal, or now."""
+        """The instant at which the order left its terminal, or now."""
         ended = self.ended_step
         return ended.at_ms if ended is not None else self.now_ms if self.is_live else self.start_ms
 
     @property
     def summary(self) -> str:
-        """How long the order took, in words."""
+        """The time that the order took, in words."""
         length = view.duration(self.end_ms - self.start_ms)
         return f"{length} since it was created" if self.is_live else f"{length} from create to the end"
 
@@ -188,7 +187,7 @@ class Timeline:
         return [step for step in self.steps if step.is_shown]
 
     def event(self, *moves: str) -> Step | None:
-        """Return the first of these moves."""
+        """Return the step of the first of these moves."""
         return next((step for event, step in self.events if event["move"] in moves), None)
 
     def device_link(self, at_ms: int, suffix: str) -> str:

@@ -12,30 +12,36 @@ ATTEMPTS_SHOWN_MAX = 3
 """If there are more attempts, only the first and the last are shown, with one bar for those between."""
 
 
-def add_webhooks(timeline: Timeline) -> None:
-    """Add the deliveries of the order's notifications."""
+def add_deliveries(timeline: Timeline) -> None:
+    """Add the deliveries of the order's notifications: one step, if the first attempt succeeded, or all attempts."""
     for delivery in timeline.order["deliveries"]:
         attempts, host = delivery["history"], urlsplit(str(delivery["url"])).hostname or ""
         link = f"webhooks/deliveries/{delivery['id']}"
+        if not attempts:
+            continue
         if len(attempts) == 1 and _was_delivered(attempts[0]):
-            _add_delivered(timeline, delivery, host, link)
-        elif attempts:
-            _add_rest(timeline, delivery, _add_attempts(timeline, delivery, host, link), link)
+            at_ms, duration_ms = timeline.instant(attempts[0]["date"]), attempts[0]["duration_ms"]
+            start = timeline.add(at_ms, "webhooks", "none", order=9)
+            title = f"{delivery['action']} delivered"
+            detail = f"to {host}, {attempts[0]['status']} in {view.duration(duration_ms)}"
+            end = timeline.add(at_ms + duration_ms, "webhooks", "disc", title, detail, order=10, link=link)
+            timeline.bars.append(Bar(start, end, "work"))
+            continue
+        last = _add_attempts(timeline, delivery, host, link)
+        if delivery["status"] == "exhausted" and "ended_date" in delivery:
+            at_ms = max(timeline.instant(delivery["ended_date"]), last.at_ms)
+            timeline.add(
+                at_ms, "webhooks", "square", "Given up", f"after {len(attempts)} attempts", order=11, link=link
+            )
+        if delivery["status"] == "pending" and "next_date" in delivery:
+            now = timeline.now_step("webhooks")
+            left = timeline.instant(delivery["next_date"]) - now.at_ms
+            text = f"next attempt in {rounded(left)}" if left > 0 else "next attempt is due"
+            timeline.bars.append(Bar(last, now, "retry", text, text))
 
 
 def _was_delivered(attempt: Document) -> bool:
     return 200 <= int(attempt.get("status", 0)) < 300
-
-
-def _add_delivered(timeline: Timeline, delivery: Document, host: str, link: str) -> None:
-    """Add a notification that was delivered at its first attempt, as one step."""
-    (attempt,) = delivery["history"]
-    at_ms = timeline.instant(attempt["date"])
-    start = timeline.add(at_ms, "webhooks", "none", order=9)
-    title = f"{delivery['action']} delivered"
-    detail = f"to {host}, {attempt['status']} in {view.duration(attempt['duration_ms'])}"
-    end = timeline.add(at_ms + attempt["duration_ms"], "webhooks", "disc", title, detail, order=10, link=link)
-    timeline.bars.append(Bar(start, end, "work"))
 
 
 def _add_attempts(timeline: Timeline, delivery: Document, host: str, link: str) -> Step:
@@ -66,16 +72,3 @@ def _add_attempts(timeline: Timeline, delivery: Document, host: str, link: str) 
         timeline.bars.append(Bar(start, last, "work", took))
     assert last is not None, "only a delivery with attempts has a last one"
     return last
-
-
-def _add_rest(timeline: Timeline, delivery: Document, last: Step, link: str) -> None:
-    """Add what follows the last attempt: the wait for the next one, or that there is none."""
-    if delivery["status"] == "exhausted" and "ended_date" in delivery:
-        at_ms = max(timeline.instant(delivery["ended_date"]), last.at_ms)
-        detail = f"after {len(delivery['history'])} attempts"
-        timeline.add(at_ms, "webhooks", "square", "Given up", detail, order=11, link=link)
-    if delivery["status"] == "pending" and "next_date" in delivery:
-        now = timeline.now_step("webhooks")
-        left = timeline.instant(delivery["next_date"]) - now.at_ms
-        text = f"next attempt in {rounded(left)}" if left > 0 else "next attempt is due"
-        timeline.bars.append(Bar(last, now, "retry", text, text))
