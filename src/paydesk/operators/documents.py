@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 Document = dict[str, Any]
 Choices = Sequence[tuple[str, str]]
-"""Values, each with its words."""
+"""The values of a choice, each with its label."""
 
 
 class Reader(Protocol):
-    """What reads `/operator/v1` as the operator of a request; paths have `{}` for each id."""
+    """A client that reads `/operator/v1` as the operator of a request; paths have `{}` for each id."""
 
     async def get(self, path: str, *ids: object, **query: object) -> Any:
         """Return the document at a path. Parameters that are None or empty are not sent."""

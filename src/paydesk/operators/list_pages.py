@@ -15,7 +15,7 @@ from paydesk.operators.words import Column
 from paydesk.platform.operation import Answer, Operation, Query
 
 ROWS = 50
-"""Of a page."""
+"""The rows of a page."""
 AFTER = Query("after", {"type": "string"}, "Where the page begins.")
 
 
@@ -46,9 +46,9 @@ class ListScreen:
 
     row: Operation
     lead: str
-    """What is listed, in a few words."""
+    """The subject of the list, in a few words."""
     empty: tuple[str, str]
-    """What an empty list says, and the command that adds the first one."""
+    """The text of an empty list, and the command that adds the first row."""
     adds: tuple[Operation, ...] = ()
     """The rows whose forms add one."""
     live: str = ""

@@ -127,6 +127,19 @@ def written(key: Key) -> str:
     return ".".join(map(str, key))
 
 
+def id_of(pattern: str | re.Pattern[str], rule: str, *words: str) -> Callable[[str], str]:
+    """Return the check of a parameter that is an id, or one of these words, in upper or lower case."""
+
+    def check(sent: str) -> str:
+        if sent.lower() in words:
+            return sent.lower()
+        if not re.fullmatch(pattern, sent.upper()):
+            raise ValueError(rule)
+        return sent.upper()
+
+    return check
+
+
 def of_status(lifecycle: Lifecycle) -> Query:
     """Return the filter of a list whose rows have this lifecycle."""
     names = list(lifecycle.names)

@@ -28,12 +28,12 @@ _DID = {
     "resume": "Resumed",
     "revoke": "Revoked",
 }
-"""What the audit trail says of an action by its verb, if its words don't say it."""
+"""The words of the audit trail for an action, by its verb; an action's own words have precedence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun(NounData):
-    """What actions are about, and the endpoints of one of them."""
+    """A kind of object that actions are about, and the builders of its endpoints."""
 
     def listing(self, pages: Pages, *errors: ErrorKind, words: Words) -> Operation:
         """Return `GET` of the list. It has no form."""

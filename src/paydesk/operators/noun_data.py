@@ -1,4 +1,4 @@
-"""What a kind of object of `/operator/v1`, such as an order or a terminal, is called; its paths and its errors."""
+"""The names, paths and errors of a kind of object of `/operator/v1`, such as an order or a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paydesk.operators.documents import Document, Reader
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NounData:
-    """What actions are about.
+    """A kind of object that actions are about.
 
     `path` ends with the parameter that names it; `unknown` is its 404 error.
     """
@@ -23,7 +23,7 @@ class NounData:
     document: Any
     unknown: ErrorKind
     title: str = ""
-    """In sentences, if it is not the name: "point of sale"."""
+    """Its name in sentences, by default the name: "point of sale"."""
     key: str = ""
     """The property of the document that has its id, if it is not named like the parameter."""
     section: str = ""
@@ -33,7 +33,7 @@ class NounData:
     pages: str = ""
     """The address of the page with the list; by default that of the page without the last id."""
     forms: str = ""
-    """What the addresses of its forms begin with, if it is not the page."""
+    """The start of the addresses of its forms, by default the page."""
     read: str = ""
     """The path of the document that its forms are about, if not its own: a secret is shown with its subscription."""
     find: Callable[[Reader, Mapping[str, str]], Awaitable[Document | None]] | None = None
@@ -45,7 +45,7 @@ class NounData:
     argument: Mapping[str, str] = field(default_factory=dict)
     """The help of the arguments of commands, by the parameters of the path."""
     example: str = ""
-    """What follows the name of its commands in their examples, if their words have none."""
+    """The arguments of its commands in examples, if their words have none."""
     generic: Mapping[str, str] = field(default_factory=dict)
     """Words for a sentence without an object, as in the help of a command: `{"name": "the seller"}`."""
     facts: Callable[[Document], Document] | None = None

@@ -1,4 +1,4 @@
-"""Whose an order or a delivery is: operators send only its id."""
+"""The look-up of the seller of an order or a delivery: operators send only its id."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from paydesk.operators.words import Shown, Widget
 
 _BOOLEAN = ("true", "false")
 CHARACTERS_MAX = 200
-"""Of a text whose type has no limit."""
+"""Maximum of a text whose type has no limit."""
 ROWS_MAX, PAGE_ROWS = 2000, 200
-"""Of a list: so many are read at most, and so many with each request."""
+"""Maximum rows of a list that are read, and the rows of each request."""
 _NUMBER_SEPARATORS = re.compile(r"[\s,;%]+")
 _NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
@@ -36,10 +36,10 @@ class Property:
     """Whether a body needs it."""
     default: Any
     values: tuple[str, ...]
-    """Those that its type permits; empty for any."""
+    """The values that its type permits; empty for any."""
     characters_max: int
     pattern: str
-    """That of its type; empty for any text."""
+    """The pattern of its type; empty for any text."""
 
     def is_asked(self, names: Document) -> bool:
         """Return whether it is asked or sent, by the property or fact that it depends on."""

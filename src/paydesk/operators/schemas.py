@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
@@ -13,6 +13,7 @@ from paydesk.engine.oauth import scopes
 from paydesk.operators.words import Shown
 
 _EMAIL_PART = rf"[^\s@{FORBIDDEN_CLASS}]+"
+_DIGITS = re.compile("[0-9]{1,18}", re.ASCII)
 _EMAIL = re.compile(f"{_EMAIL_PART}@{_EMAIL_PART}")
 
 
@@ -20,11 +21,6 @@ class Change(Model):
     """A request body with at least one field."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
-
-def _digits(value: Any) -> Any:
-    """Accept ids as numbers and as text of digits."""
-    return int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value, re.ASCII) else value
 
 
 def _scopes(text: str) -> str:
@@ -35,7 +31,12 @@ def _scopes(text: str) -> str:
 
 
 # The upper bound is the largest BIGINT.
-Id = Annotated[int, Field(ge=1, le=2**63 - 1), BeforeValidator(_digits)]
+Id = Annotated[
+    int,
+    Field(ge=1, le=2**63 - 1),
+    # A text of digits is accepted too.
+    BeforeValidator(lambda one: int(one) if isinstance(one, str) and _DIGITS.fullmatch(one) else one),
+]
 _NOT_BLANK = rule("must not be blank", lambda text: not is_blank(text))
 Name = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""What an operator changes: locked, changed, read again, recorded in the audit trail and shown."""
+"""Changes of objects by operators: a row is locked, changed, read again, recorded in the audit trail and shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plain(document: Callable[[Row], Any]) -> Callable[[Transaction, Row], Awaita
 
 @dataclass(frozen=True, slots=True)
 class Subject(Generic[Row]):
-    """How the rows of a noun are locked, read and shown."""
+    """The functions that lock, read and show the rows of a noun."""
 
     lock: Callable[[Transaction, Call], Awaitable[Row | None]]
     """Returns the row of the path, locked until the commit."""

@@ -1,4 +1,4 @@
-"""What people read about an action of operators: one declaration for its form, its command and the audit trail.
+"""The words of an operator's action: one declaration for its form, its command and the audit trail.
 
 Sentences are literals, never made by code, so that they can be listed, checked and translated. In braces they name
 properties of the object, facts of the noun, parameters of the path and, under `answer`, the answer. In forms also `now`
@@ -33,7 +33,7 @@ class Once:
     label: str
     warning: Lines = "This is shown once. Store it now."
     beside: Mapping[str, str] = field(default_factory=dict)
-    """What is needed with it, and no secret: by its label the path of the value."""
+    """Values that are needed with it and are no secrets: the path of each by its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Column:
     style: str = ""
     """The classes of the page's cells; the head has those that place it, `wide` and `r`."""
     label: str = ""
-    """What the value is, where a narrow page has no heads."""
+    """The name of the value, where a narrow page has no heads."""
     at: int = 0
     """The place in the table of the command, from 1, which scripts rely on. 0: only the page has the column."""
 
@@ -69,24 +69,24 @@ class Words:
     """The words of one action. Hooks are lambdas or short functions that return values, never sentences."""
 
     title: str
-    """Of the form: "Suspend {name}"."""
+    """The title of the form: "Suspend {name}"."""
     says: Lines = ()
-    """What will happen. The sentences without a condition are the help of the command."""
+    """The effect, above the form. The sentences without a condition are the help of the command."""
     done: Lines = ()
-    """What happened: the notice of the form, and the note of the command."""
+    """The result: the notice of the form, and the note of the command."""
     next: Lines = ()
-    """What the command advises then."""
+    """The advice that the command prints then."""
     did: str = ""
-    """In the audit trail, before the noun: "Suspended"."""
+    """The verb in the audit trail, before the noun: "Suspended"."""
     audit: str = ""
     """The name in the audit trail, if it is not that of the noun and the verb."""
     submit: str = ""
-    """The button; by default the title."""
+    """The label of the button; by default the title."""
     impossible: Lines = ()
-    """Why it cannot be done now. The form is then that sentence."""
+    """The reason why it cannot be done now. The form is then that sentence."""
     once: Once | None = None
     gone: str = "deleted"
-    """What the command prints of what is gone."""
+    """The word that the command prints for an object that no longer exists."""
     role: Required | None = None
     """The operators who have the form, if fewer than those who may send the request."""
     danger: bool = False
@@ -97,34 +97,34 @@ class Words:
     command: str | None = ""
     """The command, such as `webhooks replay`; by default the noun's group and the verb. None: written by hand."""
     examples: tuple[str, ...] = ()
-    """Of the command: what follows its name."""
+    """The arguments of the command in examples."""
     fields: tuple[str, ...] | None = None
     """The properties of the form in their order; by default all of the body that are `Shown`."""
     asks: type[BaseModel] | None = None
     """The fields of the form, where people type something else than what is sent."""
     headers: Mapping[str, Lines] = field(default_factory=dict)
-    """Of the request: by the name the value, not sent if empty."""
+    """The headers of the request; one with an empty value is not sent."""
     reads: NounData | str = ""
     """The noun whose document the form is about, or its path, if it is not its own: `terminals/{terminal_id}/queue`."""
     back: str = ""
     """The page that the form belongs to, if it is not the noun's."""
     columns: tuple[Column, ...] = ()
-    """Of a list."""
+    """The columns of a list."""
     limit: int = 0
     """The rows that the command of a list asks for by default, if not 200."""
     forms: tuple[Words, ...] = ()
     """Further forms of the same operation: the mode, the tips and the place of a terminal are one `PATCH`."""
     facts: Callable[[Document], Document] | None = None
-    """Values that sentences and fields name besides the properties: of the object, and then also of the answer."""
+    """Returns values that sentences and fields name besides properties: of the object, and then also of the answer."""
     sends: Callable[[Document, Document], Document] | None = None
-    """The body, of what was typed and of the object with its facts."""
+    """Returns the body, from what was typed and the object with its facts."""
     checks: Callable[[Reader, Document, Document], Awaitable[str]] | None = None
-    """The detail of a refusal for what the interface would accept, such as "'name' - is taken"; empty for none."""
+    """Returns the detail of a refusal of what the interface would accept, such as "'name' - is taken"; else ""."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
-    """How a property of a body is shown to people: in its `Annotated` type, where pydantic and OpenAPI ignore it.
+    """The look of a property of a body: in its `Annotated` type, where pydantic and OpenAPI ignore it.
 
     Without equality, so that it can stand inside `X | None`, which compares its parts by hash.
     """
@@ -132,29 +132,29 @@ class Shown:
     label: str
     hint: str = ""
     noun: str = ""
-    """What a sentence calls it, by default the label."""
+    """The name in sentences, by default the label."""
     group: str = ""
     """The heading above it and the fields after it with the same one."""
     optional: bool = False
     """Whether the form of a change may leave it empty."""
     widget: Widget | None = None
-    """By default that of its type."""
+    """The kind of field, by default that of its type."""
     labels: Mapping[str, str] | Callable[[Reader, Document], Awaitable[Choices]] | None = None
     """The words of the values, or a function that reads them."""
     value: Callable[[Document], str] | None = None
-    """What the form shows at first, if it is not the property."""
+    """Returns the text that the form shows at first, by default that of the property."""
     only: tuple[str, tuple[object, ...]] | None = None
-    """It is asked, or sent, only if this property or fact has one of these values."""
+    """A property or fact with values: the field is asked, or sent, only if it has one of these."""
     option: str = ""
-    """Of the command: `--live/--test`, by default the name of the property."""
+    """The option of the command, such as `--live/--test`; by default the name of the property."""
     metavar: str | None = None
-    """With `on|off`, an option of a boolean has one of these as its value."""
+    """The placeholder of the option's value. With `on|off`, the value of a boolean is one of these."""
     help: str = ""
-    """Of the option, if it is not the hint or the label; of a filter, if it is not the parameter's description."""
+    """The help of the option, by default the hint or the label; of a filter by default the parameter's description."""
     none: str = ""
     """The option that sends an empty list, such as `--no-tips`."""
     default: str = ""
-    """What the command sends without the option."""
+    """The value that the command sends without the option."""
     credential: str = ""
     """The name in the credentials file whose value the command sends without the option."""
     checked: str = ""
@@ -163,7 +163,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a row is about: a noun and a verb, with their words."""
+    """The noun and the verb of a row, with their words."""
 
     noun: NounData
     verb: str

@@ -17,7 +17,7 @@ MEANINGS: Mapping[str, str] = {
     "support": "reads, and sends notifications again",
     "viewer": "reads",
 }
-"""What each role may do."""
+"""The permissions of each role."""
 
 _ROLE = Shown(
     "Role",
@@ -36,7 +36,7 @@ class OperatorRequest(Model):
 
 
 class Person(Model):
-    """What the form for a new person asks for."""
+    """The fields of the form for a new person."""
 
     name: Name
     email: Email
@@ -44,7 +44,7 @@ class Person(Model):
 
 
 class Program(Model):
-    """What the form for a new program asks for."""
+    """The fields of the form for a new program."""
 
     name: Annotated[Name, Shown("Name", "Such as the script or the server.")]
     role: Annotated[Role, _ROLE] = "operator"

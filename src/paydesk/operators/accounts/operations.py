@@ -1,4 +1,4 @@
-"""What operators do about operators: accounts and passwords."""
+"""The operations and words of operators: accounts and passwords."""
 
 from __future__ import annotations
 

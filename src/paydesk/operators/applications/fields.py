@@ -24,12 +24,12 @@ SCOPES: Mapping[str, str] = {
     scopes.WRITE: "create, cancel and refund orders, and set up terminals",
     scopes.OFFLINE_ACCESS: "get refresh tokens, and so act while the seller is away",
 }
-"""What each scope permits."""
+"""The permissions of each scope."""
 ON_REPLAY: Mapping[str, str] = {
     "revoke": "revoke all tokens of its family",
     "refuse": "refuse only that request",
 }
-"""What happens when a used refresh token is presented again, later than a retry."""
+"""The policies for a used refresh token that is presented again, later than a retry."""
 
 
 def _redirect_uri(text: str, info: ValidationInfo) -> str:

@@ -1,4 +1,4 @@
-"""What operators do about applications and their secrets."""
+"""The operations and words of applications and their secrets."""
 
 from __future__ import annotations
 

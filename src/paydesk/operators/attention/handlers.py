@@ -1,8 +1,8 @@
-"""What needs a person: each item has a message that says what is wrong since when, and what to do about it."""
+"""The items that need attention: each has a message that says what is wrong since when, and what to do about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
@@ -26,7 +26,6 @@ from paydesk.operators.noun import ROWS
 from paydesk.operators.orders.waiting import periods_of
 from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform.operation import Answer, Call
-from paydesk.platform.storage.database import Row
 
 Kind = Literal[
     "outcome_unknown",
@@ -43,7 +42,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 """The most urgent first: money, then terminals, then notifications."""
 
 SLOW_MS = 180_000
-"""A refund or reversal that takes longer than this needs a person."""
+"""A refund or reversal that takes longer than this needs attention."""
 PRINTING_MS = 60_000
 """A print action that its terminal has not fetched or printed for this long is stuck."""
 EXHAUSTED_MS = 7 * 24 * 3_600_000
@@ -174,7 +173,16 @@ async def find_all(call: Call) -> Answer:
         items.append(_item("refund_slow", refund_id, created_ms, live, names, order_id=order_id))
     repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
-        items += _subscription(row, repairs.get(row[0]))
+        subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
+        repair = repairs.get(subscription_id)
+        names = {"url": redacted_url(url), "is_repair_known": repair is not None, "repair": repair or REPAIR}
+        if paused_ms is not None and paused_by == "failures":
+            items.append(_item("subscription_paused", subscription_id, paused_ms, live, names))
+        elif failing_ms is not None and paused_ms is None:
+            until = {"until": rfc3339(failing_ms + PAUSED_AFTER_MS)}
+            items.append(_item("subscription_failing", subscription_id, failing_ms, live, {**names, **until}))
+        if exhausted_ms is not None:
+            items.append(_item("deliveries_exhausted", subscription_id, exhausted_ms, live, names, count=exhausted))
     for action, age_ms in await store.actions(tx, now_ms - PRINTING_MS):
         state = {"is_fetched": action.status != CREATED.name, "is_offline": presence_of(age_ms) == "offline"}
         place = {"terminal_id": action.terminal_id}
@@ -236,18 +244,6 @@ def _order(
         terminal_id=order.terminal_id,
         resolvable_date=time_or_none(resolvable_ms),
     )
-
-
-def _subscription(row: Row, repair: str | None) -> Iterator[AttentionItem]:
-    subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
-    names = {"url": redacted_url(url), "is_repair_known": repair is not None, "repair": repair or REPAIR}
-    if paused_ms is not None and paused_by == "failures":
-        yield _item("subscription_paused", subscription_id, paused_ms, live, names)
-    elif failing_ms is not None and paused_ms is None:
-        names["until"] = rfc3339(failing_ms + PAUSED_AFTER_MS)
-        yield _item("subscription_failing", subscription_id, failing_ms, live, names)
-    if exhausted_ms is not None:
-        yield _item("deliveries_exhausted", subscription_id, exhausted_ms, live, names, count=exhausted)
 
 
 OPERATIONS = (

@@ -1,4 +1,4 @@
-"""What needs a person, as the console shows it: with an icon and a link to the page about it."""
+"""The icon, the title and the link with which the console shows an item that needs attention."""
 
 from __future__ import annotations
 

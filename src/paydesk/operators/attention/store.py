@@ -1,4 +1,4 @@
-"""The statements that find what needs a person, for all sellers; each reads an index of open rows."""
+"""The statements that find what needs attention, for all sellers; each reads an index of open rows."""
 
 from __future__ import annotations
 

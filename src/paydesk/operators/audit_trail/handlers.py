@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import msgspec
@@ -55,12 +54,6 @@ async def find(call: Call, filters: Filters) -> Answer:
     return await lists.page(call, filters, sql, BY_TIME, _present, *args)
 
 
-def _operator_id(text: str) -> str:
-    if not re.fullmatch(ULID_PATTERN, text.upper()):
-        raise ValueError("must be an operator's id")
-    return text.upper()
-
-
 def _present(row: Row) -> AuditEntry:
     one = named(_COLUMNS, row)
     return AuditEntry.of(one, before=_raw(one.before), after=_raw(one.after))
@@ -79,7 +72,7 @@ PAGES = lists.Pages(
             "operator",
             {"type": "string", "pattern": f"^{ULID_PATTERN}$"},
             "Only changes by this operator.",
-            check=_operator_id,
+            check=lists.id_of(ULID_PATTERN, "must be an operator's id"),
             shown=Shown("Operator", metavar="OPERATOR_ID"),
         ),
         Query(

@@ -1,4 +1,4 @@
-"""How operators read the audit trail."""
+"""The operation and words of the audit trail."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def withdraw(call: Call) -> Answer:
     return Answer(204)
 
 
-async def _list(call: Call, filters: Filters) -> Answer:
+async def find_all(call: Call, filters: Filters) -> Answer:
     """Return a page of the authorizations of a seller, of an application, or of all."""
     first, last = lists.sellers(filters)
     status, application = filters.get("status", ""), filters.get("application")
@@ -110,7 +110,7 @@ def _present(row: Row) -> AuthorizationDocument:
 
 PAGES = lists.Pages(
     lists.Page[AuthorizationDocument],
-    _list,
+    find_all,
     (lists.OF_SELLER, lists.OF_APPLICATION, STATUS, *lists.paging(lists.BY_SELLER)),
     "By seller and id.",
 )

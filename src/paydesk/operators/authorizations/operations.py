@@ -1,4 +1,4 @@
-"""What operators do about authorizations, which the interface calls grants."""
+"""The operations and words of authorizations, which the interface calls grants."""
 
 from __future__ import annotations
 

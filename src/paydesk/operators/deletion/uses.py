@@ -1,4 +1,4 @@
-"""What uses an application, a seller or an operator, so that it can't be deleted; and what is deleted with a seller."""
+"""The objects that prevent the deletion of an application, a seller or an operator; and those deleted with a seller."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from msgspec import Meta
 from pydantic import Field
 
 from paydesk.core.errors import PROPERTY_VALUE, Refusal
-from paydesk.core.keys import KeyMissing, Keys
+from paydesk.core.keys import KeyMissing
 from paydesk.core.model import Model
 from paydesk.core.response import Closed
 from paydesk.core.text.card_numbers import is_uuid
@@ -33,7 +33,7 @@ from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Row
 
 SECRETS_MAX = 4
-"""How many of the subscription's last secrets are tried, dropped ones included."""
+"""Maximum of the subscription's last secrets that are tried, dropped ones included."""
 _SIGNATURE = re.compile("ts=[0-9]{1,20},v1=[0-9a-f]{64}")
 _UUID = re.compile("([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _REQUEST = 3
@@ -104,10 +104,12 @@ async def verify(call: Call) -> Answer:
     received = _received(body, sent)
     if received is None:
         raise _refused("headers", "must be given: no attempt was recorded with its request")
-    verdicts = [
-        _verdict(one, found, is_sent=body.headers is None)
-        for one in diagnosis.verify(received, _named(call.keys, found), None)
-    ]
+    named = []
+    for secret in found:
+        with contextlib.suppress(KeyMissing):  # This node lacks the server key.
+            named.append(NamedSecret(f"secret {secret.generation}", secret.derive(call.keys).reveal()))
+    is_sent = body.headers is None
+    verdicts = [_verdict(one, found, is_sent=is_sent) for one in diagnosis.verify(received, named, None)]
     differences = [] if sent is None else comparison.differences(sent, received)
     shown = [PartDifference(one.part, _part(one.sent), _part(one.received)) for one in differences]
     return Answer(200, CheckedDelivery(all(one.valid for one in verdicts), verdicts, shown, number))
@@ -158,15 +160,6 @@ def _recorded(headers: dict[str, str], body: bytes, url: str | None) -> Recorded
         raise _refused("url", "must be a URL, a path with a query, or a query") from None
     values = parse_qs(query, keep_blank_values=True).get("data.id")
     return Recorded(lower, body, values[-1] if values else None)
-
-
-def _named(keys: Keys, found: Sequence[SubscriptionSecret]) -> list[NamedSecret]:
-    """Return the secrets by their ids, without those whose server key this node lacks."""
-    named = []
-    for secret in found:
-        with contextlib.suppress(KeyMissing):
-            named.append(NamedSecret(f"secret {secret.generation}", secret.derive(keys).reveal()))
-    return named
 
 
 def _verdict(verdict: Verdict, found: Sequence[SubscriptionSecret], *, is_sent: bool) -> SignatureVerdict:

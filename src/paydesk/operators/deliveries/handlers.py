@@ -165,7 +165,19 @@ async def get(call: Call) -> Answer:
     delivery = await of_path(call.tx, call.path)
     key = delivery.seller_id, delivery.id
     body = await notification(call.tx, delivery)
-    history = [_attempt(row) for row in await call.tx.all(ATTEMPTS, *key)]
+    history = []
+    for row in await call.tx.all(ATTEMPTS, *key):
+        one = named("number started_ms duration_ms request answer_status answer_body error", row)
+        # Attempts made before the upgrade to this version have no request.
+        sent = msgspec.json.decode(one.request) if one.request else None
+        attempt = AttemptDocument.of(
+            one,
+            date=rfc3339(one.started_ms),
+            resend=sent is not None and resend_store.IS_RESEND in sent,
+            request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
+            answer=AttemptAnswer(one.answer_status, one.answer_body) if one.answer_status is not None else None,
+        )
+        history.append(attempt)
     return Answer(200, InspectedDelivery.of(delivery, notification=msgspec.Raw(body.encode()), history=history))
 
 
@@ -196,7 +208,7 @@ async def resend(call: Call) -> Answer:
 
 
 class Resends(Buckets[str]):
-    """How many notifications each operator may send again."""
+    """The rates at which operators send notifications again."""
 
 
 async def find(tx: Transaction, delivery_id: str) -> DeliveryDocument | None:
@@ -241,19 +253,6 @@ def _present(row: Row) -> DeliveryDocument:
         fields["resend_date"] = rfc3339(resend_ms)
     sent = topic, version, action, redacted_url(url)
     return DeliveryDocument(delivery_id, seller_id, subscription_id, *sent, status, **fields)
-
-
-def _attempt(row: Row) -> AttemptDocument:
-    one = named("number started_ms duration_ms request answer_status answer_body error", row)
-    # Attempts made before the upgrade to this version have no request.
-    sent = msgspec.json.decode(one.request) if one.request else None
-    return AttemptDocument.of(
-        one,
-        date=rfc3339(one.started_ms),
-        resend=sent is not None and resend_store.IS_RESEND in sent,
-        request=AttemptRequest(redacted_url(sent["url"]), sent["headers"]) if sent is not None else None,
-        answer=AttemptAnswer(one.answer_status, one.answer_body) if one.answer_status is not None else None,
-    )
 
 
 PAGES = lists.Pages(

@@ -1,4 +1,4 @@
-"""How an operator replays deliveries: the exhausted and superseded ones of an order or a subscription."""
+"""Replays by operators of the exhausted and superseded deliveries of an order or a subscription."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ async def replay(call: Call) -> Answer:
     """Deliver exhausted and superseded notifications again: they become pending."""
     body: ReplayRequest = call.body
     since_ms = SINCE_MS_MIN if body.since is None else instant_of(body.since)[0]
-    if body.order is not None:
-        return Answer(202, Replayed(await call.database.write(partial(_of_order, call=call, since_ms=since_ms))))
+    if (order_id := body.order) is not None:
+
+        async def work(tx: Transaction) -> int:
+            count = await replaying.replay_order(tx, await owner_of(tx, order_id), order_id, since_ms, call.now_ms)
+            await _record_replay(call, tx, order_id, count)
+            return count
+
+        return Answer(202, Replayed(await call.database.write(work)))
     # In steps, each a transaction. A replay that is interrupted can be requested again.
     count = 0
     cursor: Cursor | None = Cursor()
@@ -36,13 +42,6 @@ async def replay(call: Call) -> Answer:
         step, cursor = await call.database.write(partial(_step, call=call, since_ms=since_ms, begin=cursor))
         count += step
     return Answer(202, Replayed(count))
-
-
-async def _of_order(tx: Transaction, *, call: Call, since_ms: int) -> int:
-    order_id = call.body.order
-    count = await replaying.replay_order(tx, await owner_of(tx, order_id), order_id, since_ms, call.now_ms)
-    await _record_replay(call, tx, order_id, count)
-    return count
 
 
 async def _step(tx: Transaction, *, call: Call, since_ms: int, begin: Cursor) -> tuple[int, Cursor | None]:

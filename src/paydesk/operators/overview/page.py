@@ -1,4 +1,4 @@
-"""The first screen: what needs a person, the last orders with their reasons, and the figures of today."""
+"""The first screen: the items that need attention, the last orders with their reasons, and the figures of today."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from paydesk.platform.operation import Answer
 
 ORDERS = 10
 NONE = "\N{EN DASH}"
-"""Where there is no figure."""
+"""The text of a tile without a figure."""
 
 
 @screen
 async def show(request: ConsoleRequest) -> Answer:
-    """Show what needs a person, the last ten orders and today's figures."""
+    """Show the items that need attention, the last ten orders and today's figures."""
     attention = await request.api.get("attention")
     orders = await request.api.get("orders", limit=ORDERS)
     figures = await request.api.get("figures")

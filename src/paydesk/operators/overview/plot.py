@@ -9,7 +9,7 @@ HEIGHT, FLOOR = 96, 20
 """The pixels of the highest bar, and of the labels below."""
 HOURS = 24
 BAR_WIDTH = 3.0
-"""In percent of the width."""
+"""The width of a bar in percent of the plot."""
 PIXELS_MIN = 3
 """The least height of a part of a bar that is not zero, so that it is visible."""
 LABELLED_EVERY = 6
@@ -52,16 +52,12 @@ def plot_of(hours: Sequence[Mapping[str, Any]]) -> Plot:
         counts = f"{hour['orders']} orders, {hour['processed']} processed, {hour['failed']} failed"
         label = clock if number % LABELLED_EVERY == 0 else ""
         x = round(number * 100 / HOURS + (100 / HOURS - BAR_WIDTH) / 2, 3)
-        bars.append(Bar(x, middle, label, f"{clock} UTC: {counts}", _parts(hour, largest)))
+        parts, top = [], float(HEIGHT)
+        others = hour["orders"] - hour["processed"] - hour["failed"]
+        for kind, count in (("ok", hour["processed"]), ("bad", hour["failed"]), ("rest", others)):
+            if count > 0:
+                height = max(HEIGHT * count / largest, PIXELS_MIN)
+                top -= height
+                parts.append((kind, round(max(top, 0), 1), round(height, 1)))
+        bars.append(Bar(x, middle, label, f"{clock} UTC: {counts}", parts))
     return Plot(bars, largest, f"{says}.")
-
-
-def _parts(hour: Mapping[str, Any], largest: int) -> list[tuple[str, float, float]]:
-    parts, top = [], float(HEIGHT)
-    others = hour["orders"] - hour["processed"] - hour["failed"]
-    for kind, count in (("ok", hour["processed"]), ("bad", hour["failed"]), ("rest", others)):
-        if count > 0:
-            height = max(HEIGHT * count / largest, PIXELS_MIN)
-            top -= height
-            parts.append((kind, round(max(top, 0), 1), round(height, 1)))
-    return parts

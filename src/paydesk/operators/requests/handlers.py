@@ -114,12 +114,6 @@ def _present(row: Row) -> RecordedRequest:
     )
 
 
-def _order_id(text: str) -> str:
-    if not ids.ORDER_ID.fullmatch(text.upper()):
-        raise ValueError("must be an order's id, such as ORD01J67CQQH5904WDBVZEM4JMEP3")
-    return text.upper()
-
-
 def _statuses(text: str) -> tuple[int, int]:
     if text in STATUSES:
         return STATUSES[text]
@@ -136,7 +130,7 @@ PAGES = lists.Pages(
             "order",
             {"type": "string"},
             "Only requests about this order.",
-            check=_order_id,
+            check=lists.id_of(ids.ORDER_ID, "must be an order's id, such as ORD01J67CQQH5904WDBVZEM4JMEP3"),
             shown=Shown("Order", metavar="ORDER_ID", checked="order_id"),
         ),
         Query(

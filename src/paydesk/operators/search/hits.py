@@ -1,4 +1,4 @@
-"""What a search finds: hits of every type."""
+"""The results of a search, of every type."""
 
 from __future__ import annotations
 

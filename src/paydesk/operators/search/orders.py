@@ -16,7 +16,7 @@ from paydesk.operators.search.hits import RESULTS_MAX, Hits, SearchHit
 from paydesk.platform.storage.database import Row, Transaction
 
 ORDERS_READ = 50_000
-"""How many of the newest orders are searched for the end of an id, divided evenly among the sellers."""
+"""The number of newest orders that are searched for the end of an id, divided evenly among the sellers."""
 
 ORDER = f"SELECT {LISTED} FROM orders WHERE seller_id = $1 AND order_id = $2"
 

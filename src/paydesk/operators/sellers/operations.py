@@ -1,4 +1,4 @@
-"""What operators do about sellers."""
+"""The operations and words of sellers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ READ_MAX, READ_ROWS = 2000, 200
 PLACES_MAX = 60
 """So many stores and points of sale are on one page, so that it stays light."""
 LIVE_MAX = 20
-"""Of more stores, points of sale or terminals than this, a page is fetched again when any one changes."""
+"""The number of stores, points of sale or terminals above which a page is fetched again when any of them changes."""
 START = Query("start", {"type": "string"}, "How many stores and points of sale are on the pages before.")
 STORE = Query("store", {"type": "string"}, "The id of a store: without `start`, the page that has it is shown.")
 POS = Query("pos", {"type": "string"}, "The id of a point of sale: without `start`, the page that has it is shown.")

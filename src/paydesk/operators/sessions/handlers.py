@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -106,14 +105,6 @@ def _chosen(call: Call, filters: Filters, default: str) -> str:
     return "" if operator_id == ALL else operator_id
 
 
-def _operator_id(text: str) -> str:
-    if text.lower() == ALL:
-        return ALL
-    if not re.fullmatch(ULID_PATTERN, text.upper()):
-        raise ValueError(f"must be an operator's id, or {ALL}")
-    return text.upper()
-
-
 async def _record(call: Call, document: SessionDocument) -> None:
     before = {"operator_id": document.operator_id, "address": document.address}
     await audit.record(call, call.tx, "sessions.end", document.session_id, before=before)
@@ -127,7 +118,7 @@ OF_OPERATOR = Query(
     "operator",
     {"type": "string", "pattern": f"^({ALL}|{ULID_PATTERN})$"},
     f"The operator, or `{ALL}`, for owners; by default the caller.",
-    check=_operator_id,
+    check=lists.id_of(ULID_PATTERN, f"must be an operator's id, or {ALL}", ALL),
 )
 _LISTED = replace(
     OF_OPERATOR,

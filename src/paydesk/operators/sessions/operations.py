@@ -1,4 +1,4 @@
-"""What operators do about their sessions: end one, or all of an operator."""
+"""The operations and words of operators' sessions: end one, or all of an operator."""
 
 from __future__ import annotations
 

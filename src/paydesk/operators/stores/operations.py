@@ -1,4 +1,4 @@
-"""What operators do about stores and points of sale."""
+"""The operations and words of stores and points of sale."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OF = "It belongs to {seller_name}, and has no point of sale at first."
 _IN = "It is in {store_name}."
 _STAYS = "The terminal stays where it is: move it there afterwards."
 _AT_TERMINAL: dict[str, Any] = {"reads": "terminals/{terminal_id}", "back": _TERMINAL, "facts": None}
-"""What differs in the forms on the page of a terminal, which add to its seller and to its store."""
+"""The differences of the forms on the page of a terminal, which add to its seller and to its store."""
 _NEW_STORE = Words(
     "New store",
     says=(_OF, "Add points of sale to it afterwards."),

@@ -1,4 +1,4 @@
-"""What operators do about webhook subscriptions and their secrets."""
+"""The operations and words of webhook subscriptions and their secrets."""
 
 from __future__ import annotations
 

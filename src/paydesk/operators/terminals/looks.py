@@ -1,4 +1,4 @@
-"""How terminals are shown: their presence and kinds in words, and their pages."""
+"""The look of terminals: their presence and kinds in words, and their pages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PRESENCES: Mapping[str, Look] = {
     "degraded": Look("look", "triangle", "Degraded"),
     "offline": Look("bad", "wifi-off", "Offline"),
 }
-"""By `presence`."""
+"""The look of a terminal by `presence`."""
 KINDS: Mapping[str, str] = {
     "terminal": "The terminal requests authorization",
     "service": "Paydesk requests authorization",
 }
 INACTIVE = Look("bad", "cross", "Inactive")
-"""How a terminal without a valid device token is shown, whenever it was seen."""
+"""The look of a terminal without a valid device token, whenever it was seen."""
 
 
 def presence_of(terminal: Document) -> Look:

@@ -15,7 +15,7 @@ from paydesk.operators.terminals.page import BY, HERE, QUERY, ROWS, SECTION
 from paydesk.platform.operation import Answer
 
 _CHOSEN = "terminal:"
-"""Before the id of a terminal: the checkbox that selects it."""
+"""The start of the name of a checkbox, before the id of the terminal that it selects."""
 NONE_CHOSEN = "Choose at least one terminal."
 
 

@@ -1,4 +1,4 @@
-"""Where a terminal is installed: the point of sale that a request names, or one of the terminal's own."""
+"""The point of sale of a new terminal: one that a request names, or one of the terminal's own."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ PRINT_WAITS: dict[str, tuple[PrintWaitsFor, str]] = {
         "The terminal has the print action and has not reported that it printed it; at {until} it is canceled.",
     ),
 }
-"""What an open print action waits for, by its status, and as people read it."""
+"""The wait of an open print action by its status, and as people read it."""
 
 
 class SlotDocument(WaitTimes, frozen=True):
