@@ -24,9 +24,9 @@ _AMOUNT = re.compile(r"[0-9]+(?:[.,][0-9]+)?", re.ASCII)
 KEY = "idempotency_key"
 """The hidden field with the idempotency key: sending a form twice has one effect."""
 ORIGINAL = "was:"
-"""Before the name of a field: the hidden field with the value that the form showed at first."""
+"""The start of the name of a hidden field, before that of the field whose first value it has."""
 ORIGINAL_CHARACTERS_MAX = 8000
-"""Of a value that a form carries as original: a body has room for the longest list of redirect URIs and this."""
+"""Maximum of a value that a form carries as original: a body has room for it and the longest list of redirect URIs."""
 
 
 REASON_CHARACTERS_MAX = 500
@@ -40,11 +40,11 @@ REASON = Field(
 
 @dataclass(frozen=True, slots=True)
 class ActionForm:
-    """An action: what will happen, and what it needs to know."""
+    """The form of an action: the effect, and the fields."""
 
     title: str
     says: Sequence[str]
-    """What will happen, in sentences."""
+    """The effect of the action, in sentences."""
     back: str
     """The path of the page that the action is about."""
     section: str
@@ -55,7 +55,7 @@ class ActionForm:
     permitted: bool | None = None
     """Whether the operator may do it; None: if the operator's role may change things."""
     impossible: str = ""
-    """Why it cannot be done any more, in a sentence; the form is then that sentence alone."""
+    """The reason why it can no longer be done, in a sentence; the form is then that sentence alone."""
     repeatable: bool = False
     """Whether sending it twice has one effect: by its idempotency key, or because it sets a state."""
     is_change: bool = False
@@ -70,7 +70,7 @@ class ActionForm:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What happened: `text` is shown on the next page, at `path`; empty if that page shows it anyway.
+    """The result of an action: `text` is shown on the next page, at `path`; empty if that page shows it anyway.
 
     A `secret` is shown once, on a page of its own.
     """

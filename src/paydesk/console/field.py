@@ -22,7 +22,7 @@ class Field:
     """Longer texts are refused with their length, never cut."""
     inputmode: str = ""
     noun: str = ""
-    """What a sentence calls it, by default the label: "The {noun} must be at most 21.40"."""
+    """The name in sentences, by default the label: "The {noun} must be at most 21.40"."""
     sets: Sequence[str] = ()
     """The properties of the request that it sets, if they have other names."""
     group: str = ""

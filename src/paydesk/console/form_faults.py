@@ -1,4 +1,4 @@
-"""What is wrong with a form: each rule that a request breaks, as a sentence at the field that it is about."""
+"""The faults of a form: each rule that a request breaks, as a sentence at the field that it is about."""
 
 from __future__ import annotations
 
@@ -57,11 +57,7 @@ def sentence(field: Field, rule: str) -> str:
     """Return a rule as a sentence about a field."""
     if field.kind == "checkbox" and rule == REQUIRED:
         return "Set this check mark to go on."
-    rule = "is needed" if rule == REQUIRED else rule
-    return f"The {field.noun or _inside(field.label)} {rule}."
-
-
-def _inside(label: str) -> str:
-    """Return a label as it is written inside a sentence."""
-    has_capitals = any(character.isupper() for character in label[1:])
-    return label if has_capitals else label[:1].lower() + label[1:]
+    rule, noun = "is needed" if rule == REQUIRED else rule, field.noun or field.label
+    if not field.noun and not any(character.isupper() for character in noun[1:]):
+        noun = noun[:1].lower() + noun[1:]  # As it is written inside a sentence.
+    return f"The {noun} {rule}."

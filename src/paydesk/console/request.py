@@ -27,7 +27,7 @@ SESSION, NOTICE = "paydesk_operator", "paydesk_notice"
 PURPOSE = "console"
 NOTICE_SECONDS = 60
 NOTICE_BYTES_MAX = 2700
-"""Of a notice as JSON: in base64, a browser keeps it in a cookie of 4 KiB."""
+"""Maximum of a notice as JSON: in base64, a browser keeps it in a cookie of 4 KiB."""
 
 
 class ConsoleForm(BaseModel):
@@ -50,7 +50,7 @@ class ConsoleForm(BaseModel):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """What an action did, shown once on the next page."""
+    """The result of an action, shown once on the next page."""
 
     text: str
     tone: str = "ok"

@@ -1,4 +1,4 @@
-"""How a screen of the console is made: a function that takes a `ConsoleRequest` and returns a rendered page.
+"""The screens of the console: each is a function that takes a `ConsoleRequest` and returns a rendered page.
 
 `@screen` makes a handler of it: without a session it redirects to the sign-in page, the origin and the token of a form
 are checked, and an error of `/operator/v1` becomes a page that says what failed. A screen's template extends

@@ -14,7 +14,7 @@ from paydesk.platform.storage.database import Transaction
 
 USER_AGENT_CHARACTERS_MAX = 200
 SIGN_INS_RESERVED = 8
-"""In the queue of hashes, for operators at a new address while sign-ins of sellers fill the rest of it."""
+"""Places in the queue of hashes for operators at a new address, while sign-ins of sellers fill the rest of it."""
 TOKEN_PATTERN = re.compile(r"PDS-[0-9a-f]{40}", re.ASCII)
 UNKNOWN = "unknown_operator"
 """The subject of the event of failed sign-ins with e-mail addresses that no operator has."""
@@ -47,10 +47,6 @@ def _alert(address: str, operator_id: str | None, _: bool) -> OperatorEvent:  # 
     return OperatorEvent("sign_in_failures", operator_id or UNKNOWN, message, None, {"address": address})
 
 
-def _details(now_ms: int, address: str, user_agent: str) -> tuple[str, int, str, str]:
-    return ids.ulid(now_ms), now_ms, address, redacted_agent(user_agent)[:USER_AGENT_CHARACTERS_MAX]
-
-
 OPERATORS: Accounts[str, Session] = Accounts(
     noun="operator",
     barred="revoked_ms",
@@ -63,7 +59,12 @@ OPERATORS: Accounts[str, Session] = Accounts(
     alert=_alert,
     reserved=SIGN_INS_RESERVED,
     further=("session_id", "used_ms", "address", "user_agent"),
-    details=_details,
+    details=lambda now_ms, address, user_agent: (
+        ids.ulid(now_ms),
+        now_ms,
+        address,
+        redacted_agent(user_agent)[:USER_AGENT_CHARACTERS_MAX],
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""How pages show statuses: the colour, icon and word of each status of orders, refunds, reversals and deliveries."""
+"""The look of statuses: the colour, icon and word of each status of orders, refunds, reversals and deliveries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS: Mapping[str, Look] = {
     "expired": Look("off", "clock", "Expired"),
     "refunded": Look("back", "back", "Refunded"),
 }
-"""By the status of an order, also with extended statuses."""
+"""The look of an order by its status, also with extended statuses."""
 
 _DETAILS: Mapping[str, Look] = {
     "cancellation_requested": Look("look", "clock", "Cancel requested"),
@@ -35,7 +35,7 @@ _DETAILS: Mapping[str, Look] = {
     "expired": ORDERS["expired"],
     "partially_refunded": Look("back", "back", "Partly refunded"),
 }
-"""By the detail of an order or its payment, where it says more than the status."""
+"""The look of an order by its detail or that of its payment, where it says more than the status."""
 
 REFUNDS: Mapping[str, Look] = {
     "processing": Look("wait", "clock", "Processing"),
@@ -59,7 +59,7 @@ DELIVERIES: Mapping[str, Look] = {
     "superseded": Look("off", "dash", "Replaced by a newer one"),
     "withdrawn": Look("off", "dash", "Withdrawn"),
 }
-"""By the status of a delivery."""
+"""The look of a delivery by its status."""
 
 
 def order_look(status: str, *details: str) -> Look:

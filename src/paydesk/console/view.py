@@ -1,4 +1,4 @@
-"""How values are shown on the console's pages: times, amounts, durations and shortened ids."""
+"""The texts of values on the console's pages: times, amounts, durations and shortened ids."""
 
 from __future__ import annotations
 
