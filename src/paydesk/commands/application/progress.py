@@ -1,9 +1,9 @@
-"""What `paydesk pay` and `orders watch` print about an order: its status changes, its webhooks, and how it ended."""
+"""The lines of `paydesk pay` and `orders watch` about an order: its status changes, its webhooks, and its end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paydesk.commands.client.failure import Failure
@@ -20,7 +20,7 @@ POLL_INTERVAL_SECONDS, LATER_INTERVAL_SECONDS = 0.1, 0.5
 """Between two requests: at first, and once the order has not changed for `LATER_SECONDS`."""
 LATER_SECONDS = 30
 INBOX_SECONDS_MAX = 5
-"""How long it takes at most, after the end of the order, to wait for the webhooks to the demo inbox."""
+"""Maximum wait for the webhooks to the demo inbox after the end of the order."""
 STYLES = {"processed": "bold green", "failed": "bold red", "canceled": "yellow", "at_terminal": "cyan"}
 MEANINGS = {
     ("created", "created"): "waiting for the terminal",
@@ -48,12 +48,27 @@ class Progress:
 
     def print_new(self, order: Order) -> None:
         """Print the status changes and webhooks that were not printed yet, by time."""
-        lines = []
+        from rich.markup import escape
+
+        lines, actions = [], {event["version"]: event["action"] for event in order["events"]}
         for event in order["events"]:
             meaning = MEANINGS.get((event["status"], event["status_detail"]), event["payment_status_detail"])
             change = f"[{STYLES.get(event['status'], 'bold')}]{event['status']:<12}[/] {meaning}"
             lines.append((event["created_date"], f"event {event['version']}", change))
-        for when, key, line in sorted((*lines, *self._webhooks(order))):
+        # The end of each delivery, and each failed last attempt.
+        for delivery in order["deliveries"]:
+            # The query may have the receiver's secrets.
+            to = "" if self._is_to_inbox(delivery) else f" to {delivery['url'].partition('?')[0]}"
+            webhook, key = f"webhook {actions[delivery['version']]}{to}", f"webhook {delivery['id']}"
+            last = delivery.get("last_attempt")
+            if last is not None and not 200 <= last.get("status", 0) < 300:
+                answer = last.get("error") or f"the receiver answered {last['status']}"
+                line = f"{webhook} failed, attempt {last['number']}: {answer}"
+                lines.append((last["date"], f"{key} {last['number']}", f"{'':<12} [yellow]{escape(line)}[/]"))
+            if delivery["status"] != "pending":
+                line = f"{webhook} {delivery['status']}"
+                lines.append((delivery["ended_date"], key, f"{'':<12} [dim]{escape(line)}[/]"))
+        for when, key, line in sorted(lines):
             if key not in self._printed:
                 self._printed.add(key)
                 self._console.print(harmless(f"[dim]{when[11:23]}[/]  {line}"))
@@ -81,24 +96,6 @@ class Progress:
 
     def _is_to_inbox(self, delivery: Mapping[str, Any]) -> bool:
         return bool(self._inbox_url) and delivery["url"] == self._inbox_url
-
-    def _webhooks(self, order: Order) -> Iterator[tuple[str, str, str]]:
-        """Yield the time, a unique key and the line of each delivery's end, and of each failed last attempt."""
-        from rich.markup import escape
-
-        actions = {event["version"]: event["action"] for event in order["events"]}
-        for delivery in order["deliveries"]:
-            # The query may have the receiver's secrets.
-            to = "" if self._is_to_inbox(delivery) else f" to {delivery['url'].partition('?')[0]}"
-            webhook, key = f"webhook {actions[delivery['version']]}{to}", f"webhook {delivery['id']}"
-            last = delivery.get("last_attempt")
-            if last is not None and not 200 <= last.get("status", 0) < 300:
-                answer = last.get("error") or f"the receiver answered {last['status']}"
-                line = f"{webhook} failed, attempt {last['number']}: {answer}"
-                yield last["date"], f"{key} {last['number']}", f"{'':<12} [yellow]{escape(line)}[/]"
-            if delivery["status"] != "pending":
-                line = f"{webhook} {delivery['status']}"
-                yield delivery["ended_date"], key, f"{'':<12} [dim]{escape(line)}[/]"
 
 
 def with_current_state(order: Order) -> Order:

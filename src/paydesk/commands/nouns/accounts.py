@@ -95,7 +95,8 @@ def create(
         raise WrongUsage("Give either --credentials, to use a service, or --settings, to use a database.")
     body = {"name": name, "role": role, **({} if email is None else {"email": email})}
     is_named = credentials is not None or any(os.environ.get(variable) for variable in SERVICE_VARIABLES)
-    if settings is None and (is_named or _has_default_file()):
+    is_local = any(os.environ.get(variable) for variable in DATABASE_VARIABLES)
+    if settings is None and (is_named or (exists(DEFAULT_FILE) and not is_local)):
         service = operator_service(credentials)
         default = "" if is_named else f", the service of {DEFAULT_FILE}. {FOR_A_DATABASE}"
         note(f"Adding it by {service.credentials.base_url}{default or '.'}")
@@ -128,7 +129,16 @@ def password(service: Service) -> Answer:
     If standard input is not a terminal, it has two lines: the current password, then the new one. All your sessions in
     the console end.
     """
-    current, new = _typed_passwords() if sys.stdin.isatty() else _passwords_of_lines()
+    if sys.stdin.isatty():
+        current, new = getpass("Current password: "), getpass("New password: ")
+        if not (current and new):
+            raise WrongUsage("Type the current password, then the new one.")
+        if getpass("New password again: ") != new:
+            raise WrongUsage("The new password and its repetition differ. The password was not changed.")
+    else:
+        current, new = (sys.stdin.readline().rstrip("\r\n") for _ in range(2))
+        if not (current and new):
+            raise WrongUsage("Send two lines on standard input: the current password, then the new one.")
     service.post("/operator/v1/password", {"current_password": current, "password": new})
     return {"password": "changed"}
 
@@ -158,33 +168,10 @@ def end(
     return {"operator": operator, **service.request("DELETE", f"{SESSIONS}?operator={segment(str(operator))}")}
 
 
-def _has_default_file() -> bool:
-    """Return whether there is the default credentials file, and no setting names a database instead."""
-    return exists(DEFAULT_FILE) and not any(os.environ.get(variable) for variable in DATABASE_VARIABLES)
-
-
 def _about_link(url: str) -> str:
     """Return what to do with a link, and where it works if not everywhere."""
     is_local = urlsplit(url).hostname in LOOPBACK_NAMES
     return f"{LINK_SHOWN_ONCE}\n{ONLY_ON_THIS_MACHINE}" if is_local else LINK_SHOWN_ONCE
-
-
-def _typed_passwords() -> tuple[str, str]:
-    """Ask on the terminal for the current and the new password, the new one twice. Raises `WrongUsage`."""
-    current, new = getpass("Current password: "), getpass("New password: ")
-    if not (current and new):
-        raise WrongUsage("Type the current password, then the new one.")
-    if getpass("New password again: ") != new:
-        raise WrongUsage("The new password and its repetition differ. The password was not changed.")
-    return current, new
-
-
-def _passwords_of_lines() -> tuple[str, str]:
-    """Return the current and the new password of standard input, a line each. Raises `WrongUsage`."""
-    current, new = (sys.stdin.readline().rstrip("\r\n") for _ in range(2))
-    if not (current and new):
-        raise WrongUsage("Send two lines on standard input: the current password, then the new one.")
-    return current, new
 
 
 def _create_local(body: Answer, settings_file: Path | None) -> Answer:

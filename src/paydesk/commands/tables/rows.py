@@ -150,7 +150,13 @@ def _value(one: Row, typed: Mapping[str, Any], service: Service) -> Any:
     """Return what an option sends; None if it was not given. Raises `WrongUsage`."""
     value = typed[one["name"]]
     if one["type"] == "password":
-        return _read_password() if value else None
+        if not value:
+            return None
+        # From standard input: an argument would be visible in the process list.
+        password = sys.stdin.readline().rstrip("\r\n")
+        if not password:
+            raise WrongUsage("There is no password on standard input. Send it as one line.")
+        return password
     if typed.get(f"no_{one['name']}"):
         if value:
             raise WrongUsage(f"Give either {one['flags']} or {one['none']}.")
@@ -195,11 +201,3 @@ def _word(default: str | None) -> Callable[[Any], str | None]:
 
 def _line(note: Any) -> Any:
     return First(*map(_line, note)) if isinstance(note, list) else When(**note) if isinstance(note, dict) else note
-
-
-def _read_password() -> str:
-    """Return the password from standard input; an argument would be visible in the process list."""
-    password = sys.stdin.readline().rstrip("\r\n")
-    if not password:
-        raise WrongUsage("There is no password on standard input. Send it as one line.")
-    return password
