@@ -24,7 +24,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a case or a rule. `reason`: why it did not hold."""
+    """The outcome of a case or a rule. `reason`: why it did not hold."""
 
     name: str
     section: int

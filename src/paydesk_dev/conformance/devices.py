@@ -1,4 +1,4 @@
-"""How the kit starts and restarts the terminal under test, where no person does."""
+"""Starts and restarts of the terminal under test, where no person does it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = "approve:0.2s"
 
 @asynccontextmanager
 async def virtual(bench: Bench) -> AsyncIterator[Restart]:
-    """Run the built-in virtual terminal on the bench; yield how it is restarted from its journal."""
+    """Run the built-in virtual terminal on the bench; yield a function that restarts it from its journal."""
     folder, shop = bench.folder / "terminal", bench.kit.shop
     fleet = Fleet(bench.base_url, folder)
     await fleet.start()
@@ -41,7 +41,7 @@ async def virtual(bench: Bench) -> AsyncIterator[Restart]:
 
 @asynccontextmanager
 async def program(command: str, base_url: str, token: Secret | None) -> AsyncIterator[Restart]:
-    """Run the command as the terminal; yield how it is killed and started again.
+    """Run the command as the terminal; yield a function that kills it and starts it again.
 
     The command gets the address and the token, if there is one, as `PAYDESK_BASE_URL` and `PAYDESK_DEVICE_TOKEN`.
     Raises `OSError`, and `ValueError` for quotes that are not closed.

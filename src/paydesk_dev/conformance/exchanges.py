@@ -55,15 +55,15 @@ class Exchange:
     method: str
     path: str
     boot_id: str
-    """In lower case; of a charge that of the hello before it."""
+    """The boot id in lower case; of a charge that of the hello before it."""
     body: Any
     """The JSON of the body; of a poll its query."""
     lease_id: str = ""
-    """In upper case; of a charge the lease of its payment, of a `print-result` the action."""
+    """The lease in upper case; of a charge that of its payment, of a `print-result` the action."""
     result_id: str = ""
     started: float = field(default_factory=runtime.monotonic)
     answered: float | None = None
-    """When the terminal got its answer; None: none yet, or it was lost."""
+    """The time at which the terminal got its answer; None: none yet, or it was lost."""
     status: int | None = None
     """The status that the terminal got."""
     answer: dict[str, Any] = field(default_factory=dict)

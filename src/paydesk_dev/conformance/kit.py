@@ -1,4 +1,4 @@
-"""What cases use: orders, what the terminal is expected to do, restarts, and the judgement of charges."""
+"""The tools of cases: orders, expected requests of the terminal, restarts, and the judgement of charges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from paydesk.core import runtime
@@ -30,7 +29,7 @@ POLL_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long the kit waits: for what the terminal or a person must do, and for what must not happen."""
+    """The time that the kit waits for what the terminal or a person must do, and for what must not happen."""
 
     seconds: float = 60.0
     quiet_seconds: float = 2.0
@@ -118,10 +117,13 @@ class Kit:
 
     async def delivered(self, message: str, order: Order) -> Exchange:
         """Wait until a poll was answered with a message about the order. Raises `Failed` if it is not polled for."""
-        found = await self.log.until(
-            lambda: next((each for each in self.log.find("poll") if _brings(each, message, order)), None),
-            self.patience.seconds,
-        )
+
+        def find() -> Exchange | None:
+            polls = (each for each in self.log.find("poll") if each.answer.get("type") == message)
+            brought = (each for each in polls if str(each.answer.get("lease_id", "")).upper() == order.lease_id)
+            return next(brought, None)
+
+        found = await self.log.until(find, self.patience.seconds)
         if found is None:
             raise Failed(f"The terminal did not poll for the {message} message within {self.patience.seconds:g} s.")
         return found
@@ -133,17 +135,13 @@ class Kit:
             status = str((await self.shop.get(order))["status"])
             if status not in LIVE:
                 if self.shop.kind == "service":
-                    await self._result_of(order)
+                    # A result follows the end of an order that the service has had charged.
+                    await self._wait(("result",), order, 0, answered=True, seconds=self.patience.quiet_seconds)
                 return status
             await asyncio.sleep(0.05)
         if not any(self.log.find(*PERMITS, lease_id=order.lease_id)):
             raise NotShown(f"The terminal did not ask to authorize within {self.patience.seconds:g} s.")
         raise Failed(f"The terminal reported no outcome within {self.patience.seconds:g} s; the order is {status}.")
-
-    async def _result_of(self, order: Order) -> None:
-        """Wait a while for a result, which follows the end of an order that the service has had charged."""
-        results = partial(self.log.find, "result", lease_id=order.lease_id)
-        await self.log.until(lambda: any(each.status is not None for each in results()), self.patience.quiet_seconds)
 
     async def paid(self, order: Order) -> None:
         """Wait until the order is processed, and check that it was paid once. Raises `Failed` and `NotShown`."""
@@ -209,20 +207,24 @@ class Kit:
 
     async def idle(self, seconds: float) -> bool:
         """Wait until the terminal polls in its newest session and return True; False after `seconds`."""
-        return await self.log.until(lambda: self._is_polling() or None, seconds) is not None
 
-    def _is_polling(self) -> bool:
-        polls = [each for each in self.log.find("poll") if each.boot_id == self.boot_id]
-        return bool(polls) and polls[-1].answered is None and runtime.monotonic() - polls[-1].started < POLL_SECONDS_MAX
+        def is_polling() -> bool:
+            polls = [each for each in self.log.find("poll") if each.boot_id == self.boot_id]
+            is_open = bool(polls) and polls[-1].answered is None
+            return is_open and runtime.monotonic() - polls[-1].started < POLL_SECONDS_MAX
 
-    async def _wait(self, kinds: Iterable[Kind], order: Order | None, since: int, *, answered: bool) -> Exchange | None:
+        return bool(await self.log.until(is_polling, seconds))
+
+    async def _wait(
+        self, kinds: Iterable[Kind], order: Order | None, since: int, *, answered: bool, seconds: float = 0
+    ) -> Exchange | None:
         lease_id = order.lease_id if order is not None else ""
 
         def find() -> Exchange | None:
             found = self.log.find(*kinds, lease_id=lease_id, since=since)
             return next((each for each in found if not answered or each.status is not None), None)
 
-        return await self.log.until(find, self.patience.seconds)
+        return await self.log.until(find, seconds or self.patience.seconds)
 
 
 def is_welcome(exchange: Exchange) -> bool:
@@ -240,8 +242,3 @@ def verdict_on(hello: Exchange, order: Order) -> str:
     """Return the verdict on the order in the answer to a hello, or an empty string."""
     leases = hello.answer.get("leases", [])
     return next((each["verdict"] for each in leases if each["lease_id"].upper() == order.lease_id), "")
-
-
-def _brings(poll: Exchange, message: str, order: Order) -> bool:
-    answer = poll.answer
-    return answer.get("type") == message and str(answer.get("lease_id", "")).upper() == order.lease_id

@@ -17,7 +17,10 @@ def approving(kit: Kit) -> Iterator[None]:
     approved: set[str] = set()
 
     async def approve(exchange: Exchange, forward: Forward) -> Reply:
-        user_code = _user_code(kit, exchange)
+        # The user code that came with the device code of the request.
+        device_code = exchange.body.get("device_code") if isinstance(exchange.body, dict) else None
+        begun = (one.answer for one in kit.log.find("pairing") if device_code is not None)
+        user_code = next((str(one.get("user_code", "")) for one in begun if one.get("device_code") == device_code), "")
         if user_code and user_code not in approved:
             approved.add(user_code)
             refused = await kit.shop.pair(user_code)
@@ -27,10 +30,3 @@ def approving(kit: Kit) -> Iterator[None]:
     slow_down = refuse(400, code="slow_down")
     with kit.wire.on("pairing-token", do=slow_down, times=1), kit.wire.on("pairing-token", do=approve):
         yield
-
-
-def _user_code(kit: Kit, request: Exchange) -> str:
-    """Return the user code that came with the device code of the request, or an empty string."""
-    device_code = request.body.get("device_code") if isinstance(request.body, dict) else None
-    begun = (one.answer for one in kit.log.find("pairing") if device_code is not None)
-    return next((str(one.get("user_code", "")) for one in begun if one.get("device_code") == device_code), "")

@@ -9,13 +9,15 @@ from typing import Any
 
 from paydesk.core.text import card_numbers
 from paydesk_dev.conformance.case import Outcome
-from paydesk_dev.conformance.exchanges import IN_SESSION, Exchange, Log
+from paydesk_dev.conformance.exchanges import IN_SESSION, Log
 
 Rule = Callable[[Log], str]
 
 IN_FLIGHT_SECONDS = 0.5
 """A request that the terminal sent this long after a newer session began may have been on its way."""
 REFUSED_FOR_FORM = (400, 404, 405, 413, 415, 422)
+RULES: dict[str, tuple[int, str, Rule]] = {}
+"""The rules by name: the section of docs/build-a-terminal.md, what the terminal must do, and the function."""
 
 _TRACK = re.compile(r"[%;]?B?\d{12,19}[\^=]")
 _SENSITIVE = frozenset(
@@ -23,8 +25,18 @@ _SENSITIVE = frozenset(
 )
 
 
+def rule(name: str, section: int, must: str) -> Callable[[Rule], Rule]:
+    """Make a rule of the function."""
+
+    def add(judged: Rule) -> Rule:
+        RULES[name] = section, must, judged
+        return judged
+
+    return add
+
+
+@rule("one-session", 2, "Makes every call in the session of its newest hello; only results may be late.")
 def _one_session(log: Log) -> str:
-    """Every call is of a session that the service has accepted, and of the newest one; only results may be late."""
     newest = ""
     since = 0.0
     welcomed: dict[str, float] = {}
@@ -42,8 +54,8 @@ def _one_session(log: Log) -> str:
     return ""
 
 
+@rule("rising-seq", 4, "Sends progress with a `seq` that rises, the same again only for a repetition.")
 def _rising_seq(log: Log) -> str:
-    """The `seq` of progress rises within a lease and session; only a repetition has an earlier one."""
     last: dict[tuple[str, str], tuple[int, str]] = {}
     for each in log.find("progress", "authorizing"):
         key, now = (each.boot_id, each.lease_id), (each.body.get("seq"), str(each.body.get("step")))
@@ -56,8 +68,8 @@ def _rising_seq(log: Log) -> str:
     return ""
 
 
+@rule("one-result", 4, "Reports one result under one id, always with the same content.")
 def _one_content(log: Log) -> str:
-    """A result id always has the same content, and a lease has one result, but for one that follows `unknown`."""
     contents: dict[str, Any] = {}
     results: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for each in log.find("result"):
@@ -65,31 +77,29 @@ def _one_content(log: Log) -> str:
             return f"The result {each.result_id} was sent with two contents."
         results[each.lease_id][each.result_id] = str(each.content.get("outcome"))
     for lease_id, found in results.items():
+        # A second result may follow `unknown`.
         final = [outcome for outcome in found.values() if outcome != "unknown"]
         if len(final) > 1 or len(found) > 2:
             return f"The lease {lease_id} has {len(found)} results under different ids: {', '.join(found.values())}."
     return ""
 
 
+@rule("permit-first", 4, "Charges only after `go: true`.")
 def _charges_with_permit(log: Log) -> str:
-    """The acquirer is called only after `go: true`."""
     for charge in log.find("charge"):
         asked = log.find("authorizing", lease_id=charge.lease_id)
         if not any(one.answer.get("go") is True and (one.answered or charge.started) < charge.started for one in asked):
             return f"The payment of the lease {charge.lease_id} was charged without a permit."
     for result in log.find("result"):
         asked = log.find("authorizing", "authorize", lease_id=result.lease_id)
-        if result.content.get("outcome") == "approved" and not any(_is_permit(one) for one in asked):
+        is_permitted = any(one.answer.get("go") is True or one.charges for one in asked)
+        if result.content.get("outcome") == "approved" and not is_permitted:
             return f"An approval of the lease {result.lease_id} was reported, and it had no permit."
     return ""
 
 
-def _is_permit(asked: Exchange) -> bool:
-    return asked.answer.get("go") is True or asked.charges
-
-
+@rule("well-formed", 1, "Sends only requests that the service can read.")
 def _well_formed(log: Log) -> str:
-    """The service refuses no request for its form."""
     for each in log.exchanges:
         if each.served in REFUSED_FOR_FORM and each.kind != "pairing-token":  # Pending is a 400 there.
             reason = "; ".join(
@@ -101,15 +111,15 @@ def _well_formed(log: Log) -> str:
     return ""
 
 
+@rule("request-rate", 6, "Sends at most 20 requests a second, and 40 at once.")
 def _not_too_fast(log: Log) -> str:
-    """The service refuses no request because of their rate: 20 a second, 40 at once."""
     return next(
         (f"{each} was refused because requests came too fast." for each in log.exchanges if each.served == 429), ""
     )
 
 
+@rule("no-card-data", 5, "Sends no card number, track data, verification value or PIN.")
 def _no_card_data(log: Log) -> str:
-    """No card number, track data, verification value or PIN is in a request."""
     for each in log.exchanges:
         for name, value in _values(each.body):
             if name.lower() in _SENSITIVE:
@@ -131,20 +141,8 @@ def _values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, str(value)
 
 
-RULES: dict[str, tuple[int, str, Rule]] = {
-    "one-session": (2, "Makes every call in the session of its newest hello; only results may be late.", _one_session),
-    "rising-seq": (4, "Sends progress with a `seq` that rises, the same again only for a repetition.", _rising_seq),
-    "one-result": (4, "Reports one result under one id, always with the same content.", _one_content),
-    "permit-first": (4, "Charges only after `go: true`.", _charges_with_permit),
-    "well-formed": (1, "Sends only requests that the service can read.", _well_formed),
-    "request-rate": (6, "Sends at most 20 requests a second, and 40 at once.", _not_too_fast),
-    "no-card-data": (5, "Sends no card number, track data, verification value or PIN.", _no_card_data),
-}
-"""By name: the section of docs/build-a-terminal.md, what the terminal must do, and the rule."""
-
-
 def judge(log: Log) -> Iterator[Outcome]:
-    """Yield what became of each rule."""
-    for name, (section, must, rule) in RULES.items():
-        violation = rule(log)
+    """Yield the outcome of each rule."""
+    for name, (section, must, judged) in RULES.items():
+        violation = judged(log)
         yield Outcome(name, section, must, "failed" if violation else "held", violation)

@@ -1,4 +1,4 @@
-"""Plays the cases one after another and yields what became of each."""
+"""Plays the cases one after another and yields their outcomes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ CASES = {
 async def play(
     kit: Kit, only: Collection[str] = (), begins: Callable[[Case], None] = lambda _: None
 ) -> AsyncIterator[Outcome]:
-    """Play the cases, or those named, and yield what became of each; then what became of the rules."""
+    """Play the cases, or those named, and yield their outcomes; then those of the rules."""
     for each in CASES.values():
         if not only or each.name in only:
             begins(each)
-            yield await _play(kit, each)
+            began = runtime.monotonic()
+            status, reason = await _judged(kit, each)
+            yield Outcome(each.name, each.section, each.must, status, reason, runtime.monotonic() - began)
     for outcome in judge(kit.log):
         yield outcome
 
@@ -38,12 +40,6 @@ async def first_hello(kit: Kit, seconds: float) -> bool:
     """Wait until the terminal has said hello for the first time; return False after `seconds`."""
     found = await kit.log.until(lambda: next((one for one in kit.log.find("hello") if is_welcome(one)), None), seconds)
     return found is not None
-
-
-async def _play(kit: Kit, case: Case) -> Outcome:
-    began = runtime.monotonic()
-    status, reason = await _judged(kit, case)
-    return Outcome(case.name, case.section, case.must, status, reason, runtime.monotonic() - began)
 
 
 async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:

@@ -58,9 +58,7 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
             now_ms = clock.now_ms()
             await prepare(database, now_ms)
             demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))
-            seller_id, store_id = demo.seller.seller_id, demo.terminals[0].store_id
-            await database.write(lambda tx: _terminal(tx, seller_id, store_id, kind, now_ms))
-            tokens = await database.write(lambda tx: _tokens(tx, demo, settings, server_keys, now_ms))
+            tokens = await database.write(lambda tx: _add_terminal(tx, demo, kind, settings, server_keys, now_ms))
             service = compose(settings, database, server_keys, clock, parts(settings, server_keys))
             tasks = [
                 asyncio.create_task(server.serve(service.app(), listener, settings, ready.set, stop)),
@@ -68,14 +66,20 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
             ]
             try:
                 await ready.wait()
-                yield RunningService(base_url, seller_id, *tokens)
+                yield RunningService(base_url, demo.seller.seller_id, *tokens)
             finally:
                 stop.set()
                 await asyncio.gather(*tasks)
 
 
-async def _terminal(tx: Transaction, seller_id: int, store_id: int, kind: Kind, now_ms: int) -> None:
-    """Add the terminal under test at a point of sale of its own."""
+async def _add_terminal(
+    tx: Transaction, demo: Demo, kind: Kind, settings: Settings, server_keys: Keys, now_ms: int
+) -> tuple[Secret, Secret, Secret]:
+    """Add the terminal under test at a point of sale of its own.
+
+    Return the tokens of the terminal, of the application, and of an operator.
+    """
+    seller_id, store_id = demo.seller.seller_id, demo.terminals[0].store_id
     pos = await stores.create_pos(tx, seller_id, store_id, "CONFORMANCE", "Conformance", now_ms)
     assert pos is not None, "the database is new"
     await terminals.create(
@@ -88,13 +92,6 @@ async def _terminal(tx: Transaction, seller_id: int, store_id: int, kind: Kind, 
         kind=kind,
         operating_mode="PDV",
     )
-
-
-async def _tokens(
-    tx: Transaction, demo: Demo, settings: Settings, server_keys: Keys, now_ms: int
-) -> tuple[Secret, Secret, Secret]:
-    """Make the token of the terminal, of the application, and of an operator."""
-    seller_id, operator = demo.seller.seller_id, new_token()
     device = await terminals.mint_token(tx, seller_id, TERMINAL_ID, now_ms)
     pair = await authorizations.mint_family(
         tx,
@@ -106,5 +103,6 @@ async def _tokens(
         now_ms=now_ms,
         lifetimes=Lifetimes(settings.access_token_lifetime_seconds, settings.refresh_token_lifetime_seconds),
     )
+    operator = new_token()
     await add_operator(tx, operator, "conformance kit", "owner", now_ms)
     return device, Secret(pair.access_token), operator

@@ -1,4 +1,4 @@
-"""What a case raises if it does not hold, or could not be judged."""
+"""The exceptions of a case that does not hold, or could not be judged."""
 
 from __future__ import annotations
 

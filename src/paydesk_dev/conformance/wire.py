@@ -121,7 +121,12 @@ class Wire:
         exchange = self._log.begin(request.method, request.path, dict(request.query), body, len(raw))
         if exchange.kind == "hello":
             self.device_token = Secret(request.headers.get("Authorization", "").removeprefix("Bearer "))
-        answer = await self._answer(exchange, lambda: self._forward(exchange, request, raw))
+        forward = partial(self._forward, exchange, request, raw)
+        reach = partial(self._poll, forward) if exchange.kind == "poll" else forward
+        rule = next((rule for rule in self._rules if rule.matches(exchange)), None)
+        if rule is not None:
+            rule.times -= 1
+        answer = await (reach() if rule is None else rule.action(exchange, reach))
         if answer is None:
             if request.transport is not None:
                 request.transport.abort()
@@ -129,14 +134,6 @@ class Wire:
         exchange.status, exchange.answer, exchange.answered = answer.status, answer.body, runtime.monotonic()
         self._log.notify()
         return _response(answer)
-
-    async def _answer(self, exchange: Exchange, forward: Forward) -> Reply | None:
-        reach = partial(self._poll, forward) if exchange.kind == "poll" else forward
-        for rule in self._rules:
-            if rule.matches(exchange):
-                rule.times -= 1
-                return await rule.action(exchange, reach)
-        return await reach()
 
     async def _poll(self, forward: Forward) -> Reply:
         """Return the service's answer to a poll or an injected message, whichever is first."""

@@ -145,7 +145,12 @@ async def _stale_session(kit: Kit) -> None:
         order = await kit.place()
         await kit.need("result", order)
         await kit.shop.take_session_over(kit.wire.device_token)
-        stale = await kit.log.until(lambda: _first_stale(kit, boot_id), kit.patience.seconds)
+
+        def first_stale() -> Exchange | None:
+            calls = kit.log.find("hello", *IN_SESSION)
+            return next((each for each in calls if each.boot_id == boot_id and each.code == "stale_session"), None)
+
+        stale = await kit.log.until(first_stale, kit.patience.seconds)
         if stale is None:
             raise NotShown("The terminal made no call after a newer session had begun.")
         since = kit.mark
@@ -158,8 +163,3 @@ async def _stale_session(kit: Kit) -> None:
             raise Failed(f"It sent {each} with the same boot_id {seconds:.1f} s after the 409 `stale_session`.")
     if not any(is_welcome(each) for each in kit.log.find("hello", since=since)):
         await kit.restart()
-
-
-def _first_stale(kit: Kit, boot_id: str) -> Exchange | None:
-    calls = kit.log.find("hello", *IN_SESSION)
-    return next((each for each in calls if each.boot_id == boot_id and each.code == "stale_session"), None)
