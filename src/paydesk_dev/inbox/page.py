@@ -14,7 +14,7 @@ from paydesk.platform.web.forms import ANONYMOUS, BrowserRequest
 from paydesk_dev.inbox import receiver as inbox
 from paydesk_dev.inbox import store
 from paydesk_dev.inbox.store import InboxFilter
-from paydesk_dev.inbox.view import ShownNotification
+from paydesk_dev.inbox.view import shown
 
 EMPTY_PATH = f"{inbox.PATH}/empty"
 PURPOSE = "empty-demo-inbox"
@@ -51,9 +51,16 @@ async def show(call: Call) -> Answer:
     """Return the page of the newest notifications that match the filter in the query."""
     request = BrowserRequest(call)
     cookie, headers = request.anonymous_cookie()
-    chosen = _filter(call.query)
-    found = await store.page_of_entries(call.tx, chosen, _before(call.query), SHOWN_MAX + 1)
-    shown = found[:SHOWN_MAX]
+    # An unknown validity is ignored.
+    chosen = InboxFilter(
+        inbox.filtered(call.query.get("action", "")),
+        inbox.filtered(call.query.get("order", "").strip()).upper(),
+        VALIDITY.get(call.query.get("signature", "")),
+    )
+    before = call.query.get("before", "")
+    is_number = before.isascii() and before.isdigit() and len(before) < len(str(NUMBER_MAX))
+    found = await store.page_of_entries(call.tx, chosen, int(before) if is_number else NUMBER_MAX, SHOWN_MAX + 1)
+    entries = found[:SHOWN_MAX]
     filters = {name: call.query[name] for name in ("action", "signature", "order") if call.query.get(name)}
     return html.page(
         "inbox.html",
@@ -61,7 +68,7 @@ async def show(call: Call) -> Answer:
         package="paydesk_dev.inbox",
         headers=(("vary", "accept"), *headers),
         isolated=True,
-        notifications=[ShownNotification.of(entry) for _, entry in shown],
+        notifications=[shown(entry) for _, entry in entries],
         count=await store.count_entries(call.tx, InboxFilter()),
         matching=await store.count_entries(call.tx, chosen),
         actions=await store.actions(call.tx, ACTIONS_MAX),
@@ -69,7 +76,7 @@ async def show(call: Call) -> Answer:
         is_first="before" not in call.query,
         reload=_address(call.query),
         newest=_address(filters),
-        older=_address({**filters, "before": str(shown[-1][0])}) if len(found) > len(shown) else "",
+        older=_address({**filters, "before": str(entries[-1][0])}) if len(found) > len(entries) else "",
         path=inbox.PATH,
         empty_path=EMPTY_PATH,
         form_token=request.form_token(PURPOSE, cookie),
@@ -86,21 +93,6 @@ async def empty(call: Call) -> Answer:
         raise Refusal(FORM_OUTDATED, "form token or its cookie is invalid", extra={html.AGAIN: inbox.PATH})
     await store.empty(call.tx)
     return html.redirect(inbox.PATH)
-
-
-def _filter(query: Mapping[str, str]) -> InboxFilter:
-    """Return the filter; an unknown validity is ignored."""
-    return InboxFilter(
-        inbox.filtered(query.get("action", "")),
-        inbox.filtered(query.get("order", "").strip()).upper(),
-        VALIDITY.get(query.get("signature", "")),
-    )
-
-
-def _before(query: Mapping[str, str]) -> int:
-    text = query.get("before", "")
-    is_number = text.isascii() and text.isdigit() and len(text) < len(str(NUMBER_MAX))
-    return int(text) if is_number else NUMBER_MAX
 
 
 def _address(query: Mapping[str, str]) -> str:
