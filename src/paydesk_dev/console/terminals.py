@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial, wraps
 from typing import Any
 
 from paydesk.console.actions import ActionForm, Done, act
+from paydesk.console.api import Api
 from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
 from paydesk.console.screen import form, screen
 from paydesk.engine.terminals.schemas import TERMINAL_ID_PATTERN
-from paydesk.platform.operation import Answer
+from paydesk.platform.operation import Answer, Operation
 from paydesk_dev.virtual.page.looks import SCRIPTS
 from paydesk_dev.virtual.scripts.scripts import MANUAL
 
@@ -30,7 +31,9 @@ FAULTS = {
     "reboot": ("Restart it", "The terminal restarts from its journal."),
     "lose_acknowledgement": ("Lose the next acknowledgement", "The next acknowledgement is lost on its way."),
 }
-"""What can go wrong with a terminal: the words of the button, and what happened."""
+"""The disturbances of a terminal: the label of each, and the notice."""
+Send = Callable[[Api, str, Mapping[str, str]], Awaitable[str]]
+"""Sends the request of a form about a terminal, and returns the notice."""
 
 
 async def virtual(request: ConsoleRequest) -> tuple[list[dict[str, Any]], bool]:
@@ -40,90 +43,95 @@ async def virtual(request: ConsoleRequest) -> tuple[list[dict[str, Any]], bool]:
     return found, "next" in listed
 
 
-@screen
-async def create(request: ConsoleRequest) -> Answer:
-    """Create a virtual terminal."""
-    action = DevelopmentForm(
-        title="New virtual terminal",
-        says=("It gets a point of sale of its own and takes test orders at once.",),
-        submit="Create the terminal",
-        fields=(_script_field(""),),
-    )
-
-    async def work(sent: Mapping[str, str]) -> Done:
-        made = await request.api.post("terminals", body={"script": sent["script"]})
-        return Done(f"{made['id']} is created.")
-
-    return await act(request, action, work)
-
-
-@screen
-async def disturb(request: ConsoleRequest) -> Answer:
-    """Do to a virtual terminal what can happen to a terminal, or choose its script."""
-    terminal_id = request.path
-    action = DevelopmentForm(
-        title="Disturb a terminal",
-        says=(f"Does to {terminal_id} what can happen to a terminal in a shop.",),
-        submit="Do it",
-        fields=(Field("action", "What", "select", options=[(name, said) for name, (said, _) in FAULTS.items()]),),
-    )
-
-    async def work(sent: Mapping[str, str]) -> Done:
-        await request.api.post("/virtual/v1/terminals/{}/actions", terminal_id, body={"action": sent["action"]})
-        return Done(FAULTS[sent["action"]][1] if sent["action"] in FAULTS else "Done.")
-
-    return await act(request, action, work)
-
-
-@screen
-async def script(request: ConsoleRequest) -> Answer:
-    """Choose what plays a virtual terminal."""
-    terminal_id = request.path
-    action = DevelopmentForm(
-        title="Played by",
-        says=("Applies from its next order on. A terminal that you play waits on its page for a card.",),
-        submit="Change it",
-        fields=(_script_field(request.query.get("now", "")),),
-    )
-
-    async def work(sent: Mapping[str, str]) -> Done:
-        body = {"action": "set_script", "script": sent["script"]}
-        await request.api.post("/virtual/v1/terminals/{}/actions", terminal_id, body=body)
-        return Done("Changed. It applies from the next order on.")
-
-    return await act(request, action, work)
-
-
-@screen
-async def delete(request: ConsoleRequest) -> Answer:
-    """Delete a virtual terminal."""
-    terminal_id = request.path
-    action = DevelopmentForm(
-        title="Delete a virtual terminal",
-        says=(f"{terminal_id} is deleted with the point of sale that was made for it. Its orders stay.",),
-        submit="Delete the terminal",
-        danger=True,
-    )
-
-    async def work(_: Mapping[str, str]) -> Done:
-        await request.api.delete("terminals/{}", terminal_id)
-        return Done(f"{terminal_id} is deleted.")
-
-    return await act(request, action, work)
-
-
-def _script_field(now: str) -> Field:
+def _script_fields(request: ConsoleRequest) -> Sequence[Field]:
+    now = request.query.get("now", "")
     options = [(code, "You, on its page" if code == MANUAL else said) for code, said in SCRIPTS]
     if now and now not in dict(options):
         options.insert(0, (now, f"Script: {now}"))
-    return Field("script", "Played by", "select", value=now, options=options, hint=SCRIPTS_HINT)
+    return (Field("script", "Played by", "select", value=now, options=options, hint=SCRIPTS_HINT),)
 
 
-_create, _one = partial(form, development=True), partial(form, path_pattern=TERMINAL_ID_PATTERN, development=True)
+def terminal_form(
+    path: str,
+    title: str,
+    says: str,
+    submit: str,
+    *,
+    fields: Callable[[ConsoleRequest], Sequence[Field]] = lambda _: (),
+    danger: bool = False,
+) -> Callable[[Send], tuple[Operation, Operation]]:
+    """Make the pages of a form of the function that sends its request. `{id}` in `says` is the terminal's."""
 
-OPERATIONS = (
-    *_create("/development/terminals", create),
-    *_one("/development/terminals/{terminal_id}/act", disturb),
-    *_one("/development/terminals/{terminal_id}/script", script),
-    *_one("/development/terminals/{terminal_id}/delete", delete),
+    def pages(send: Send) -> tuple[Operation, Operation]:
+        @screen
+        @wraps(send)
+        async def answer(request: ConsoleRequest) -> Answer:
+            terminal_id = request.path
+
+            async def work(sent: Mapping[str, str]) -> Done:
+                return Done(await send(request.api, terminal_id, sent))
+
+            effect = (says.format(id=terminal_id),)
+            action = DevelopmentForm(title=title, says=effect, submit=submit, fields=fields(request), danger=danger)
+            return await act(request, action, work)
+
+        pattern = TERMINAL_ID_PATTERN if "{" in path else ""
+        return form(f"/development/terminals{path}", answer, path_pattern=pattern, development=True)
+
+    return pages
+
+
+@terminal_form(
+    "",
+    "New virtual terminal",
+    "It gets a point of sale of its own and takes test orders at once.",
+    "Create the terminal",
+    fields=_script_fields,
 )
+async def create(api: Api, _: str, sent: Mapping[str, str]) -> str:
+    """Create a virtual terminal."""
+    created = await api.post("terminals", body={"script": sent["script"]})
+    return f"{created['id']} is created."
+
+
+@terminal_form(
+    "/{terminal_id}/act",
+    "Disturb a terminal",
+    "Does to {id} what can happen to a terminal in a shop.",
+    "Do it",
+    fields=lambda _: (Field("action", "What", "select", options=[(name, said) for name, (said, _) in FAULTS.items()]),),
+)
+async def disturb(api: Api, terminal_id: str, sent: Mapping[str, str]) -> str:
+    """Do to a virtual terminal what can happen to a terminal, or choose its script."""
+    await api.post("/virtual/v1/terminals/{}/actions", terminal_id, body={"action": sent["action"]})
+    return FAULTS[sent["action"]][1] if sent["action"] in FAULTS else "Done."
+
+
+@terminal_form(
+    "/{terminal_id}/script",
+    "Played by",
+    "Applies from its next order on. A terminal that you play waits on its page for a card.",
+    "Change it",
+    fields=_script_fields,
+)
+async def script(api: Api, terminal_id: str, sent: Mapping[str, str]) -> str:
+    """Choose what plays a virtual terminal."""
+    body = {"action": "set_script", "script": sent["script"]}
+    await api.post("/virtual/v1/terminals/{}/actions", terminal_id, body=body)
+    return "Changed. It applies from the next order on."
+
+
+@terminal_form(
+    "/{terminal_id}/delete",
+    "Delete a virtual terminal",
+    "{id} is deleted with the point of sale that was made for it. Its orders stay.",
+    "Delete the terminal",
+    danger=True,
+)
+async def delete(api: Api, terminal_id: str, _: Mapping[str, str]) -> str:
+    """Delete a virtual terminal."""
+    await api.delete("terminals/{}", terminal_id)
+    return f"{terminal_id} is deleted."
+
+
+OPERATIONS = (*create, *disturb, *script, *delete)
