@@ -40,7 +40,7 @@ from paydesk_dev.virtual.page_keys import page_url
 Document = dict[str, Any]
 
 HTTPS_FIELDS = ("tls_base_url", "ca_file", "ca_bundle_file", "proxy_url")
-"""In the file only while the service has a TLS listener, the last one only with a proxy."""
+"""The fields that the file has only while the service has a TLS listener, the last one only with a proxy."""
 
 log = structlog.get_logger("dev")
 
@@ -261,12 +261,21 @@ def _merged(previous: Any, written: Any) -> Any:
 def _write_changed(
     file: Path, previous: Mapping[str, Any], document: Document, *, removed: Collection[str] = ()
 ) -> bool:
-    """Write the document with the other fields of the file but `removed`; return whether that changes it."""
+    """Write the document with the other fields of the file but `removed`; return whether that changes it.
+
+    The file is replaced atomically, readable only by its owner. Raises `StartRefused` if it cannot be written.
+    """
     kept = {name: value for name, value in previous.items() if name not in removed}
     merged = _merged(kept, document)
     if merged == previous:
         return False
-    _write(file, merged)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_file.replace(file, f"{json.dumps(merged, indent=2)}\n".encode())
+    except OSError as error:
+        raise StartRefused(
+            f"{file} cannot be written: {error.strerror}. Choose another file with --credentials."
+        ) from None
     return True
 
 
@@ -282,14 +291,3 @@ def _read(file: Path) -> Mapping[str, Any]:
 def _within(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = document.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def _write(file: Path, document: Document) -> None:
-    """Replace the file atomically, readable only by its owner. Raises `StartRefused` if it cannot be written."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        atomic_file.replace(file, f"{json.dumps(document, indent=2)}\n".encode())
-    except OSError as error:
-        raise StartRefused(
-            f"{file} cannot be written: {error.strerror}. Choose another file with --credentials."
-        ) from None

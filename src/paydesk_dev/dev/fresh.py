@@ -50,8 +50,8 @@ async def remove(settings: Settings, data: Path) -> None:
     scheme, _, rest = settings.database_url.partition(":")
     if scheme != "sqlite":
         await _remove_tables(settings)
-    else:
-        await _remove_file(settings, _target(rest))
+    elif (file := _file_of(rest)) is not None:
+        await _remove_file(settings, file)
     _delete_journals(data)
 
 
@@ -60,8 +60,6 @@ async def _remove_file(settings: Settings, file: Path) -> None:
 
     The lock file stays: removing it would race with its owner.
     """
-    if not _exists(file):
-        return
     lock = FileLock(file)
     try:
         database = await open_database(settings.database_url, exclusive=False)
@@ -75,13 +73,10 @@ async def _remove_file(settings: Settings, file: Path) -> None:
         lock.release()
 
 
-def _target(name: str) -> Path:
-    """Return the path of the file itself, which has the lock, also if `name` is a link."""
-    return Path(os.path.realpath(name))
-
-
-def _exists(file: Path) -> bool:
-    return file.exists()
+def _file_of(name: str) -> Path | None:
+    """Return the path of the file itself, which has the lock, also if `name` is a link; None if there is no file."""
+    file = Path(os.path.realpath(name))
+    return file if file.exists() else None
 
 
 def _delete(file: Path) -> None:
@@ -93,7 +88,9 @@ def _delete(file: Path) -> None:
 def _delete_journals(data: Path) -> None:
     """Delete the journals and what is empty then. Other files stay, and links are not followed."""
     folder = data / JOURNALS
-    for seller in _folders(folder):
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for seller in [one for one in folder.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]:
         for file in seller.iterdir():
             if _JOURNAL.fullmatch(file.name):
                 file.unlink()
@@ -103,15 +100,14 @@ def _delete_journals(data: Path) -> None:
         folder.rmdir()
 
 
-def _folders(folder: Path) -> list[Path]:
-    """Return the folders of sellers, whose names are numbers."""
-    if folder.is_symlink() or not folder.is_dir():
-        return []
-    return [one for one in folder.iterdir() if one.name.isdecimal() and one.is_dir() and not one.is_symlink()]
-
-
 async def _remove_tables(settings: Settings) -> None:
     """Drop Paydesk's tables in one transaction; other tables of the database stay."""
+
+    async def drop(tx: Transaction) -> None:
+        existing = {row[0] for row in await tx.all(TABLES_TO_DROP)}
+        for table in sorted(existing & {*_own(), *HISTORIES}):
+            await tx.run(f"DROP TABLE {table}")
+
     database = await open_database(
         settings.database_url, connections_max=1, timeout_seconds=settings.database_timeout_seconds
     )
@@ -122,7 +118,7 @@ async def _remove_tables(settings: Settings) -> None:
                 f"Another Paydesk process uses this database ({others} connections). Stop it before `--fresh`."
             )
         if await _is_removable(database):
-            await database.write(_drop_tables)
+            await database.write(drop)
     finally:
         await database.close()
 
@@ -152,12 +148,6 @@ async def _has_rows(tx: Transaction, database_name: str) -> bool:
         if await tx.one(f'SELECT 1 FROM "{quoted}" LIMIT 1') is not None:
             return True
     return False
-
-
-async def _drop_tables(tx: Transaction) -> None:
-    existing = {row[0] for row in await tx.all(TABLES_TO_DROP)}
-    for table in sorted(existing & {*_own(), *HISTORIES}):
-        await tx.run(f"DROP TABLE {table}")
 
 
 @cache

@@ -28,7 +28,7 @@ HEALTH = ("/livez", "/readyz", "/metrics")
 ASSETS = ("/pages/assets/", "/favicon.ico")
 INBOX = "/demo/inbox"
 PAGES, STREAM = "/virtual/", "/events"
-"""What the paths of streams of terminals' pages begin and end with."""
+"""The start and the end of the paths of streams of terminals' pages."""
 CONSOLE = "/console"
 
 RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, DIM, BOLD = "31", "32", "33", "34", "35", "36", "2", "1"
@@ -50,7 +50,7 @@ class LogLines:
         self._orders: dict[str, str] = {}
         """The orders in the responses of requests whose lines have not come yet, by request id."""
         self._latest: dict[tuple[str, ...], float] = {}
-        """When each GET was last made, by its method, path and status."""
+        """The time of the last GET by its method, path and status."""
 
     def of_json(self, text: str) -> str | None:
         """Return the line for one of the log file, or None if it is left out. One that is not JSON is kept."""
@@ -64,20 +64,17 @@ class LogLines:
         """Return the line of an event, or None if it is left out."""
         event = fields.get("event")
         if event == "request":
-            return self._request(fields)
+            order_id = self._orders.pop(str(fields.get("request_id")), "")
+            if not _is_shown(fields) or self._is_polling(fields):
+                return None
+            details = (_words(fields, "error"), _words(fields, "reason")) if "error" in fields else (order_id,)
+            return self._line(fields, _words(fields, "method"), _words(fields, "path"), fields.get("ms"), details)
         if event == "order_response":
             _remember(self._orders, str(fields.get("request_id")), str(fields.get("order_id")))
             return None
         if event in ("webhook_sent", "delivery_failed") and fields.get("action"):
             return self._delivery(fields)
         return self._notice(fields) if fields.get("level") not in ("info", "debug") else None
-
-    def _request(self, fields: Fields) -> str | None:
-        order_id = self._orders.pop(str(fields.get("request_id")), "")
-        if not _is_shown(fields) or self._is_polling(fields):
-            return None
-        details = (_words(fields, "error"), _words(fields, "reason")) if "error" in fields else (order_id,)
-        return self._line(fields, _words(fields, "method"), _words(fields, "path"), fields.get("ms"), details)
 
     def _is_polling(self, fields: Fields) -> bool:
         request = (_words(fields, "method"), _words(fields, "path"), _words(fields, "status"))

@@ -1,4 +1,4 @@
-"""The address of the proxy of `paydesk dev --proxy`, and what programs need in their environment to use it."""
+"""The address of the proxy of `paydesk dev --proxy`, and the environment variables of programs that use it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from paydesk_dev.tls.https import Https
 LOOPBACK = "127.0.0.1"
 """The variables name this address, so no client needs another one, and no other machine can connect."""
 OWN_HOSTS = "localhost,127.0.0.1"
-"""What NO_PROXY needs for programs on this machine."""
+"""The value of NO_PROXY for programs on this machine."""
 TAKEN = " Stop the program that uses it, or choose another port with --proxy-port."
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyAccess:
-    """The listening socket of the proxy, and how programs find it."""
+    """The listening socket of the proxy, and the variables by which programs find it."""
 
     listening: socket.socket
     secure: Https

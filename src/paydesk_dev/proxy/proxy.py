@@ -30,7 +30,7 @@ CONNECTIONS_MAX = 256
 CHUNK_BYTES = 64 * 1024
 FLUSH_SECONDS_MAX = 2.0
 DRAIN_SECONDS = server.DRAIN_SECONDS + 1.0
-"""After the shutdown began, the service ends the tunnels' connections itself within its own time."""
+"""Maximum of the tunnels after a shutdown began: the service ends their connections itself within its own time."""
 
 LOG_SECONDS = 60.0
 LOGGED_MAX = 50
@@ -38,7 +38,7 @@ LOGGED_MAX = 50
 _CONNECTED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _END = b"\r\n\r\n"
 _DISCONNECTED = (OSError, RuntimeError)
-"""What a stream raises when its peer has disconnected; uvloop has RuntimeError for one that is closed already."""
+"""The errors of a stream whose peer has disconnected; uvloop has RuntimeError for one that is closed already."""
 
 Task = asyncio.Task[None]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

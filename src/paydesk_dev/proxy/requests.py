@@ -50,7 +50,13 @@ def parse(head: bytes) -> Request:
             "no request line of HTTP/1.1", message="This is a proxy for HTTP/1.1. It expects a CONNECT request."
         )
     for line in lines:
-        _check_header(line)
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            raise BAD_REQUEST.with_reason("malformed header", message="A header of the request is malformed.")
+        name, value = header[1].lower(), header[2].strip()
+        if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
+            # The bytes after the head of CONNECT belong to the tunnel (RFC 9110 section 9.3.6).
+            raise BAD_REQUEST.with_reason("a body", message="A request to this proxy has no body.")
     method, target = found[1].decode(), found[2].decode()
     return Request(method, _authority(target) if method == "CONNECT" else _host_of_url(target))
 
@@ -86,16 +92,6 @@ def _refused(target: Target, message: str) -> Refusal:
     refusal = FORBIDDEN.with_reason("another target", message=message)
     refusal.facts = {"target": str(target)}
     return refusal
-
-
-def _check_header(line: bytes) -> None:
-    found = _HEADER.fullmatch(line)
-    if found is None:
-        raise BAD_REQUEST.with_reason("malformed header", message="A header of the request is malformed.")
-    name, value = found[1].lower(), found[2].strip()
-    if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
-        # The bytes after the head of CONNECT belong to the tunnel (RFC 9110 section 9.3.6).
-        raise BAD_REQUEST.with_reason("a body", message="A request to this proxy has no body.")
 
 
 def _authority(text: str) -> Target:
