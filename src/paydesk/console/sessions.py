@@ -42,11 +42,6 @@ class Session:
     email: str | None
 
 
-def _alert(address: str, operator_id: str | None, _: bool) -> OperatorEvent:  # noqa: FBT001 - private
-    message = "A sign-in of this operator failed." if operator_id else "A sign-in of an unknown operator failed."
-    return OperatorEvent("sign_in_failures", operator_id or UNKNOWN, message, None, {"address": address})
-
-
 OPERATORS: Accounts[str, Session] = Accounts(
     noun="operator",
     barred="revoked_ms",
@@ -56,7 +51,13 @@ OPERATORS: Accounts[str, Session] = Accounts(
     key_of=lambda token: (digest(token),) if TOKEN_PATTERN.fullmatch(token) else (),
     new_token=lambda _: f"PDS-{new_hex(160)}",
     unknown="unknown or revoked operator",
-    alert=_alert,
+    alert=lambda address, operator_id, _: OperatorEvent(
+        "sign_in_failures",
+        operator_id or UNKNOWN,
+        f"A sign-in of {'this' if operator_id else 'an unknown'} operator failed.",
+        None,
+        {"address": address},
+    ),
     reserved=SIGN_INS_RESERVED,
     further=("session_id", "used_ms", "address", "user_agent"),
     details=lambda now_ms, address, user_agent: (

@@ -23,7 +23,7 @@ EPILOG = examples(
     "paydesk env --json",
 )
 _POWERSHELL_QUOTES = "['\N{LEFT SINGLE QUOTATION MARK}-\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}]"
-"""Any of these ends a text in single quotes; two of them are one in it."""
+"""The quotes that end a text in single quotes; two of them are one in it."""
 
 SHELLS: Mapping[str, Callable[[str, str], str]] = {
     "sh": lambda name, value: f"export {name}={shlex.quote(value)}",

@@ -17,7 +17,7 @@ Order = Mapping[str, Any]
 
 OPEN = ("created", "at_terminal", "action_required")
 POLL_INTERVAL_SECONDS, LATER_INTERVAL_SECONDS = 0.1, 0.5
-"""Between two requests: at first, and once the order has not changed for `LATER_SECONDS`."""
+"""The pause between two requests: at first, and once the order has not changed for `LATER_SECONDS`."""
 LATER_SECONDS = 30
 INBOX_SECONDS_MAX = 5
 """Maximum wait for the webhooks to the demo inbox after the end of the order."""

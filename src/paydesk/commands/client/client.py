@@ -28,7 +28,7 @@ OPERATOR_HINTS = {
     "unauthorized": HOW_TO_AUTHENTICATE,
     "not_found": "Check the address: it must be the one for operators (`operator_listen`).",
 }
-"""What to do about an error, by its code."""
+"""The advice about an error, by its code."""
 NOT_PAYDESK = "The response is not from Paydesk. Check the address of the service."
 HOW_TO_REPEAT = "Check whether it was applied before you repeat it."
 DEVELOPMENT = re.compile(

@@ -18,9 +18,9 @@ FOLDED_COLUMNS = frozenset({"url", "path"})
 """These may be as narrow as the last one, wherever they are."""
 CELL_PADDING, TABLE_PADDING = 3, 1
 _SEPARATORS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-"""What separates columns and lines; in a value it becomes a space."""
+"""The characters that separate columns and lines; in a value each becomes a space."""
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What could control a terminal or reverse a text, and what cannot be written as UTF-8."""
+"""The characters that could control a terminal or reverse a text, and those that UTF-8 cannot encode."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only the response, as JSON.")]
 CredentialsFile = Annotated[

@@ -28,7 +28,7 @@ EXAMPLE_ID = "0b9d1c4e-3f6a-4c55-9d0e-8f2f6f1f0a11.5f0c3ad1-8f1e-4f0b-9d5c-2b7a9
 
 UNAUTHORIZED = 401
 ANSWER_SECONDS_MAX = 120
-"""How long the command waits for the answer of another receiver: the service waits `webhook_timeout_seconds`."""
+"""The time that the command waits for another receiver: the service waits `webhook_timeout_seconds`."""
 
 DeliveryId = Annotated[str, typer.Argument(metavar="DELIVERY_ID", help="The delivery, see `paydesk deliveries list`.")]
 

@@ -25,7 +25,7 @@ ADVICE = {
     **dict.fromkeys(("acknowledgement", "payment", "cancel_answer", "fetch", "printing"), RELEASE),
     "result": WAIT,
 }
-"""By what the terminal waits for."""
+"""The advice about a wait, by `waits_for`."""
 
 
 @command(terminals.app, "queue", QUEUE_EXAMPLE)

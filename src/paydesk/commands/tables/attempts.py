@@ -1,4 +1,4 @@
-"""One attempt to deliver a notification from the command line, and how its outcome is printed."""
+"""One attempt to deliver a notification from the command line, and the lines of its outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paydesk.engine.webhooks.delivery.sending import Outcome, Sender
 
 ANSWER_CHARACTERS_MAX = 300
-"""Of a failed answer this much is printed."""
+"""Maximum of a failed answer that is printed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,4 +60,4 @@ FLAT: Mapping[str, Callable[[Row], Row]] = {
     "reversals list": flat_amount,
     "terminals list": flat_terminal,
 }
-"""By the command that lists them: the function that prepares a row for display."""
+"""The functions that prepare a row for display, by the command that lists it."""

@@ -19,7 +19,7 @@ _ORDER = ", ".join(f"o.{name}" for name in Order.__struct_fields__)
 _INQUIRY = ", ".join(f"i.{name}" for name in OpenInquiry.__struct_fields__)
 _ACTION = ", ".join(f"a.{name}" for name in PrintAction.__struct_fields__)
 
-# $1: since when a cancel request is unanswered.
+# $1: the time since which a cancel request is unanswered.
 ORDERS = f"""
 SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {AGE_MS} FROM orders o
   LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
@@ -29,7 +29,7 @@ SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {AGE_MS} FROM orders o
         OR t.last_seen_ms IS NULL OR {AGE_MS} > {DEGRADED_SECONDS * 1000})
  ORDER BY CASE WHEN o.status_detail = '{CHECK_ON_TERMINAL.detail}' THEN 0 ELSE 1 END, o.updated_ms LIMIT $2"""
 
-# $1: those created until then, or with an alert. `next_ms` is named for the index.
+# $1: refunds created until then; later ones have an alert. `next_ms` is named for the index.
 REFUNDS = f"""
 SELECT refund_id, order_id, live, amount, created_ms, next_ms,
        (SELECT o.currency FROM orders o WHERE o.seller_id = refunds.seller_id AND o.order_id = refunds.order_id)
@@ -40,7 +40,7 @@ REVERSALS = f"""
 SELECT reversal_id, order_id, live, created_ms FROM reversals
  WHERE {PENDING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
 
-# Those that were exhausted since $1, of which at most $2 are counted.
+# The deliveries that were exhausted since $1; at most $2 are counted.
 _EXHAUSTED = f"d.subscription_id = s.subscription_id AND d.{schedule.EXHAUSTED} AND d.ended_ms >= $1"
 SUBSCRIPTIONS = f"""
 SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
@@ -48,7 +48,7 @@ SELECT subscription_id, live, url, paused_ms, paused_by, failing_since_ms,
        (SELECT MIN(d.ended_ms) FROM deliveries d WHERE {_EXHAUSTED})
   FROM subscriptions s WHERE deleted_ms IS NULL ORDER BY subscription_id"""
 
-# $1: those that have not changed since then.
+# $1: print actions that have not changed since then.
 ACTIONS = f"""
 SELECT {_ACTION}, {AGE_MS} FROM print_actions a
   JOIN terminals t ON t.seller_id = a.seller_id AND t.terminal_id = a.terminal_id

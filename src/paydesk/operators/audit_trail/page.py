@@ -16,7 +16,7 @@ from paydesk.platform.web import html
 HERE, SECTION = f"{PATH}/audit", "audit"
 ROWS, AUTHORS_MAX = 50, 200
 NEWEST = 10
-"""On the page of what was changed, or of who changed it."""
+"""The entries on the page of what was changed, or of who changed it."""
 FILTERS = ("operator", "subject")
 LIVE_ON = (
     "applications codes deliveries grants operators orders pairings pos reversals sellers sessions stores subscriptions"

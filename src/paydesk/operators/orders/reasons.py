@@ -51,7 +51,7 @@ DECLINES: Mapping[str, tuple[str, str]] = {
     "processing_error": ("The payment could not be processed", NEW_ORDER),
     "rejected_other_reason": ("Declined by the acquirer, for a reason that it does not name", ANOTHER_CARD),
 }
-"""Each detail of a failed payment: why, and what to do."""
+"""The reason of each detail of a failed payment, and what to do."""
 
 STATES: Mapping[str, str] = {
     "created": "Waits for the terminal to take it",
@@ -65,7 +65,7 @@ STATES: Mapping[str, str] = {
     "canceled_on_terminal": "Canceled at the terminal by the buyer or the cashier",
     "expired": "Expired: it was not paid in time",
 }
-"""Each other detail of a payment."""
+"""The words of each other detail of a payment."""
 
 CANCELED_BY: Mapping[str, str] = {
     "cancel": "Canceled by the application before the terminal took it",
@@ -74,7 +74,7 @@ CANCELED_BY: Mapping[str, str] = {
     "cancel_on_terminal": STATES["canceled_on_terminal"],
     "expire": STATES["expired"],
 }
-"""Each move that cancels an order."""
+"""The reason of a canceled order by its last move."""
 
 ENDED_BY: Mapping[str, str] = {
     "not_found": "The acquirer has no such payment, so the order failed",

@@ -16,14 +16,14 @@ LABELLED_EVERY = 6
 
 
 class Bar(NamedTuple):
-    """One hour: where it is, in percent of the width, and what it says."""
+    """The bar of an hour: its position in percent of the width, its label, and its sentence."""
 
     x: float
     middle: float
     label: str
     says: str
     parts: list[tuple[str, float, float]]
-    """Each with its class, and the pixels of its top and its height."""
+    """The parts of the bar: the class of each, and the pixels of its top and its height."""
 
 
 class Plot(NamedTuple):

@@ -27,7 +27,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "application": ("Application", f"{PATH}/applications/{{}}"),
     "seller": ("Seller", f"{PATH}/sellers/{{}}"),
 }
-"""Each type of result: its name, and where it leads."""
+"""The name of each type of result, and the address that it opens."""
 
 
 @screen

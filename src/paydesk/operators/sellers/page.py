@@ -21,9 +21,9 @@ from paydesk.platform.operation import Answer, Query
 
 HERE, SECTION = f"{PATH}/sellers", "sellers"
 READ_MAX, READ_ROWS = 2000, 200
-"""So many stores, points of sale and terminals of a seller are read each at most, and so many with one request."""
+"""Maximum rows of each kind (stores, points of sale, terminals) read for a seller, and the rows of each request."""
 PLACES_MAX = 60
-"""So many stores and points of sale are on one page, so that it stays light."""
+"""Maximum of stores and points of sale on a page, so that it stays light."""
 LIVE_MAX = 20
 """The number of stores, points of sale or terminals above which a page is fetched again when any of them changes."""
 START = Query("start", {"type": "string"}, "How many stores and points of sale are on the pages before.")

@@ -7,7 +7,7 @@ from paydesk.operators.orders.reasons import Document, payment_of
 from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Timeline, rounded
 
 ATTEMPTS_MIN = 2
-"""From this number of attempts on, the text of a bar has the number."""
+"""The number of attempts from which on the text of a bar has it."""
 _Outcome = tuple[Kind, str, str]
 INQUIRY_OUTCOMES: dict[str, _Outcome] = {
     "approved": ("disc", "Approved", ""),

@@ -29,7 +29,7 @@ MOVES: dict[str, tuple[str, str]] = {
     "refund_whole": ("Order refunded", ""),
     "refund_failed": ("Refund failed", "the order stays paid"),
 }
-"""Each move with its title and detail."""
+"""The title and the detail of each move."""
 _CHANGES = {"orders.cancel": ("cancel", "request_cancel"), "orders.resolve": ("approve", "decline"),
             "terminals.release": ("release",)}  # fmt: skip
 """Changes by operators, with the moves that they make at the same time."""

@@ -23,7 +23,7 @@ STEPS = {
     "card_removal": "Card removal asked for",
     "printing": "Receipt printed",
 }
-"""Each step that a terminal reports, but for `authorizing`, which is shown as the permit."""
+"""The titles of the steps that a terminal reports, but for `authorizing`, which is shown as the permit."""
 WAITS = {"card_requested": "a card", "pin_requested": "the PIN"}
 """The steps that wait for the buyer, and what the terminal waits for."""
 VERDICTS = {
@@ -32,7 +32,7 @@ VERDICTS = {
     "late_approval": "it came after the order had ended and is reversed",
     "unreadable": "it could not be read",
 }
-"""Each verdict of a result that did not change the order."""
+"""The words of each verdict of a result that did not change the order."""
 
 
 def card_of(order: Document) -> Document:
