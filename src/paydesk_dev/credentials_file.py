@@ -1,4 +1,4 @@
-"""What the development endpoints need of the credentials file, which `paydesk dev` writes."""
+"""The part of the credentials file of `paydesk dev` that the development endpoints need."""
 
 from __future__ import annotations
 

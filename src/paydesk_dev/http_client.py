@@ -93,7 +93,7 @@ class Client:
     base_url: str
     token: Secret | None = None
     tls: SSLContext | None = field(default=None, compare=False)
-    """None for the session's."""
+    """The TLS context, by default the session's."""
 
     async def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None

@@ -133,7 +133,7 @@ async def _play(address: tuple[str, int], only: Collection[str], patience: float
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """How the terminal under test is started, restarted and connected."""
+    """The start, restart and connection of the terminal under test."""
 
     program: str | None
     restart_command: str | None

@@ -26,7 +26,7 @@ DUE = {
     "reversal_attempt": ("attempt of a reversal", "attempts of reversals"),
     "webhook_delivery": ("webhook delivery", "webhook deliveries"),
 }
-"""What can be due, one and several."""
+"""The words for what can be due, one and several."""
 
 INBOX_COLUMNS = ("received_date", "action", "order_id", "version", "signature_valid")
 INBOX_EXAMPLES = ("paydesk inbox", "paydesk inbox --limit 5 --json")

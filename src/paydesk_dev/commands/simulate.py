@@ -30,7 +30,7 @@ EXAMPLES = (
 FILES_PER_TERMINAL, FILES_RESERVED = 3, 100
 """A terminal's poll, the request of a payment, and a doubled one; and the other files of the process."""
 NOTE_EVERY = 100
-"""How many terminals are paired between two notes where standard error is no terminal."""
+"""The number of terminals that are paired between two notes where standard error is no terminal."""
 
 
 @command(terminals.app, "simulate", *EXAMPLES)

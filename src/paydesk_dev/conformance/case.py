@@ -14,7 +14,7 @@ Status = Literal["held", "failed", "not shown", "not applicable"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. `section`: of docs/build-a-terminal.md."""
+    """A case. `section`: the section of docs/build-a-terminal.md."""
 
     name: str
     section: int

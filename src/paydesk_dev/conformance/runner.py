@@ -44,7 +44,11 @@ async def first_hello(kit: Kit, seconds: float) -> bool:
 
 async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:
     try:
-        await _prepare(kit)
+        # A terminal that does not poll is restarted.
+        if not await kit.idle(min(IDLE_SECONDS, kit.patience.seconds)):
+            await kit.restart()
+            if not await kit.idle(kit.patience.seconds):
+                raise NotShown(f"The terminal does not poll, not even {kit.patience.seconds:g} s after a restart.")
         await case.play(kit)
     except Failed as error:
         return "failed", str(error)
@@ -58,12 +62,3 @@ async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:
             await kit.shop.settle(order)
         kit.orders.clear()
     return "held", ""
-
-
-async def _prepare(kit: Kit) -> None:
-    """Wait until the terminal polls; restart it if it does not. Raises `NotShown`."""
-    if await kit.idle(min(IDLE_SECONDS, kit.patience.seconds)):
-        return
-    await kit.restart()
-    if not await kit.idle(kit.patience.seconds):
-        raise NotShown(f"The terminal does not poll, not even {kit.patience.seconds:g} s after a restart.")

@@ -36,7 +36,7 @@ DUE = {
     "reversal_attempt": ("a reversal is attempted", "{} reversals are attempted"),
     "webhook_delivery": ("a webhook is sent", "{} webhooks are sent"),
 }
-"""What can be due next, one and several."""
+"""The words for what can be due next, one and several."""
 
 
 def due_words(due: Mapping[str, Any]) -> str:
@@ -136,7 +136,7 @@ async def _session_kept(request: ConsoleRequest) -> AsyncIterator[None]:
 
 
 def _moved(by: str, moved: Mapping[str, Any]) -> str:
-    """Return what the move did."""
+    """Return the notice of a move."""
     if by == NEXT:
         said = NOTHING_DUE
         if "next" in moved:

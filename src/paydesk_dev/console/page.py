@@ -45,7 +45,7 @@ SCREENS: Mapping[str, tuple[str, str, str]] = {
 }
 """The pill of each screen: colour, icon, words."""
 PLAYED_BY = {name: words.removeprefix("Script: ") for name, words in SCRIPTS} | {MANUAL: "you"}
-"""Who operates a terminal, by its script."""
+"""The operator of a terminal, by its script."""
 PACKAGE = "paydesk_dev.console"
 
 

@@ -181,18 +181,24 @@ class CredentialsFile:
         return new.password
 
     async def _tokens(self, previous: Mapping[str, Any], *, live: bool) -> Document:
-        pair_before = {name: previous.get(name) for name in ("access_token", "refresh_token")}
-        if isinstance(pair_before["refresh_token"], str) and await self._is_valid(
-            pair_before["access_token"], live=live
+        token, refresh_token = previous.get("access_token"), previous.get("refresh_token")
+        seller_id, application_id = self.demo.seller.seller_id, self.demo.application.application_id
+        if (
+            isinstance(refresh_token, str)
+            and isinstance(token, str)
+            and tokens.seller_of_access_token(token) == seller_id
+            and (row := await self.database.read(lambda tx: bearer.find(tx, seller_id, digest(token)))) is not None
+            and row.refusal(self.now_ms) is None
+            and (row.application_id, bool(row.live)) == (application_id, live)
         ):
-            return pair_before
+            return {"access_token": token, "refresh_token": refresh_token}
         lifetimes = Lifetimes(self.settings.access_token_lifetime_seconds, self.settings.refresh_token_lifetime_seconds)
         pair = await self.database.write(
             lambda tx: authorizations.mint_family(
                 tx,
                 self.keys,
-                application_id=self.demo.application.application_id,
-                seller_id=self.demo.seller.seller_id,
+                application_id=application_id,
+                seller_id=seller_id,
                 scope=self.demo.application.scopes,
                 live=live,
                 now_ms=self.now_ms,
@@ -200,17 +206,6 @@ class CredentialsFile:
             )
         )
         return {"access_token": pair.access_token, "refresh_token": pair.refresh_token}
-
-    async def _is_valid(self, token: Any, *, live: bool) -> bool:
-        seller_id = tokens.seller_of_access_token(token) if isinstance(token, str) else None
-        if seller_id != self.demo.seller.seller_id:
-            return False
-        row = await self.database.read(lambda tx: bearer.find(tx, seller_id, digest(token)))
-        return (
-            row is not None
-            and row.refusal(self.now_ms) is None
-            and (row.application_id, bool(row.live)) == (self.demo.application.application_id, live)
-        )
 
     async def _webhook_secret(self) -> str:
         """Return the primary secret of the subscription to the demo inbox."""

@@ -60,7 +60,12 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
     """
     application = await _application(tx, APPLICATION, base_url, now_ms)
     test_application = await _application(tx, TEST_APPLICATION, base_url, now_ms)
-    seller = await _seller(tx, now_ms)
+    account = await SELLERS.find(tx, EMAIL)
+    seller = await sellers.get(tx, account.account_id) if account is not None else None
+    if seller is None:
+        names = {"email": EMAIL, "name": SELLER, "country": COUNTRY, "currency": CURRENCY}
+        seller = await sellers.create(tx, **names, password_hash=NO_PASSWORD, now_ms=now_ms)
+        assert seller is not None, "the e-mail address was free in this transaction"
     subscription = await _subscription(tx, application, base_url, keys, now_ms)
     await _subscription(tx, test_application, base_url, keys, now_ms)
     return Demo(application, test_application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
@@ -96,23 +101,6 @@ async def _corrected(tx: Transaction, application: Application, redirect_uri: st
         test_tokens=changed.test_tokens,
     )
     return changed
-
-
-async def _seller(tx: Transaction, now_ms: int) -> Seller:
-    found = await SELLERS.find(tx, EMAIL)
-    if found is not None and (known := await sellers.get(tx, found.account_id)) is not None:
-        return known
-    seller = await sellers.create(
-        tx,
-        email=EMAIL,
-        name=SELLER,
-        country=COUNTRY,
-        currency=CURRENCY,
-        password_hash=NO_PASSWORD,
-        now_ms=now_ms,
-    )
-    assert seller is not None, "the e-mail address was free in this transaction"
-    return seller
 
 
 async def _subscription(

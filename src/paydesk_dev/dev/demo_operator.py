@@ -19,21 +19,16 @@ FREE_EMAIL = "UPDATE operators SET email = NULL, password = NULL WHERE email = $
 
 async def find_or_create(database: Database, previous: Mapping[str, Any], now_ms: int) -> tuple[str, dict[str, str]]:
     """Return the operator's id and its credentials: those in `previous` that are valid, and new ones."""
-    operator_id, token = await _token(database, previous.get("token"), now_ms)
+    token = str(previous.get("token", ""))
+    try:
+        caller = await OperatorBearers(database).caller(token, now_ms)
+        operator_id = caller.operator_id
+    except Refusal:
+        new = new_token()
+        operator_id = await database.write(lambda tx: add_operator(tx, new, "paydesk dev", "owner", now_ms))
+        token = new.reveal()
     password = await _password(database, operator_id, previous.get("password"), now_ms)
     return operator_id, {"token": token, "email": OPERATOR_EMAIL, "password": password}
-
-
-async def _token(database: Database, previous: Any, now_ms: int) -> tuple[str, str]:
-    try:
-        text = previous if isinstance(previous, str) else None
-        caller = await OperatorBearers(database).caller(text, now_ms)
-    except Refusal:
-        token = new_token()
-        operator_id = await database.write(lambda tx: add_operator(tx, token, "paydesk dev", "owner", now_ms))
-        return operator_id, token.reveal()
-    assert isinstance(previous, str), "the operator was found by this token"
-    return caller.operator_id, previous
 
 
 async def _password(database: Database, operator_id: str, previous: Any, now_ms: int) -> str:

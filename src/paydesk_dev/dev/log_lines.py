@@ -73,7 +73,13 @@ class LogLines:
             _remember(self._orders, str(fields.get("request_id")), str(fields.get("order_id")))
             return None
         if event in ("webhook_sent", "delivery_failed") and fields.get("action"):
-            return self._delivery(fields)
+            target = f"{_words(fields, 'action')} \u2192 {_words(fields, 'address')}"
+            about = [_words(fields, "order")]
+            if event == "delivery_failed":
+                following = _time(fields.get("next_attempt"))
+                about.append(_words(fields, "error"))
+                about.append(f"attempt {_words(fields, 'attempt')}" + (f", next at {following}" if following else ""))
+            return self._line(fields, WEBHOOK, target, fields.get("milliseconds"), about)
         return self._notice(fields) if fields.get("level") not in ("info", "debug") else None
 
     def _is_polling(self, fields: Fields) -> bool:
@@ -84,15 +90,6 @@ class LogLines:
         earlier, seconds = self._latest.pop(request, None), now.timestamp()
         _remember(self._latest, request, seconds)
         return earlier is not None and abs(seconds - earlier) < POLL_SECONDS
-
-    def _delivery(self, fields: Fields) -> str:
-        target = f"{_words(fields, 'action')} \u2192 {_words(fields, 'address')}"
-        details = [_words(fields, "order")]
-        if fields["event"] == "delivery_failed":
-            following = _time(fields.get("next_attempt"))
-            details.append(_words(fields, "error"))
-            details.append(f"attempt {_words(fields, 'attempt')}" + (f", next at {following}" if following else ""))
-        return self._line(fields, WEBHOOK, target, fields.get("milliseconds"), details)
 
     def _line(self, fields: Fields, kind: str, target: str, duration: Any, details: Iterable[str]) -> str:
         status = fields.get("status")

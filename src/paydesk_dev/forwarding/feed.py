@@ -31,7 +31,7 @@ ANSWER_SECONDS_MAX = WAIT_SECONDS + 15
 PAUSE_SECONDS = (0.2, 5.0)
 """The first and the longest pause between attempts to reach the service."""
 REMEMBERED = 10_000
-"""So many events are remembered, so that none is repeated when the feed is read from its beginning again."""
+"""The events that are remembered, so that none is repeated when the feed is read from its beginning again."""
 
 
 class _About(msgspec.Struct, frozen=True):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -58,6 +57,7 @@ def listen(
     forwarded in order. If the service is away, it waits, and misses no event.
     """
     from paydesk.engine.webhooks.schemas import ACTIONS, ACTIONS_OF, CONNECT_TOPIC
+    from paydesk.platform.process import node
 
     for one in action or ():
         if one in ACTIONS_OF[CONNECT_TOPIC]:
@@ -69,7 +69,15 @@ def listen(
         url = checked_url(forward_to, "--forward-to")
         target = Target(url, signing_secret(secret, credentials), retries, secret is None)
     options = {"live": live, "from_beginning": from_beginning, "as_json": as_json}
-    asyncio.run(_until_stopped(_listen(credentials, frozenset(action or ()), target, **options)))
+    work = _listen(credentials, frozenset(action or ()), target, **options)
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        node.stop_on_signals(stop)
+        await node.until(stop, asyncio.create_task(work))
+
+    # What is open at SIGTERM or Ctrl-C is closed by `asyncio.run`, which cancels the work.
+    asyncio.run(until_stopped())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +88,7 @@ class Target:
     secret: Secret
     retries: int
     is_secret_shown: bool
-    """Not if the person who runs the command has given it: it is known then, and may be one of production."""
-
-
-async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
-    """Work until SIGTERM or Ctrl-C. What is open then is closed by `asyncio.run`, which cancels the work."""
-    from paydesk.platform.process import node
-
-    stop = asyncio.Event()
-    node.stop_on_signals(stop)
-    await node.until(stop, asyncio.create_task(work))
+    """False if the person who runs the command has given it: it is known then, and may be one of production."""
 
 
 async def _listen(

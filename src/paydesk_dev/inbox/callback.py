@@ -19,7 +19,7 @@ _CODE = re.compile(r"TG-[0-9a-f]{40}-[0-9]{1,19}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How a code is exchanged for test tokens: by which application, and whether the parameter is needed for it."""
+    """The exchange of a code for test tokens: by which application, and whether it needs the parameter `test_token`."""
 
     client_id: str
     sends_test_token: bool

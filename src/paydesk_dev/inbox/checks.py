@@ -34,7 +34,7 @@ class Checks(msgspec.Struct, frozen=True):
     x_signature: Check
     standard: Check
     is_truncated: bool = False
-    """Whether only the start of the body is stored."""
+    """True if only the start of the body is stored."""
 
     @property
     def fault(self) -> str:

@@ -25,7 +25,7 @@ HEAD_BYTES_MAX = 8 * 1024
 HEAD_SECONDS_MAX = 5.0
 CONNECT_SECONDS_MAX = 5.0
 IDLE_SECONDS_MAX = 300.0
-"""Longer than any answer of the service takes, and than it keeps an idle connection."""
+"""The longest pause of a tunnel: longer than any answer takes, and than the service keeps an idle connection."""
 CONNECTIONS_MAX = 256
 CHUNK_BYTES = 64 * 1024
 FLUSH_SECONDS_MAX = 2.0
