@@ -638,7 +638,7 @@ MUTANTS = (
         "No secret is in the database",
         "a result that can't be read is stored as it came",
         "paydesk/engine/device/rules/reports.py",
-        "        return _unreadable(_measured(raw, keys))",
+        '        return _unreadable({"bytes": len(raw), "digest": keyed_digest(keys, raw)})',
         '        return _unreadable({"raw": raw.decode(errors="replace").replace("\\0", "")})',
         "tests/contract/test_device_unreadable.py",
         "sqlite",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,7 @@ from paydesk.core.clock import rfc3339
 from paydesk.core.signals import Signals, Waiter
 from paydesk.engine.device.presence import Sighting, Sightings
 from paydesk.engine.device.schemas import Message
-from paydesk.engine.device.store import Lease, PollState
+from paydesk.engine.device.store import PollState
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.terms import percentages_of
@@ -145,9 +144,12 @@ class Gateway:
         if memory.operating_mode != state.operating_mode:
             memory.operating_mode = state.operating_mode
             return Message("mode", operating_mode=state.operating_mode), None
-        end = self._lease_end(memory, state.lease)
-        if end is not None:
-            return end, None
+        lease = state.lease
+        if lease is not None and lease.session == memory.session and lease.ended_by in ("expiry", "detached"):
+            end = Message("expired" if lease.ended_by == "expiry" else "cancel", lease.lease_id)
+            if end.key not in memory.sent:
+                memory.sent = {end.key: self._monotonic()}
+                return end, None
         message = order_message(state, session, now_ms)
         if message is None and state.action_id is not None:
             message = Message("print", action_id=state.action_id)
@@ -159,16 +161,6 @@ class Gateway:
         if message.type == "order" and (memory.offered is None or memory.offered[0] != message.lease_id):
             memory.offered = message.lease_id, now_ms
         return message, None
-
-    def _lease_end(self, memory: Memory, lease: Lease | None) -> Message | None:
-        """Return the message, once in a session, that a lease expired or was detached."""
-        if lease is None or lease.session != memory.session or lease.ended_by not in ("expiry", "detached"):
-            return None
-        message = Message("expired" if lease.ended_by == "expiry" else "cancel", lease.lease_id)
-        if message.key in memory.sent:
-            return None
-        memory.sent = {message.key: self._monotonic()}
-        return message
 
     def _wait_seconds(self, memory: Memory, message: Message, resend_seconds: float) -> float:
         """Return the seconds until the message is due again; record it as sent and return 0 if it is due."""
@@ -213,20 +205,16 @@ def order_message(state: PollState, session: int, now_ms: int) -> Message | None
     return offer(order, now_ms, state.tip_percentages) if order.state == status.AT_TERMINAL and lost else None
 
 
-def _payment_method(preferred: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the payment method as terminals get it: the number of installments, which orders echo, is an integer."""
-    if preferred is None or "default_installments" not in preferred:
-        return preferred
-    return {**preferred, "default_installments": int(preferred["default_installments"])}
-
-
 def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
     """Return the message that offers the order; `payment_id` is its reference at the acquirer.
 
     `time` is the clock by which the order expires. In development it may have been moved since the hello.
     """
     config = msgspec.json.decode(order.config)
-    point = config.get("point", {})
+    point, method = config.get("point", {}), config.get("payment_method")
+    if method is not None and "default_installments" in method:
+        # Orders have it as it was sent, an integer or a string of its digits.
+        method["default_installments"] = int(method["default_installments"])
     fields = {
         "id": order.order_id,
         "payment_id": order.payment_id,
@@ -237,7 +225,7 @@ def offer(order: Order, now_ms: int, tip_percentages: str | None) -> Message:
         "ticket_number": point.get("ticket_number"),
         "print_on_terminal": point.get("print_on_terminal"),
         "screen_time": point.get("screen_time"),
-        "payment_method": _payment_method(config.get("payment_method")),
+        "payment_method": method,
         "tip": {"percentages": percentages_of(tip_percentages)} if tip_percentages else None,
     }
     offered = {name: value for name, value in fields.items() if value is not None}

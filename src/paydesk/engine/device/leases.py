@@ -41,7 +41,10 @@ AUTHORIZING = "authorizing"
 
 
 async def acknowledge(call: Call) -> Handled:
-    """Move the order `created → at_terminal`. A repeated acknowledgement gets the same answer."""
+    """Move the order `created → at_terminal`. A repeated acknowledgement gets the same answer.
+
+    In a newer session the lease moves to it, if authorization is not permitted yet.
+    """
     request: SessionRequest = call.body
     change, session, order = await _begin(call, request.boot_id)
     if order.state == status.CREATED:
@@ -53,7 +56,14 @@ async def acknowledge(call: Call) -> Handled:
         return ended(order)
     if lease.session == session:
         return Answer(200, order_body(order))
-    return await _resume(change, order, session)
+    if order.state == status.AT_TERMINAL and order.permitted_ms is None:
+        await store.set_lease_session(call.tx, order.seller_id, order.ulid, session)
+        return Answer(200, order_body(order))
+    # The earlier session was sent the cancel; this one has not started the payment.
+    canceled = await orders.confirm_cancel(change, order)
+    return ORDER_CANCELED.with_reason(
+        "authorization permitted to an earlier session" if canceled is None else "cancel requested"
+    )
 
 
 async def progress(call: Call) -> Handled:
@@ -87,16 +97,14 @@ async def answer_cancel(call: Call) -> Handled:
     change, _, order = await _begin(call, request.boot_id)
     if request.done and order.status in status.LIVE and order.detached_ms is None:
         canceled = await orders.confirm_cancel(change, order)
-        return _not_released(order) if canceled is None else Answer(200, order_body(canceled))
+        if canceled is not None:
+            return Answer(200, order_body(canceled))
+        if order.state == status.AT_TERMINAL and order.permitted_ms is None:
+            return CANCEL_NOT_REQUESTED.with_reason("done, but no cancel was requested")
+        return ORDER_GRANTED.with_reason(f"done, but the order is {order.state}")
     if order.state == status.CANCELLATION_REQUESTED and order.permitted_ms is None:
         return ORDER_NOT_GRANTED.with_reason("declined before authorization was permitted")
     return Answer(200, order_body(order))
-
-
-def _not_released(order: Order) -> Refusal:
-    if order.state == status.AT_TERMINAL and order.permitted_ms is None:
-        return CANCEL_NOT_REQUESTED.with_reason("done, but no cancel was requested")
-    return ORDER_GRANTED.with_reason(f"done, but the order is {order.state}")
 
 
 async def _begin(call: Call, boot_id: str) -> tuple[Change, int, Order]:
@@ -127,18 +135,6 @@ async def take(change: Change, order: Order, session: int, offered_ms: int | Non
 def order_body(order: Order) -> OrderAnswer:
     """Return the order as every answer to a terminal shows it."""
     return OrderAnswer(LeasedOrder(order.order_id, order.status, order.status_detail))
-
-
-async def _resume(change: Change, order: Order, session: int) -> Handled:
-    """Move the lease to the terminal's newer session, if authorization is not permitted yet."""
-    if order.state == status.AT_TERMINAL and order.permitted_ms is None:
-        await store.set_lease_session(change.tx, order.seller_id, order.ulid, session)
-        return Answer(200, order_body(order))
-    # The earlier session was sent the cancel; this one has not started the payment.
-    canceled = await orders.confirm_cancel(change, order)
-    return ORDER_CANCELED.with_reason(
-        "authorization permitted to an earlier session" if canceled is None else "cancel requested"
-    )
 
 
 async def _authorize(

@@ -12,7 +12,6 @@ import msgspec
 
 from paydesk.core.errors import TOO_MANY_REQUESTS, ErrorKind, Refusal
 from paydesk.core.ids import UUID
-from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.engine.device import store
 from paydesk.engine.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
@@ -67,45 +66,34 @@ async def report(call: Call) -> Handled:
     change = change_of(call)
     # The lease is checked first: a result for an unknown one is neither parsed nor recorded.
     order = await lock_order(call.tx, call.caller, call.paths[0])
-    _refuse_later_order(call, order)
+    # The clocks of two nodes may differ, each from the database's in either direction.
+    revoked_ms, difference_ms = call.caller.revoked_ms, 2 * call.settings.clock_difference_seconds_max * 1000
+    if revoked_ms is not None and order.created_ms > revoked_ms + difference_ms:
+        raise LEASE_NOT_FOUND.with_reason("the order was created after the device token was revoked")
     received = parse(call.body, call.keys, card_numbers_refused=call.settings.card_numbers_refused_in_references)
-    result_id = _result_id(call.paths[1], call.keys)
+    # Of anything but a UUID only the digest is recorded, with the result.
+    sent_id = call.paths[1]
+    is_uuid = UUID.fullmatch(sent_id) is not None
+    result_id = sent_id.lower() if is_uuid else f"digest:{keyed_digest(call.keys, sent_id.encode())[:32]}"
     stored = await store.find_result(call.tx, order, result_id)
     contradicts = stored is not None and stored.digest != received.digest
     if contradicts:
         # The first content keeps its id; other content is evidence under a derived id.
         result_id = f"{result_id}#{received.digest.hex()[:16]}"
         stored = await store.find_result(call.tx, order, result_id)
+    if stored is not None and stored.answer_status == 409:
+        return _conflict(_CONFLICTS[stored.answer], "a repeated result")
     if stored is not None:
-        return _repeat(stored)
+        return Answer(stored.answer_status, msgspec.Raw(stored.answer.encode()))
     order = await orders.expire_overdue(change, order)
     if order.state == status.CREATED:
+        # The result shows that the terminal had the order, though it never acknowledged.
+        terminal = await terminals.find(call.tx, order.seller_id, order.terminal_id)
+        assert terminal is not None, "an order has a terminal"
         offered_ms = call.shared.objects[Gateway].offered_ms(order.terminal_id, order.ulid)
-        order = await _take_unacknowledged(change, order, offered_ms)
+        order = await take(change, order, terminal.session, offered_ms)
     result = Result(result_id, received, contradicts, call.settings.results_per_lease_max)
     return await _process(change, order, result)
-
-
-def _refuse_later_order(call: Call, order: Order) -> None:
-    """Raise `lease_not_found` if the device token was revoked before the order was created.
-
-    The clocks of two nodes may differ, each from the database's in either direction.
-    """
-    revoked_ms, difference_ms = call.caller.revoked_ms, 2 * call.settings.clock_difference_seconds_max * 1000
-    if revoked_ms is not None and order.created_ms > revoked_ms + difference_ms:
-        raise LEASE_NOT_FOUND.with_reason("the order was created after the device token was revoked")
-
-
-def _result_id(text: str, keys: Keys) -> str:
-    """Return the UUID, or a digest of anything else, so that its result is recorded and the text is not."""
-    return text.lower() if UUID.fullmatch(text) else f"digest:{keyed_digest(keys, text.encode())[:32]}"
-
-
-async def _take_unacknowledged(change: Change, order: Order, offered_ms: int | None) -> Order:
-    """Move the order to its terminal: a result shows that the terminal had it, though it never acknowledged."""
-    terminal = await terminals.find(change.tx, order.seller_id, order.terminal_id)
-    assert terminal is not None, "an order has a terminal"
-    return await take(change, order, terminal.session, offered_ms)
 
 
 async def _process(change: Change, order: Order, result: Result) -> Handled:
@@ -151,7 +139,16 @@ async def _apply(
         case "late_approval":
             return await _reverse(change, order, result, error)
         case "unreadable":
-            return await _refuse_unreadable(change, order, result, error)
+            # It may be an approval.
+            reason = "the terminal's result is unreadable"
+            if order.status in status.LIVE:
+                order = await _check(change, order, reason, origin="terminal")
+            elif order.paid_ms is None:
+                await orders.inquire(change, order, f"{reason}, and the order had ended")
+            refusal = await _refuse(change, order, result, "unreadable", error)
+            message = "A terminal's result could not be read."
+            await alert(change, order, "unreadable_result", message, result.received.recorded)
+            return refusal
     return await _finish(change, order, result, reported, error)
 
 
@@ -214,18 +211,6 @@ async def _reverse(change: Change, order: Order, result: Result, error: ErrorKin
     return refusal
 
 
-async def _refuse_unreadable(change: Change, order: Order, result: Result, error: ErrorKind) -> Refusal:
-    """Record the readable part of an unreadable result, and inquire: it may be an approval."""
-    if order.status in status.LIVE:
-        order = await _check(change, order, "the terminal's result is unreadable", origin="terminal")
-    elif order.paid_ms is None:
-        await orders.inquire(change, order, "the terminal's result is unreadable, and the order had ended")
-    refusal = await _refuse(change, order, result, "unreadable", error)
-    message = "A terminal's result could not be read."
-    await alert(change, order, "unreadable_result", message, result.received.recorded)
-    return refusal
-
-
 async def _refuse(change: Change, order: Order, result: Result, processing: Processing, error: ErrorKind) -> Refusal:
     """Record the result and return its refusal. The handler returns it too, so that the record is committed."""
     await _record(change, order, result, processing, 409, error.code, bounded=True)
@@ -267,13 +252,6 @@ async def _record(
     await store.insert_result(
         change.tx, order, result.result_id, stored, outcome, processing, received.recorded, change.now_ms
     )
-
-
-def _repeat(stored: StoredResult) -> Handled:
-    """Return the stored answer."""
-    if stored.answer_status == 409:
-        return _conflict(_CONFLICTS[stored.answer], "a repeated result")
-    return Answer(stored.answer_status, msgspec.Raw(stored.answer.encode()))
 
 
 def _conflict(kind: ErrorKind, reason: str) -> Refusal:

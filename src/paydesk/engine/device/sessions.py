@@ -17,7 +17,6 @@ from paydesk.engine.orders.change import Change, change_at
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import outcomes
 from paydesk.engine.terminals import store as terminals
-from paydesk.engine.terminals.schemas import Kind
 from paydesk.engine.terminals.store import Terminal
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.operator_events import OperatorEvent
@@ -111,7 +110,10 @@ async def _judge_entry(
     if order is not None and order.terminal_id != terminal.terminal_id:
         order = None
     state = state_of(order, change.now_ms, permit_seconds)
-    sent = await _is_sent(change.tx, order, entry, terminal.kind)
+    # A terminal of kind `service` never calls the acquirer itself. The database's evidence outweighs the journal.
+    sent = False if terminal.kind == "service" else entry.sent
+    if sent is False and order is not None and await store.may_be_charged(change.tx, order):
+        sent = True
     verdict, effect = judge(entry.last_step, state, has_result=entry.result is not None, sent=sent)
     if is_repeated and effect == "fail" and state in AFTER_PERMIT:
         # A delayed hello may arrive after its repetition: the terminal may have called the acquirer since.
@@ -119,13 +121,6 @@ async def _judge_entry(
     if order is not None:
         await _apply(change, order, effect, session)
     return JudgedLease(entry.lease_id, verdict)
-
-
-async def _is_sent(tx: Transaction, order: Order | None, entry: JournalEntry, kind: Kind) -> bool | None:
-    """Return whether the acquirer was called, None if unknown. The database's evidence outweighs the journal."""
-    # A terminal of kind `service` never calls the acquirer itself.
-    sent = False if kind == "service" else entry.sent
-    return True if sent is False and order is not None and await store.may_be_charged(tx, order) else sent
 
 
 async def _judge_missing(

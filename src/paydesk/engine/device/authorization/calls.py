@@ -121,7 +121,9 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
     inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
     situation = situation_of(order, is_being_reversed=inquiry == REVERSING.name, contradicts=False)
     reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
-    if isinstance(outcome, NotSent) and situation == "permitted" and not await _is_repeated(change.tx, order):
+    is_unsent = isinstance(outcome, NotSent) and situation == "permitted"
+    # Another call, perhaps of a node that has ended, may have reached the acquirer.
+    if is_unsent and not (await payment_terms.find(change.tx, order)).is_repeated:
         return await _decline(change, order, authorization, "processing_error", origin="network")
     match TABLE[reported, situation]:
         case "end" if isinstance(outcome, Approved):
@@ -141,11 +143,6 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
         case "finished" if isinstance(outcome, Approved) and reported == "payment":
             await store.set_reference(change.tx, order, outcome.reference_id)
     return order
-
-
-async def _is_repeated(tx: Transaction, order: Order) -> bool:
-    """Return whether there was another call, perhaps on a node that has ended: it may have reached the acquirer."""
-    return (await payment_terms.find(tx, order)).is_repeated
 
 
 async def _decline(change: Change, order: Order, authorization: Authorization, detail: str, *, origin: str) -> Order:

@@ -74,12 +74,15 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
     terms = await payment_terms.find(tx, order)
     if terms.kind != "service":
         raise NOT_A_SERVICE_TERMINAL.with_reason(f"a terminal of kind {terms.kind}")
-    if terms.requested is not None and not _is_same(request, terms.requested, call.keys):
+    earlier = terms.requested
+    if earlier is not None and not hmac.compare_digest(
+        _digest(request, call.keys, earlier.key_version), earlier.digest
+    ):
         raise AUTHORIZATION_CONFLICT.with_reason("other content")
     if order.status not in status.LIVE or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
-        return ended(order) if terms.requested is None else _answer(order)
-    is_first, has_acquirer = terms.requested is None, call.shared.objects[Acquirers].of(bool(order.live)) is not None
+        return ended(order) if earlier is None else _answer(order)
+    is_first, has_acquirer = earlier is None, call.shared.objects[Acquirers].of(bool(order.live)) is not None
     if is_first:
         if not has_acquirer:
             raise ACQUIRER_NOT_CONFIGURED.with_reason("no acquirer")
@@ -139,10 +142,6 @@ def _requested(request: AuthorizeRequest, tip_minor: int, keys: Keys) -> Request
         request.payment_method.model_dump_json(),
         msgspec.json.encode(card).decode(),
     )
-
-
-def _is_same(request: AuthorizeRequest, requested: Requested, keys: Keys) -> bool:
-    return hmac.compare_digest(_digest(request, keys, requested.key_version), requested.digest)
 
 
 def _digest(request: AuthorizeRequest, keys: Keys, key_version: int) -> bytes:

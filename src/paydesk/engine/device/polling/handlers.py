@@ -18,7 +18,9 @@ from paydesk.platform.storage.database import Transaction
 async def next_message(call: Call) -> Handled:
     """Wait for the next message to the terminal: 200, or 204 if there is none in time or a newer poll begins."""
     refuse_revoked(call)
-    boot_id, seconds = _boot_id(call), WAIT.number(call.query) or 0
+    boot_id, seconds = call.query.get("boot_id", ""), WAIT.number(call.query) or 0
+    if not UUID.fullmatch(boot_id):
+        raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
     gateway = call.shared.objects[Gateway]
     poll = gateway.open(call.caller.seller_id, call.caller.terminal_id)
     poll.disconnected = call.disconnected
@@ -75,10 +77,3 @@ async def _query(tx: Transaction, call: Call, boot_id: str, *, has_waited: bool)
     if state.own_session is None or state.own_session != state.newest_session:
         raise stale(call, state.own_session, state.newest_session, is_late=not has_waited)
     return state.own_session, state
-
-
-def _boot_id(call: Call) -> str:
-    boot_id = call.query.get("boot_id", "")
-    if not UUID.fullmatch(boot_id):
-        raise PROPERTY_VALUE.with_reason("boot_id", "'boot_id' - must be the UUID of a hello")
-    return boot_id

@@ -75,15 +75,10 @@ class Report(Model):
             raise ValueError("an approval has a paid_amount and a payment_method")
         if self.outcome == "declined" and self.status_detail not in FAILED_DETAILS:
             raise ValueError("a decline has a status_detail of status failed")
-        if self._carries_the_card_number():
+        card, reference_id = self.card, self.reference_id or ""
+        if card and reference_id.startswith(card.first_digits) and reference_id.endswith(card.last_digits):
             raise ValueError("the reference is a card number")
         return self
-
-    def _carries_the_card_number(self) -> bool:
-        if self.reference_id is None or self.card is None:
-            return False
-        first, last = self.card.first_digits, self.card.last_digits
-        return self.reference_id.startswith(first) and self.reference_id.endswith(last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +100,7 @@ def parse(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Rece
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        return _unreadable(_measured(raw, keys))
+        return _unreadable({"bytes": len(raw), "digest": keyed_digest(keys, raw)})
     try:
         report = Report.model_validate(document)
     except ValidationError as error:
@@ -130,11 +125,6 @@ def _unreadable(content: Mapping[str, Any]) -> Received:
     return Received(None, recorded, _digest(recorded))
 
 
-def _measured(raw: bytes, keys: Keys) -> dict[str, Any]:
-    """Return what is recorded of a body that is not a JSON object."""
-    return {"bytes": len(raw), "digest": keyed_digest(keys, raw)}
-
-
 def _known_part(document: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
     """Return what is recorded of an invalid JSON object: its well-formed known fields, and the names of the others."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
@@ -143,7 +133,8 @@ def _known_part(document: Mapping[str, Any], error: ValidationError) -> dict[str
     content: dict[str, Any] = {"known": _fields(document, Report, malformed)}
     for name, paths in (("unknown", unknown), ("malformed", malformed)):
         if paths:
-            content |= {name: [_name(path) for path in paths[:NAMES_MAX]], f"{name}_count": len(paths)}
+            names = [".".join(_masked(str(step)) for step in path) for path in paths[:NAMES_MAX]]
+            content |= {name: names, f"{name}_count": len(paths)}
     reasons = [fault["msg"] for fault in faults if not fault["loc"]]
     return content | ({"reason": reasons[0].removeprefix("Value error, ")} if reasons else {})
 
@@ -173,10 +164,6 @@ def _may_be_recorded(name: str, value: Any) -> bool:
         return value in DETAILS
     # A number of digits as in a card number is enough: the check digit may be wrong.
     return not (isinstance(value, str) and card_numbers.could_carry(value))
-
-
-def _name(path: tuple[int | str, ...]) -> str:
-    return ".".join(_masked(str(step)) for step in path)
 
 
 def _masked(name: str) -> str:
