@@ -82,8 +82,19 @@ class Attempt(ABC, Generic[J]):
         """Inquire, unless the intent to reverse is committed, and reverse if it is; without an acquirer, wait."""
         if self.acquirer is None:
             await self.commit(self._wait_for_acquirer)
-        elif self.is_intended or await self._inquire(self.acquirer):
-            await self._reverse(self.acquirer)
+            return
+        if not self.is_intended:
+            result = await response(self.acquirer.inquire(self.payment))
+            reached("inquired")
+            self._log(self.inquiry_event, result)
+            self.is_intended = await self.commit(lambda change, order: self.apply(change, order, result))
+            reached("intent_committed" if self.is_intended else "outcome_committed")
+        if self.is_intended:
+            outcome = await response(self.request_reversal(self.acquirer))
+            reached("reversal_asked")
+            self._log(self.reversal_event, outcome)
+            await self.commit(lambda change, order: self.apply_reversal(change, order, outcome))
+            reached("outcome_committed")
 
     async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
         """Commit the effect of a step in one transaction that locks the order's row."""
@@ -113,21 +124,6 @@ class Attempt(ABC, Generic[J]):
         """Alert operators, unless they were alerted about this job before."""
         if await self.job.mark_alerted(change, self.row):
             await alert(change, order, self.alert_kind, message, self.evidence)
-
-    async def _inquire(self, acquirer: Acquirer) -> bool:
-        result = await response(acquirer.inquire(self.payment))
-        reached("inquired")
-        self._log(self.inquiry_event, result)
-        is_intended = await self.commit(lambda change, order: self.apply(change, order, result))
-        reached("intent_committed" if is_intended else "outcome_committed")
-        return is_intended
-
-    async def _reverse(self, acquirer: Acquirer) -> None:
-        outcome = await response(self.request_reversal(acquirer))
-        reached("reversal_asked")
-        self._log(self.reversal_event, outcome)
-        await self.commit(lambda change, order: self.apply_reversal(change, order, outcome))
-        reached("outcome_committed")
 
     async def _wait_for_acquirer(self, change: Change, order: Order) -> None:
         await self.alert_once(change, order, self.no_acquirer)

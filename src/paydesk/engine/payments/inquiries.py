@@ -33,6 +33,7 @@ from paydesk.engine.payments.terms import Terms
 from paydesk.platform.worker import WorkerContext
 
 Decision = Literal["approve", "decline", "reverse", "retry"]
+OTHER_AMOUNT = "The acquirer approved an amount other than the order's. The approval is reversed and the order fails."
 
 
 async def process(context: WorkerContext, inquiry: Inquiry) -> None:
@@ -114,10 +115,12 @@ class InquiryAttempt(Attempt[Inquiry]):
                 )
                 await inquiry_store.end(change, order, "declined")
             case "reverse":
-                # Kept, because every attempt under the same key has the same amount.
                 if isinstance(result, Approved):
+                    # Kept, because every attempt under the same key has the same amount.
                     self._charged_minor = result.amount_minor
-                    await _alert_amount_differs(change, order, result)
+                    amounts = {"approved_minor": result.amount_minor, "amount_minor": order.amount_minor}
+                    body = {**amounts, "reference_id": result.reference_id}
+                    await alert(change, order, "approval_of_another_amount", OTHER_AMOUNT, body)
                 return await inquiry_store.begin_reversing(change, self.row, self._charged_minor)
             case "retry":
                 await self.retry(change, order, result)
@@ -152,13 +155,3 @@ async def _approve(change: Change, order: Order, approved: Approved, terms: Term
 async def _end_by_result(change: Change, order: Order) -> None:
     """End the inquiry: the terminal or an operator has set the outcome."""
     await inquiry_store.end(change, order, "result")
-
-
-async def _alert_amount_differs(change: Change, order: Order, approved: Approved) -> None:
-    message = "The acquirer approved an amount other than the order's. The approval is reversed and the order fails."
-    body = {
-        "approved_minor": approved.amount_minor,
-        "amount_minor": order.amount_minor,
-        "reference_id": approved.reference_id,
-    }
-    await alert(change, order, "approval_of_another_amount", message, body)

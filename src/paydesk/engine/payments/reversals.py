@@ -97,7 +97,13 @@ class ReversalAttempt(Attempt[Reversal]):
         is_final = change.now_ms >= self.not_found_from_ms
         match decide(result, order, self.row.reference_id, is_final=is_final):
             case "reverse":
-                self.row = self._confirmed(result, order)
+                if order.paid_ms is not None:
+                    # With the amount that the terminal reported.
+                    self.row = replace(self.row, confirmed="approved")
+                elif isinstance(result, Approved):
+                    self.row = replace(self.row, confirmed="approved", amount_minor=result.amount_minor)
+                else:
+                    self.row = replace(self.row, confirmed="not_found")
                 return await reversal_store.confirm(change.tx, self.row)
             case "unfounded":
                 await self._end_unfounded(change, order)
@@ -121,12 +127,6 @@ class ReversalAttempt(Attempt[Reversal]):
                 message = f"The acquirer declined to reverse the late approval: {outcome.detail}."
                 await self.alert_once(change, order, message)
             await self.retry(change, order, outcome)
-
-    def _confirmed(self, result: InquiryResult, order: Order) -> Reversal:
-        """Return the confirmed reversal, with the acquirer's amount if the order is unpaid, else the terminal's."""
-        if isinstance(result, Approved) and order.paid_ms is None:
-            return replace(self.row, confirmed="approved", amount_minor=result.amount_minor)
-        return replace(self.row, confirmed="approved" if order.paid_ms is not None else "not_found")
 
     async def _end_unfounded(self, change: Change, order: Order) -> None:
         if await reversal_store.end(change, self.row, "not_found"):

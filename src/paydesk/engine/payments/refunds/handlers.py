@@ -54,7 +54,9 @@ class Begun:
 
 async def begin(call: Call) -> Begun | Refusal:
     """Refund an order, whole or in part: reserve the amount and insert the refund, or return why it is refused."""
-    change, part = change_of(call), _part(call.body)
+    request: RefundRequest = call.body
+    # Without a part or without its amount, all that remains is requested.
+    change, part = change_of(call), request.transactions[0] if request.transactions else None
     order = await store.expire_overdue(change, await requested_order(call))
     if part is not None and part.id != order.payment_id:
         return TRANSACTION_NOT_FOUND.with_reason(
@@ -92,9 +94,9 @@ def add(
     """
     amount, amount_minor = part.amount if part is not None else None, _minor(part, reserved)
     if amount is None or amount_minor is None:
-        # All that remains was requested, so nothing else is reserved.
+        # All that remains was requested, so nothing else is reserved. The whole amount is spelled as in the order.
         amount_minor = reserved.refunding_minor
-        amount = _remaining_amount(reserved, amount_minor)
+        amount = reserved.amount if amount_minor == reserved.amount_minor else _decimal(reserved, amount_minor)
     refund = Refund(
         seller_id=reserved.seller_id,
         refund_id=f"REF{ids.ulid(change.now_ms)}",
@@ -158,20 +160,10 @@ def _acquirer(call: Call) -> Acquirer | None:
     return call.shared.objects[Acquirers].of(live=call.caller.live)
 
 
-def _part(request: RefundRequest) -> RefundPartRequest | None:
-    """Return the requested part; without one or without its amount, all that remains is requested."""
-    return request.transactions[0] if request.transactions else None
-
-
 def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     if part is None or part.amount is None:
         return None
     return minor_units(part.amount, CURRENCIES[order.currency].decimals)
-
-
-def _remaining_amount(order: Order, amount_minor: int) -> str:
-    """Return the amount as text, spelled as in the order if it is the order's whole amount."""
-    return order.amount if amount_minor == order.amount_minor else _decimal(order, amount_minor)
 
 
 def _decimal(order: Order, amount_minor: int) -> str:

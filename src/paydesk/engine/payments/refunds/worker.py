@@ -97,15 +97,11 @@ class _Attempt:
         elif isinstance(outcome, Declined) or is_abandoned:
             await refund_store.fail(change, refund)
         else:
-            if not self.has_acquirer or waited_ms >= self.settings.acquirer_silent_seconds * 1000:
-                await self._alert_once(change)
+            is_silent = not self.has_acquirer or waited_ms >= self.settings.acquirer_silent_seconds * 1000
+            if is_silent and await JOB.mark_alerted(change, refund):
+                body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
+                await alert(change, self.order, "refund_needs_person", self._message(), body)
             await refund_store.postpone(change, refund, outcome)
-
-    async def _alert_once(self, change: Change) -> None:
-        refund = self.refund
-        if await JOB.mark_alerted(change, refund):
-            body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
-            await alert(change, self.order, "refund_needs_person", self._message(), body)
 
     def _was_never_sent(self) -> bool:
         return isinstance(self.outcome, NotSent) and self.refund.was_never_sent
