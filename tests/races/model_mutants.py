@@ -42,13 +42,11 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "One live order per terminal",
         "an order with an unknown outcome does not block a new one",
         "paydesk/engine/orders/slot.py",
-        "    if current.status in status.LIVE:\n"
-        "        raise _queued_order(conflicting, application_id, change.labels)\n",
+        "    if current.status in status.LIVE:\n",
         "    if current.state == status.CHECK_ON_TERMINAL:\n"
         "        failed = status.FAILED['processing_error']\n"
         "        await store.move(change, status.DECLINE, current, to=failed)\n"
-        "    elif current.status in status.LIVE:\n"
-        "        raise _queued_order(conflicting, application_id, change.labels)\n",
+        "    elif current.status in status.LIVE:\n",
     ),
     (
         "Cancel and the authorization permit exclude each other",

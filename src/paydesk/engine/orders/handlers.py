@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from paydesk.core.errors import Refusal
 from paydesk.engine.orders import slot, status, store
-from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.change import change_of
 from paydesk.engine.orders.errors import (
     CANCEL_AT_TERMINAL,
     CANNOT_CANCEL_ORDER,
@@ -103,28 +102,19 @@ async def cancel(call: Call) -> Handled:
     if canceled is not None:
         return Answer(200, order_document(canceled, change.labels))
     if canonical_cancelable(call.headers.get(AT_TERMINAL_HEADER, "")):
-        requested = await _request_cancel(change, order)
+        requested = await store.move(change, status.REQUEST_CANCEL, order, cancel_requested_ms=change.now_ms)
+        # After authorization is permitted the request has no effect.
+        requested = requested or await store.record_cancel_request(change, order)
         if requested is not None:
             return Answer(202, order_document(requested, change.labels))
+    order = await requested_order(call)
     # Returned, not raised, so that an expiry above is committed.
-    return _not_canceled(await requested_order(call), change.labels)
-
-
-async def _request_cancel(change: Change, order: Order) -> Order | None:
-    """Record a cancel request for the terminal; after authorization is permitted it has no effect.
-
-    None if the order is not at its terminal, or its outcome is unknown.
-    """
-    requested = await store.move(change, status.REQUEST_CANCEL, order, cancel_requested_ms=change.now_ms)
-    return requested or await store.record_cancel_request(change, order)
-
-
-def _not_canceled(order: Order, labels: Labels) -> Refusal:
     if order.status == "canceled":
         return ORDER_ALREADY_CANCELED.with_reason(
             f"is {order.status_detail}", f"its status_detail is {order.status_detail}; no further cancel is needed"
         )
-    return CANNOT_CANCEL_ORDER.with_reason(f"is {order.status}", f"the order is {labels.of(order)}{_advice(order)}")
+    shown = f"the order is {change.labels.of(order)}{_advice(order)}"
+    return CANNOT_CANCEL_ORDER.with_reason(f"is {order.status}", shown)
 
 
 def _advice(order: Order) -> str:

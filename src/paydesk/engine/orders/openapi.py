@@ -139,7 +139,13 @@ class Webhook:
     @property
     def query(self) -> tuple[Query, ...]:
         """The parameters that are added to the subscription's URL."""
-        return (_data_id(self.topic), Query("type", {"const": TYPES[self.topic]}, "The kind of notification.", True))
+        if self.topic == CONNECT_TOPIC:
+            data_id = Query("data.id", {"type": "string", "pattern": "^[0-9]+$"}, "The seller.", True)
+        else:
+            # The pattern has no escapes, so in lower case it is that of the lower-case id.
+            schema = {"type": "string", "pattern": ORDER_ID_PATTERN.lower()}
+            data_id = Query("data.id", schema, "The order's id, in lower case.", True)
+        return (data_id, Query("type", {"const": TYPES[self.topic]}, "The kind of notification.", True))
 
     @property
     def headers(self) -> tuple[Query, ...]:
@@ -166,14 +172,6 @@ class Webhook:
         """The schema of the body, complete."""
         described = schema_of(self.body[1])
         return {**described, "properties": {**described["properties"], "action": {"const": self.action}}}
-
-
-def _data_id(topic: str) -> Query:
-    if topic == CONNECT_TOPIC:
-        return Query("data.id", {"type": "string", "pattern": "^[0-9]+$"}, "The seller.", True)
-    # The pattern has no escapes, so it is that of the lower-case id when it is in lower case itself.
-    schema = {"type": "string", "pattern": ORDER_ID_PATTERN.lower()}
-    return Query("data.id", schema, "The order's id, in lower case.", True)
 
 
 def _actions(move: Move) -> set[str]:

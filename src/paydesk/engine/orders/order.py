@@ -14,7 +14,7 @@ from paydesk.engine.orders import status
 from paydesk.engine.orders.status import State
 
 if TYPE_CHECKING:
-    from paydesk.engine.orders.schemas import OrderRequest, TaxRequest
+    from paydesk.engine.orders.schemas import OrderRequest
     from paydesk.platform.operation import Caller
 
 RefundStatus = Literal["processing", "processed", "failed"]
@@ -97,7 +97,7 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
     if payment.payment_method is not None:
         config = config.completed(payment.payment_method)
     sent = request.integration_data.model_dump(exclude_none=True) if request.integration_data is not None else {}
-    integration_data = {"application_id": str(caller.application_id), **sent}
+    integration_data, taxes = {"application_id": str(caller.application_id), **sent}, request.taxes
     return Order(
         seller_id=caller.seller_id,
         order_id=f"ORD{ids.ulid(now_ms)}",
@@ -121,12 +121,8 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         updated_ms=now_ms,
         expires_ms=now_ms + seconds * 1000,
         payer_email=payer.email if payer is not None else None,
-        taxes=_taxes_column(request.taxes) if request.taxes is not None else None,
+        taxes=msgspec.json.encode([tax.model_dump() for tax in taxes]).decode() if taxes is not None else None,
     )
-
-
-def _taxes_column(taxes: list[TaxRequest]) -> str:
-    return msgspec.json.encode([tax.model_dump() for tax in taxes]).decode()
 
 
 class OrderRefund(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,9 +7,10 @@ for `paydesk webhooks trigger`; nothing else sends samples.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 
 import msgspec
 
@@ -137,19 +138,13 @@ def _consent(action: str, now_ms: int, event_id: int, seller_id: int, applicatio
 @cache
 def _ways() -> Mapping[str, Mapping[str, _Way]]:
     """Return the ways to each action by the payment's `status_detail`; plain labels have precedence."""
-    found: dict[str, dict[str, _Way]] = {}
-    for way in _every_way():
-        order = msgspec.structs.replace(EXAMPLE_ORDER, status=way.state.status, status_detail=way.state.detail)
-        action = way.labels.action_of(way.move, order)
-        found.setdefault(action, {}).setdefault(way.state.payment_detail, way)
-    return found
-
-
-def _every_way() -> Iterator[_Way]:
-    for labels in (PLAIN, EXTENDED):
-        for move in status.MOVES:
-            for state in move.targets or move.sources:
-                yield _Way(move, state, labels)
+    ways: dict[str, dict[str, _Way]] = {}
+    for labels, move in product((PLAIN, EXTENDED), status.MOVES):
+        for state in move.targets or move.sources:
+            order = msgspec.structs.replace(EXAMPLE_ORDER, status=state.status, status_detail=state.detail)
+            of_action = ways.setdefault(labels.action_of(move, order), {})
+            of_action.setdefault(state.payment_detail, _Way(move, state, labels))
+    return ways
 
 
 def _way(action: str, status_detail: str | None) -> _Way:

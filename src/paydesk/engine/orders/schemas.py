@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, GetPydanticSchema, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from paydesk.core.model import IDENTIFIER, Model, choice_rule, property_fault, rule
+from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
-from paydesk.core.text import card_numbers, durations
+from paydesk.core.text import durations
 from paydesk.core.text.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
 
 # Keys of the validation context: the seller's currency, and the smallest amount in minor units.
@@ -20,19 +20,9 @@ CURRENCY, AMOUNT_MINOR_MIN = "currency", "amount_minor_min"
 EMAIL_CHARACTERS_MAX = 254
 INSTALLMENTS_MIN, INSTALLMENTS_MAX = 1, 48
 EXTERNAL_REFERENCE_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
-_REFERENCE = re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1])
 _DIGITS = re.compile("[0-9]{1,2}")
 _AMOUNT_RULE = 'must be a decimal string such as "24.90": 1 to 12 digits, and with a point at most 2 more'
 _WHOLE_AMOUNT_RULE = 'must be a decimal string such as "2490": 1 to 12 digits, without decimals, as {} has none'
-
-
-def _expiration(text: str) -> str:
-    seconds = seconds_of(text)
-    if seconds is None or not EXPIRATION_SECONDS_MIN <= seconds <= EXPIRATION_SECONDS_MAX:
-        raise property_fault(
-            "must be an ISO 8601 duration in hours, minutes and seconds, from PT30S to PT3H, such as PT15M"
-        )
-    return text
 
 
 def _screen_time(text: str) -> str | None:
@@ -118,23 +108,6 @@ def _single_installments(count: int | str, info: ValidationInfo) -> int | str:
     return count
 
 
-def _is_email(text: str) -> bool:
-    local, _, domain = text.partition("@")
-    return bool(local and domain) and "@" not in domain
-
-
-def _external_reference(text: str) -> str:
-    if not _REFERENCE.fullmatch(text):
-        raise property_fault("must have 1 to 64 letters, digits, _ and -")
-    return text
-
-
-def _description(text: str) -> str:
-    if card_numbers.carries(text):
-        raise property_fault("must not contain a card number")
-    return text
-
-
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     """Return the JSON schema of a text that a validator checks: its pattern appears in OpenAPI, not in faults."""
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
@@ -146,10 +119,20 @@ _ANY_DURATION: dict[str, Any] = {
     "description": "Empty: the terminal's default, as without the field.",
 }
 ScreenTime = Annotated[str, AfterValidator(_screen_time), Field(examples=["PT30S"], json_schema_extra=_ANY_DURATION)]
-ExpirationTime = Annotated[str, AfterValidator(_expiration), text_schema(f"^{durations.PATTERN}$", "PT16M")]
+ExpirationTime = Annotated[
+    str,
+    rule(
+        "must be an ISO 8601 duration in hours, minutes and seconds, from PT30S to PT3H, such as PT15M",
+        lambda text: EXPIRATION_SECONDS_MIN <= (seconds_of(text) or 0) <= EXPIRATION_SECONDS_MAX,
+    ),
+    text_schema(f"^{durations.PATTERN}$", "PT16M"),
+]
 SellersCurrency = Annotated[str, AfterValidator(_currency), Field(json_schema_extra={"enum": list(CURRENCIES)})]
 ExternalReference = Annotated[
-    str, AfterValidator(_external_reference), IDENTIFIER, text_schema(EXTERNAL_REFERENCE_PATTERN)
+    str,
+    rule("must have 1 to 64 letters, digits, _ and -", re.compile(EXTERNAL_REFERENCE_PATTERN[1:-1]).fullmatch),
+    IDENTIFIER,
+    text_schema(EXTERNAL_REFERENCE_PATTERN),
 ]
 Short = Annotated[str, Field(max_length=64), IDENTIFIER]
 Installments = Annotated[
@@ -174,7 +157,7 @@ Email = Annotated[
         examples=["buyer@shop.example"],
         json_schema_extra={"pattern": "^[^@]+@[^@]+$"},
     ),
-    rule("must be an e-mail address, with one @", _is_email),
+    rule("must be an e-mail address, with one @", re.compile("[^@]+@[^@]+").fullmatch),
     IDENTIFIER,
 ]
 OrderType = Annotated[Literal["point"], choice_rule("must be 'point': orders here are for terminals")]
@@ -275,7 +258,7 @@ class OrderRequest(Model):
 
     type: OrderType
     external_reference: ExternalReference | None = None
-    description: Annotated[str, Field(max_length=150), AfterValidator(_description)] | None = None
+    description: Annotated[str, Field(max_length=150), NO_CARD_NUMBER] | None = None
     expiration_time: ExpirationTime | None = None
     transactions: TransactionsRequest
     config: ConfigRequest

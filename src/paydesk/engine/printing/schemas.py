@@ -29,29 +29,22 @@ def _content(content: str, info: ValidationInfo) -> str:
     # An invalid config is missing from the data and has its own fault.
     if config is None:
         return content
-    if config.point.subtype == "image":
-        return _image(content)
-    return _custom(content)
-
-
-def _image(content: str) -> str:
     try:
-        print_images.check(content)
-    except print_images.InvalidImage as error:
+        if config.point.subtype == "image":
+            print_images.check(content)
+        else:
+            _check_text(content)
+    except (print_images.InvalidImage, print_content.InvalidContent) as error:
         raise property_fault(str(error)) from None
     return content
 
 
-def _custom(content: str) -> str:
+def _check_text(content: str) -> None:
     if not CUSTOM_CHARACTERS_MIN <= len(content) <= CUSTOM_CHARACTERS_MAX:
         raise property_fault(f"must have {CUSTOM_CHARACTERS_MIN} to {CUSTOM_CHARACTERS_MAX} characters")
-    try:
-        printed = print_content.printed_text(print_content.parse(content))
-    except print_content.InvalidContent as error:
-        raise property_fault(str(error)) from None
+    printed = print_content.printed_text(print_content.parse(content))
     if card_numbers.carries(content) or card_numbers.carries(printed):
         raise property_fault("must not contain a card number")
-    return content
 
 
 class ActionPoint(Model):

@@ -15,6 +15,7 @@ from paydesk.platform.storage.database import Transaction
 ORDER_MODES: tuple[OperatingMode, ...] = ("PDV", "SELF_SERVICE")
 OTHER_MODE = "The terminal belongs to the other mode (test or live)."
 FROM_LIST = "an id from GET /terminals/v1/list with the same access token"
+UNKNOWN = f"is unknown; send {FROM_LIST}"
 
 
 async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest], now_ms: int, *, live: bool) -> None:
@@ -22,7 +23,14 @@ async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest],
     _refuse_repeated(changes)
     locked = await store.lock_all(tx, seller_id, [change.id for change in changes])
     terminals = {terminal.terminal_id: terminal for terminal in locked if bool(terminal.live) == live}
-    _refuse_unknown(changes, terminals, {terminal.terminal_id: terminal for terminal in locked})
+    of_seller = {terminal.terminal_id: terminal for terminal in locked}
+    unknown = [
+        _detail(index, _other_mode(change.id, of_seller[change.id].live) if change.id in of_seller else UNKNOWN)
+        for index, change in enumerate(changes)
+        if change.id not in terminals
+    ]
+    if unknown:
+        raise TERMINAL_NOT_FOUND.with_reason("not of this seller and live mode", *unknown)
     effective = [change for change in changes if terminals[change.id].operating_mode != change.operating_mode]
     busy = [
         _detail(changes.index(change), f"has {holder}; wait for it to end, or cancel it")
@@ -86,27 +94,14 @@ def _detail(index: int, problem: str) -> str:
     return f"'$.terminals[{index}]' - {problem}"
 
 
-def _refuse_unknown(
-    changes: Sequence[ModeRequest], terminals: Mapping[str, Terminal], of_seller: Mapping[str, Terminal]
-) -> None:
-    """Refuse terminals that are not of the token's mode. `of_seller` has those of both modes."""
-    unknown = [index for index, change in enumerate(changes) if change.id not in terminals]
-    if unknown:
-        problems = [_unknown(changes[index].id, of_seller) for index in unknown]
-        raise TERMINAL_NOT_FOUND.with_reason("not of this seller and live mode", *map(_detail, unknown, problems))
-
-
-def _unknown(terminal_id: str, of_seller: Mapping[str, Terminal]) -> str:
-    terminal = of_seller.get(terminal_id)
-    return f"is unknown; send {FROM_LIST}" if terminal is None else _other_mode(terminal_id, terminal.live)
-
-
 async def _refuse_second_pdv(
     tx: Transaction, changes: Sequence[ModeRequest], terminals: Mapping[str, Terminal]
 ) -> None:
     changed = {change.id for change in changes}
     to_pdv = [index for index, change in enumerate(changes) if change.operating_mode == "PDV"]
-    for seller_id, pos_id, live in sorted({_place(terminals[changes[index].id]) for index in to_pdv}):
+    in_pdv = [terminals[changes[index].id] for index in to_pdv]
+    places = {(terminal.seller_id, terminal.pos_id, bool(terminal.live)) for terminal in in_pdv}
+    for seller_id, pos_id, live in sorted(places):
         current = await store.in_pdv(tx, seller_id, pos_id, live=live)
         added = [index for index in to_pdv if terminals[changes[index].id].pos_id == pos_id]
         count = len(set(current) - changed) + len(added)
@@ -115,8 +110,3 @@ async def _refuse_second_pdv(
                 f"pos {pos_id} would have {count} terminals in mode PDV",
                 *(_detail(index, "would not be the only terminal in mode PDV at its point of sale") for index in added),
             )
-
-
-def _place(terminal: Terminal) -> tuple[int, int, bool]:
-    """Return where the terminal is: its seller, its point of sale, and live or test."""
-    return terminal.seller_id, terminal.pos_id, bool(terminal.live)

@@ -13,7 +13,6 @@ from paydesk.engine.terminals.errors import ACCESS_DENIED, AUTHORIZATION_PENDING
 from paydesk.engine.terminals.pairing import codes as pairing_codes
 from paydesk.engine.terminals.pairing import store as pairing_store
 from paydesk.engine.terminals.pairing.rates import INTERVAL_SECONDS, PairingRates
-from paydesk.engine.terminals.pairing.store import Pairing
 from paydesk.engine.terminals.schemas import NewPairing, PairedDevice, PairingRequest, PairingTokenRequest
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
@@ -53,7 +52,15 @@ async def token(call: Call) -> Handled:
         raise ACCESS_DENIED.with_reason("denied by an operator")
     if pairing.seller_id is None:
         raise (SLOW_DOWN if rates.is_too_fast(pairing.device_digest) else AUTHORIZATION_PENDING).with_reason("pending")
-    return Answer(200, PairedDevice(pairing.terminal_id, await _unused_token(call, pairing)), NO_STORE)
+    assert pairing.key_version is not None, "it is set with the seller"
+    seller_id, version = pairing.seller_id, pairing.key_version
+    derived = pairing_codes.token_of(call.keys, version, pairing.device_digest, seller_id)
+    is_unused = await call.database.read(lambda tx: store.is_unused(tx, seller_id, digest(derived)))
+    if is_unused is None:
+        raise KeyMissing(version, f"this node's server key of version {version} is not the one of the device token")
+    if not is_unused:
+        raise EXPIRED_TOKEN.with_reason("device token used or revoked")
+    return Answer(200, PairedDevice(pairing.terminal_id, derived), NO_STORE)
 
 
 def verification_uri(pairing_url: str | None, operator_public_url: str | None) -> str | None:
@@ -81,17 +88,3 @@ async def _insert(tx: Transaction, call: Call, device_code: str, user_codes: lis
         ):
             return user_code
     raise AssertionError("all user codes are taken")
-
-
-async def _unused_token(call: Call, pairing: Pairing) -> str:
-    """Return the token again. Raises `expired_token` once it was used or revoked, and `KeyMissing`."""
-    assert pairing.seller_id is not None, "the pairing is approved"
-    assert pairing.key_version is not None, "it is set with the seller"
-    seller_id, version = pairing.seller_id, pairing.key_version
-    derived = pairing_codes.token_of(call.keys, version, pairing.device_digest, seller_id)
-    is_unused = await call.database.read(lambda tx: store.is_unused(tx, seller_id, digest(derived)))
-    if is_unused is None:
-        raise KeyMissing(version, f"this node's server key of version {version} is not the one of the device token")
-    if not is_unused:
-        raise EXPIRED_TOKEN.with_reason("device token used or revoked")
-    return derived

@@ -63,7 +63,10 @@ def parse(text: str) -> list[Piece]:
             payload, end = _payload(text, tag, end)
             pieces.append(_piece("qr" if tag.name == "qr" else "pdf417", payload, open_tags))
         elif tag.name.startswith("/"):
-            _close(tag, open_tags)
+            if not open_tags or open_tags[-1].name != tag.name[1:]:
+                latest = f"; {{{open_tags[-1].name}}} is to be closed first" if open_tags else ""
+                raise tag.fault(f"closes no open tag{latest}")
+            open_tags.pop()
         else:
             open_tags.append(tag)
     if end < len(text):
@@ -112,10 +115,3 @@ def _payload(text: str, tag: _Tag, start: int) -> tuple[str, int]:
     if len(payload.encode()) > bytes_max:
         raise tag.fault(f"has more than {bytes_max} bytes")
     return payload, end + len(closing)
-
-
-def _close(tag: _Tag, open_tags: list[_Tag]) -> None:
-    if not open_tags or open_tags[-1].name != tag.name[1:]:
-        latest = f"; {{{open_tags[-1].name}}} is to be closed first" if open_tags else ""
-        raise tag.fault(f"closes no open tag{latest}")
-    open_tags.pop()
