@@ -141,7 +141,18 @@ class CheckedResolver:
         rows = await loop.run_in_executor(self._threads, self._lookup, host, port)
         found = dict.fromkeys(ip_address(str(row[4][0]).partition("%")[0]) for row in rows)
         self.check(host, list(found))
-        return [_result(host, port, address) for address in found if family in {socket.AF_UNSPEC, _family(address)}]
+        return [
+            {
+                "hostname": host,
+                "host": str(address),
+                "port": port,
+                "family": _family(address),
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            }
+            for address in found
+            if family in {socket.AF_UNSPEC, _family(address)}
+        ]
 
     def check(self, host: str, addresses: Sequence[Address]) -> None:
         """Raise `AddressRefused` unless all addresses are allowed."""
@@ -167,14 +178,3 @@ class CheckedResolver:
 
 def _family(address: Address) -> socket.AddressFamily:
     return socket.AF_INET if address.version == 4 else socket.AF_INET6
-
-
-def _result(host: str, port: int, address: Address) -> ResolveResult:
-    return {
-        "hostname": host,
-        "host": str(address),
-        "port": port,
-        "family": _family(address),
-        "proto": 0,
-        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-    }

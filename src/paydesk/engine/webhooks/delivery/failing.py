@@ -66,17 +66,13 @@ async def failed(tx: Transaction, subscription_id: str, target: Target, now_ms: 
     row = await tx.one(PAUSE_FAILING, subscription_id, now_ms)
     if row is None:
         return None
-    event = _paused(subscription_id, target.application_id, row[0])
-    await operator_events.record(tx, event, now_ms)
-    return event
-
-
-def _paused(subscription_id: str, application_id: int, since_ms: int) -> OperatorEvent:
-    since = rfc3339(since_ms)
-    return OperatorEvent(
+    since = rfc3339(row[0])
+    event = OperatorEvent(
         "webhook_paused",
         subscription_id,
         f"No notification to this subscription has succeeded since {since}, so it was paused. Its notifications are "
         f"kept for 30 days. Repair its receiver, then run: paydesk subscriptions resume {subscription_id}",
-        body={"application_id": application_id, "failing_since": since},
+        body={"application_id": target.application_id, "failing_since": since},
     )
+    await operator_events.record(tx, event, now_ms)
+    return event

@@ -53,7 +53,8 @@ class Slots:
         unreserved = self._total - self._reserve - self.used
         free = min(max(width, 1) - used, self._total - self.used, max(unreserved, 0 if used else 1))
         if width == 0:
-            free = min(free, max(1, self._total // 2) - self._used_by_reduced())
+            used_by_reduced = sum(used for other, used in self._used.items() if self._width(other) == 0)
+            free = min(free, max(1, self._total // 2) - used_by_reduced)
         return max(free, 0)
 
     def take(self, receiver: str) -> Slot:
@@ -112,6 +113,3 @@ class Slots:
 
     def _width(self, receiver: str) -> int:
         return self._widths.get(receiver, min(WIDTH_FIRST, self._width_max))
-
-    def _used_by_reduced(self) -> int:
-        return sum(used for receiver, used in self._used.items() if self._width(receiver) == 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from paydesk.engine.webhooks.signatures.mistakes import Recorded
@@ -27,28 +26,19 @@ def differences(sent: Recorded, received: Recorded) -> list[Difference]:
 
     Of bodies the text around the first difference is returned.
     """
-    return [*_headers(sent.headers, received.headers), *_data_id(sent, received), *_body(sent.body, received.body)]
-
-
-def _headers(sent: Mapping[str, str], received: Mapping[str, str]) -> Iterator[Difference]:
+    different = []
     for name in SIGNED_HEADERS:
-        before, after = sent.get(name.lower()), received.get(name.lower())
+        before, after = sent.headers.get(name.lower()), received.headers.get(name.lower())
         if before != (after.strip() if after is not None else None):
-            yield Difference(name, before, after)
-
-
-def _data_id(sent: Recorded, received: Recorded) -> Iterator[Difference]:
+            different.append(Difference(name, before, after))
     if received.has_query and sent.data_id != received.data_id:
-        yield Difference("data.id", sent.data_id, received.data_id)
-
-
-def _body(sent: bytes, received: bytes) -> Iterator[Difference]:
-    if sent == received:
-        return
-    before, after = sent.decode("utf-8", "replace"), received.decode("utf-8", "replace")
-    pairs = zip(before, after, strict=False)
-    place = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
-    yield Difference(f"body, from character {place + 1} on", _around(before, place), _around(after, place))
+        different.append(Difference("data.id", sent.data_id, received.data_id))
+    if sent.body != received.body:
+        old, new = sent.body.decode("utf-8", "replace"), received.body.decode("utf-8", "replace")
+        pairs = enumerate(zip(old, new, strict=False))
+        at = next((index for index, (one, other) in pairs if one != other), min(len(old), len(new)))
+        different.append(Difference(f"body, from character {at + 1} on", _around(old, at), _around(new, at)))
+    return different
 
 
 def _around(text: str, place: int) -> str:

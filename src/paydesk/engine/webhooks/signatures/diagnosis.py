@@ -72,7 +72,11 @@ def _x_signature(
         lacking = "ts" if not seconds else "v1"
         return Verdict("X-Signature", False, (f"The header has no {lacking}=: it must be ts=<seconds>,v1=<64 hex>.",))
     request_id = recorded.headers.get("x-request-id", "").strip()
-    data_id, remarks = _data_id(recorded)
+    data_id = recorded.data_id or ""
+    remarks: tuple[str, ...] = ()
+    if recorded.data_id is None and not recorded.has_query:
+        data_id = recorded.body_id.lower()
+        remarks = (f"The query is not known; data.id={data_id} was taken from the body, in lower case.",)
     signed = manifest(data_id, request_id, seconds)
     match = _closest(
         lambda id_, request, ts, key: _same(_hmac(key, manifest(id_, request, ts)).hex(), signature),
@@ -109,8 +113,13 @@ def _standard(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: f
     signatures = [text.partition(",")[2] for text in header.split() if text.startswith("v1,")]
     if not signatures:
         return Verdict("webhook-signature", False, ("The header has no signature of version v1: v1,<base64>.",))
+
+    def matches(message_id: str, seconds: str, body: bytes, key: bytes) -> bool:
+        digest = _hmac(key, b"%b.%b.%b" % (_raw(message_id), _raw(seconds), body))
+        return any(_same(base64.b64encode(digest).decode(), signature) for signature in signatures)
+
     match = _closest(
-        lambda id_, ts, body, key: _is_among(_hmac(key, b"%b.%b.%b" % (_raw(id_), _raw(ts), _raw(body))), signatures),
+        matches,
         message_id_variants(recorded, message_id),
         time_variants(seconds, "webhook-timestamp"),
         body_variants(recorded.body),
@@ -146,14 +155,6 @@ def _closest(matches: Callable[..., bool], *fields: Sequence[Variant | Key]) -> 
     return None
 
 
-def _data_id(recorded: Recorded) -> tuple[str, tuple[str, ...]]:
-    """Return the `data.id` to verify with, and a remark if the query is not known."""
-    if recorded.data_id is not None or recorded.has_query:
-        return recorded.data_id or "", ()
-    assumed = recorded.body_id.lower()
-    return assumed, (f"The query is not known; data.id={assumed} was taken from the body, in lower case.",)
-
-
 def _age(text: str, now_seconds: float | None, name: str) -> tuple[str, ...]:
     """Return why a valid signature is refused for its time."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
@@ -166,17 +167,12 @@ def _age(text: str, now_seconds: float | None, name: str) -> tuple[str, ...]:
     if abs(difference) <= TOLERANCE_SECONDS_MAX:
         return ()
     when = "old" if difference > 0 else "in the future"
+    units = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
+    unit, seconds = next((name, length) for name, length in units if abs(difference) >= 2 * length)
     return (
-        f"The signature matches, but its time is {_duration(abs(difference))} {when}: receivers should accept at most"
-        f" {TOLERANCE_SECONDS_MAX // 60} minutes.",
+        f"The signature matches, but its time is {abs(difference) // seconds:.0f} {unit} {when}: receivers should"
+        f" accept at most {TOLERANCE_SECONDS_MAX // 60} minutes.",
     )
-
-
-def _duration(seconds: float) -> str:
-    for name, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length:.0f} {name}"
-    return f"{seconds:.0f} s"
 
 
 def parts_of(header: str) -> dict[str, str]:
@@ -195,8 +191,3 @@ def _raw(text: str | bytes) -> bytes:
 
 def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(_raw(one), _raw(other))
-
-
-def _is_among(digest: bytes, signatures: Sequence[str]) -> bool:
-    written = base64.b64encode(digest).decode()
-    return any(_same(written, signature) for signature in signatures)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from paydesk.engine.webhooks.signatures.signature import PREFIX
@@ -160,21 +162,13 @@ def body_variants(body: bytes) -> list[Variant]:
     found.setdefault(body.rstrip(), added)
     found.setdefault(body + b"\n", lacking)
     found.setdefault(body.replace(b"\r\n", b"\n"), line_ends)
-    for written in _written_again(body):
-        found.setdefault(written, changed)
-    return [Variant(value, mistake) for value, mistake in found.items()]
-
-
-def _written_again(body: bytes) -> Iterator[bytes]:
-    """Yield the JSON of the body as libraries write it."""
-    try:
+    with suppress(ValueError, RecursionError):
         document = json.loads(body)
-    except (ValueError, RecursionError):
-        return
-    for is_ascii in (False, True):
-        for separators in ((",", ":"), (", ", ": ")):
-            # Lone surrogates can't be encoded, so no signature has them.
-            yield json.dumps(document, ensure_ascii=is_ascii, separators=separators).encode("utf-8", "replace")
+        for is_ascii, separators in itertools.product((False, True), ((",", ":"), (", ", ": "))):
+            # As libraries write it. Lone surrogates can't be encoded, so no signature has them.
+            written = json.dumps(document, ensure_ascii=is_ascii, separators=separators)
+            found.setdefault(written.encode("utf-8", "replace"), changed)
+    return [Variant(value, mistake) for value, mistake in found.items()]
 
 
 def _decoded(text: str) -> bytes:

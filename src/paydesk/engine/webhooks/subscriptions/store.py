@@ -134,7 +134,11 @@ async def refuse_invalid(
     has an address that is not public.
     """
     of_url = _UrlFaults([]) if url is None else await _url_faults(url, ports, loopback_allowed, private_networks)
-    details = [*_topic_faults(topic), *of_url.details]
+    details = [*of_url.details]
+    if topic == EARLIER_TOPIC:
+        details.insert(0, f"'$.topic' - {EARLIER_TOPIC} is no longer supported; use {TOPIC}")
+    elif topic not in ACTIONS_OF:
+        details.insert(0, f"'$.topic' - must be {' or '.join(ACTIONS_OF)}")
     # The actions of an invalid topic are checked as those of `orders`.
     valid = ACTIONS_OF.get(topic, ACTIONS_OF[TOPIC])
     details += [
@@ -257,14 +261,6 @@ async def secrets_between(tx: Transaction, first: str, last: str) -> list[Subscr
 def _encoded(topic: str, actions: Sequence[str]) -> str:
     """Return the actions as they are stored: each once, in the order of the topic."""
     return msgspec.json.encode([action for action in ACTIONS_OF[topic] if action in actions]).decode()
-
-
-def _topic_faults(topic: str) -> list[str]:
-    if topic in ACTIONS_OF:
-        return []
-    if topic == EARLIER_TOPIC:
-        return [f"'$.topic' - {EARLIER_TOPIC} is no longer supported; use {TOPIC}"]
-    return [f"'$.topic' - must be {' or '.join(ACTIONS_OF)}"]
 
 
 async def _url_faults(
