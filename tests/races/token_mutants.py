@@ -37,7 +37,7 @@ TOKEN_MUTANTS = (
         "A code mints once",
         "a redeemed code is sent again by the consent page",
         "paydesk/engine/oauth/consent/requests.py",
-        "not created[1].is_valid(now_ms)",
+        "not row.is_valid(now_ms)",
         "False",
         "tests/contract/test_pages_consent.py",
         "redeemed_code",

@@ -29,7 +29,10 @@ async def read(call: Call) -> Handled:
     """Read events: those after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
-    after, seconds = _after(call, feed), WAIT.number(call.query) or 0
+    cursor, seconds = call.query.get("after"), WAIT.number(call.query) or 0
+    after = None if cursor is None else cursors.decode(cursor, feed)
+    if cursor is not None and after is None:
+        raise _invalid_cursor("no cursor of this feed")
     with ExitStack() as waiting:
         return await _wait(call, feed, after, seconds, waiting)
 
@@ -46,13 +49,16 @@ async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting
             page = await _page(call, feed, after)
             left = deadline - loop.time()
             if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
-                return _answer(feed, after, page)
+                last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
+                data = [msgspec.Raw(body.encode()) for _, body in page.events]
+                return Answer(200, EventPage(data, cursors.encode(feed, last)))
             if interval != later:
                 waiting.enter_context(readers.waiting(call.caller.token_digest))
             await waiter.wait(min(left, interval))
             interval = later
         # The token may have been revoked during the wait: raises `unauthorized` then.
-        await call.shared.objects[Bearers].caller(_token(call), call.clock.now_ms())
+        token = call.headers.get("authorization", "").partition(" ")[2].strip()
+        await call.shared.objects[Bearers].caller(token, call.clock.now_ms())
 
 
 async def _page(call: Call, feed: Feed, after: int | None) -> Page:
@@ -71,29 +77,9 @@ async def _page(call: Call, feed: Feed, after: int | None) -> Page:
     return page
 
 
-def _answer(feed: Feed, after: int | None, page: Page) -> Answer:
-    last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
-    data = [msgspec.Raw(body.encode()) for _, body in page.events]
-    return Answer(200, EventPage(data, cursors.encode(feed, last)))
-
-
-def _after(call: Call, feed: Feed) -> int | None:
-    text = call.query.get("after")
-    if text is None:
-        return None
-    number = cursors.decode(text, feed)
-    if number is None:
-        raise _invalid_cursor("no cursor of this feed")
-    return number
-
-
 def _invalid_cursor(reason: str) -> Refusal:
     return PROPERTY_VALUE.with_reason(
         f"after: {reason}",
         "'after' - must be the `next` of an earlier answer to a token of the same application, seller and live mode;"
         " omit it to start with the oldest event",
     )
-
-
-def _token(call: Call) -> str:
-    return call.headers.get("authorization", "").partition(" ")[2].strip()

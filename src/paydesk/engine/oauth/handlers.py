@@ -131,19 +131,15 @@ async def _as_client(
                 raise
     application = await authentication.authenticate(call.tx, client_id, client_secret, call.now_ms, cache)
     if isinstance(application, Refusal):
-        _count_failure(call, client_id)
+        if not call.throttle_counted:
+            call.throttle_counted = True
+            call.shared.objects[ClientThrottle].failed(authentication.number(client_id), call.address)
         challenged = basic.is_basic(call.headers.get("authorization", ""))
         return replace(application, headers=(basic.CHALLENGE,)) if challenged else application
     _count_request(call, application)
     if application.suspended_ms is not None:
         raise TOKEN_FORBIDDEN.with_reason("application suspended")
     return await work(application)
-
-
-def _count_failure(call: Call, client_id: str) -> None:
-    if not call.throttle_counted:
-        call.throttle_counted = True
-        call.shared.objects[ClientThrottle].failed(authentication.number(client_id), call.address)
 
 
 def _count_request(call: Call, application: Application) -> None:

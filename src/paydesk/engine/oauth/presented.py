@@ -49,7 +49,9 @@ async def introspect(
     """
     if isinstance(token, AccessToken):
         scope, token_type = token.effective_scope, BEARER
-        is_active = await _is_valid(tx, token, now_ms)
+        if token.expires_now(now_ms):
+            await bearer.expire(tx, token, now_ms)
+        is_active = token.refusal(now_ms) is None
     else:
         scope, token_type = shared(token.scope, application.scopes), None
         is_active = await _can_be_refreshed(tx, token, application, now_ms)
@@ -67,12 +69,6 @@ async def introspect(
         user_id=token.seller_id,
         live_mode=bool(token.live),
     )
-
-
-async def _is_valid(tx: Transaction, token: AccessToken, now_ms: int) -> bool:
-    if token.expires_now(now_ms):
-        await bearer.expire(tx, token, now_ms)
-    return token.refusal(now_ms) is None
 
 
 async def _can_be_refreshed(tx: Transaction, token: RefreshToken, application: Application, now_ms: int) -> bool:

@@ -112,25 +112,18 @@ async def prune_family(tx: Transaction, seller_id: int, family: FamilyAge, befor
 
     If the family was refreshed since it was read, some tokens stay until the next sweep.
     """
-    is_over = await _family_is_over(tx, seller_id, family, before_ms)
+    is_over = family.ended_before(before_ms)
+    if not is_over and family.idle_since(before_ms):
+        # With changed lifetimes, old tokens may outlive newer ones.
+        is_over = await tx.one(VALID, seller_id, family.family_id, before_ms) is None
     left = limit
     for table in TABLES:
-        below = family.generation + 1 if is_over else await _below(tx, table, seller_id, family, before_ms)
+        below = family.generation + 1
+        if not is_over:
+            row = await tx.one(FIRST_KEPT[table], seller_id, family.family_id, before_ms)
+            below = min(family.generation - 1, row[0] if row else family.generation)
         if left:
             left -= await tx.run(PRUNE_TOKENS[table], seller_id, family.family_id, below, left)
     if is_over:
         await tx.run(PRUNE_FAMILY, seller_id, family.family_id)
     return limit - left
-
-
-async def _family_is_over(tx: Transaction, seller_id: int, family: FamilyAge, before_ms: int) -> bool:
-    """Return whether no token of the family is valid. With changed lifetimes, old tokens may outlive newer ones."""
-    if family.ended_before(before_ms):
-        return True
-    return family.idle_since(before_ms) and await tx.one(VALID, seller_id, family.family_id, before_ms) is None
-
-
-async def _below(tx: Transaction, table: str, seller_id: int, family: FamilyAge, before_ms: int) -> int:
-    """Return the generation below which tokens of an active family are deleted."""
-    row = await tx.one(FIRST_KEPT[table], seller_id, family.family_id, before_ms)
-    return min(family.generation - 1, row[0] if row else family.generation)

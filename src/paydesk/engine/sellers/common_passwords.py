@@ -26,16 +26,14 @@ def is_common(password: str) -> bool:
     only repeat the name of the service is common too. The first call takes about 20 ms, a later one about 1 ms: call it
     in a thread.
     """
-    return any(_is_listed(core) or _repeats_name(core) for core in _cores(_without_accents(password.lower())))
+    signs = unicodedata.normalize("NFKD", password.lower())
+    plain = "".join(sign for sign in signs if not unicodedata.combining(sign))
+    return any(_is_listed(core) or _repeats_name(core) for core in _cores(plain))
 
 
 def has_few_letters(password: str) -> bool:
     """Return whether the password has fewer than `LETTERS_MIN` characters beside digits, signs and white space."""
     return sum(character not in _AROUND for character in password) < LETTERS_MIN
-
-
-def _without_accents(text: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
 
 
 def _cores(text: str) -> Iterator[str]:

@@ -93,7 +93,7 @@ class SignInThrottle:
         So sign-ins at the same time can't pass a limit together. `known_browser`: the browser's signed cookie shows
         that this account has signed in with it before.
         """
-        subject, origin = _subject(email), network(address)
+        subject, origin = digest(canonical_email(email)).hex(), network(address)
         is_recent = self._recent.has(subject, origin)
         limits: list[tuple[Buckets[Any], Any]] = [(self._pairs, (subject, origin))]
         if known_browser and not self._browsers.wait(subject):
@@ -129,7 +129,3 @@ class SignInThrottle:
 
 class SignInThrottles(dict[str, SignInThrottle]):
     """The throttles by the noun of their accounts: `seller` or `operator`."""
-
-
-def _subject(email: str) -> str:
-    return digest(canonical_email(email)).hex()

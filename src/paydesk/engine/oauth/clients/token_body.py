@@ -27,7 +27,10 @@ def read(request: Request, raw: bytes, address: str, shared: Shared) -> dict[str
     document: Any = {}
     if raw:
         if request.check_body_headers((JSON, FORM)) == FORM:
-            _refuse_json(raw)
+            start = urllib.parse.unquote_to_bytes(raw[:_START_BYTES].replace(b"+", b" ")).lstrip()
+            if start.startswith((b"{", b"[", b'"')):
+                # Percent-encoded or not: as a form its values would be part of a parameter's name.
+                raise INVALID_REQUEST.with_reason("JSON sent as a form", message=JSON_AS_FORM)
             document = body.parse_form(raw, name_fault=invalid_parameter)
         else:
             document = body.parse_json(raw, invalid_parameter)
@@ -43,10 +46,3 @@ def read(request: Request, raw: bytes, address: str, shared: Shared) -> dict[str
             raise
     authentication.check_throttled(throttle, sent, address)
     return sent
-
-
-def _refuse_json(form: bytes) -> None:
-    """Refuse JSON that was sent as a form, percent-encoded or not: its values would be part of a parameter's name."""
-    start = urllib.parse.unquote_to_bytes(form[:_START_BYTES].replace(b"+", b" ")).lstrip()
-    if start.startswith((b"{", b"[", b'"')):
-        raise INVALID_REQUEST.with_reason("JSON sent as a form", message=JSON_AS_FORM)

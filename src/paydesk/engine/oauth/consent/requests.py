@@ -124,28 +124,23 @@ async def _decided_before(
     tx: Transaction, keys: Keys, seller_id: int, request_token: str, *, agreed: bool, now_ms: int
 ) -> str | Refusal | None:
     """Return the code of the same decision before, if it created one; refuse a different decision and an ended code."""
-    created = await _find_code(tx, keys, seller_id, request_token)
-    if (created is not None) != agreed:
-        return REQUEST_DECIDED.with_reason("decided otherwise")
-    if created is not None and not created[1].is_valid(now_ms):
-        return REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
-    return created[0] if created is not None else None
-
-
-async def _find_code(tx: Transaction, keys: Keys, seller_id: int, request_token: str) -> tuple[str, store.Code] | None:
-    """Return the code that agreeing created, under whichever server key was active then, with its row."""
+    code = row = None
+    # Whichever server key was active then.
     for version in reversed(keys.versions):
-        code = tokens.code_of(keys, version, seller_id, request_token)
-        found = await store.find_code(tx, code)
-        if found is not None:
-            return code, found
-    return None
+        if row is None:
+            code = tokens.code_of(keys, version, seller_id, request_token)
+            row = await store.find_code(tx, code)
+    if (row is not None) != agreed:
+        return REQUEST_DECIDED.with_reason("decided otherwise")
+    if row is not None and not row.is_valid(now_ms):
+        return REQUEST_DECIDED.with_reason("the code was redeemed or has expired")
+    return code if agreed else None
 
 
 async def _check_again(
     tx: Transaction, application_id: int, redirect_uri: str, scope: str, challenge: str | None
 ) -> Refusal | None:
-    """Return APPLICATION_CHANGED if the authorization request would not pass the checks of the page any more."""
+    """Return APPLICATION_CHANGED if the authorization request would no longer pass the checks of the page."""
     request = AuthorizationRequest(
         client_id=str(application_id),
         redirect_uri=redirect_uri,
