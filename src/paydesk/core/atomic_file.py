@@ -12,7 +12,10 @@ def replace(path: Path, content: bytes) -> None:
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        _keep_owner(path, descriptor)
+        if os.geteuid() == 0 and path.exists():
+            # The service can still read a file that root replaces.
+            there = path.stat()
+            os.fchown(descriptor, there.st_uid, there.st_gid)
         file.write(content)
         file.flush()
         os.fsync(descriptor)
@@ -22,10 +25,3 @@ def replace(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _keep_owner(path: Path, descriptor: int) -> None:
-    """Give the draft to the owner of the file when root replaces it, so that the service can still read it."""
-    if os.geteuid() == 0 and path.exists():
-        there = path.stat()
-        os.fchown(descriptor, there.st_uid, there.st_gid)

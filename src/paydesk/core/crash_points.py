@@ -25,8 +25,10 @@ _armed: dict[str, int] = {}
 
 def reached(label: Label) -> None:
     """Mark that execution has reached the label; kills the process if the label is armed."""
-    if _armed:
-        _count(label)
+    if label in _armed:
+        _armed[label] -= 1
+        if not _armed[label]:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def arm(label: Label, times: int = 1) -> None:
@@ -34,10 +36,3 @@ def arm(label: Label, times: int = 1) -> None:
     assert label in LABELS + STEP_LABELS, f"unknown crash point {label}"
     assert times > 0, "times must be positive"
     _armed[label] = times
-
-
-def _count(label: Label) -> None:
-    if label in _armed:
-        _armed[label] -= 1
-        if not _armed[label]:
-            os.kill(os.getpid(), signal.SIGKILL)

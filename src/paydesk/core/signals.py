@@ -49,21 +49,19 @@ class Signals:
             for waiter in self._waiters.pop(topic, ()):
                 if not waiter.done():
                     waiter.set_result(None)
-            kind, colon, _ = topic.partition(":")
-            for listener in self._listening(kind + colon):
+            name, colon, _ = topic.partition(":")
+            kind = name + colon
+            listeners = self._listeners_of.get(kind)
+            if listeners is None:
+                listeners = tuple(listener for prefix, listener in self._listeners if kind.startswith(prefix))
+                self._listeners_of[kind] = listeners
+            for listener in listeners:
                 listener(topic)
 
     def hint(self, noun: str, identity: str = "") -> None:
         """Hint to open pages that something they may show has changed. Does nothing while no page is open."""
         if self.watched:
             self.notify((f"hint:{noun}:{identity}",))
-
-    def _listening(self, kind: str) -> tuple[Callable[[str], None], ...]:
-        listeners = self._listeners_of.get(kind)
-        if listeners is None:
-            listeners = tuple(listener for prefix, listener in self._listeners if kind.startswith(prefix))
-            self._listeners_of[kind] = listeners
-        return listeners
 
     def publish(self, topics: Collection[str]) -> None:
         """Notify the waiters on the other nodes; delivery is not guaranteed."""

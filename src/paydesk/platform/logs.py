@@ -38,7 +38,14 @@ def configure(
     """
     stream = stream or sys.stderr
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
-    renderer = _short(text_line) if text_line is not None and stream.isatty() else _console(colors=stream.isatty())
+    renderer: Any = structlog.dev.ConsoleRenderer(
+        colors=stream.isatty(),
+        exception_formatter=structlog.dev.plain_traceback,
+        pad_event_to=24,
+        sort_keys=False,
+    )
+    if text_line is not None and stream.isatty():
+        renderer = _short(text_line)
     request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
     structlog.configure(
         processors=[
@@ -91,12 +98,6 @@ def _redirect_standard_library() -> None:
         logger.propagate = True
     # `request_log` logs requests.
     logging.getLogger("uvicorn.access").disabled = True
-
-
-def _console(*, colors: bool) -> Any:
-    return structlog.dev.ConsoleRenderer(
-        colors=colors, exception_formatter=structlog.dev.plain_traceback, pad_event_to=24, sort_keys=False
-    )
 
 
 def _short(text_line: TextLine) -> structlog.typing.Processor:

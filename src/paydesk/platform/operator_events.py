@@ -163,13 +163,11 @@ class Reporter:
                 await self.record_due()
             except Exception:
                 log.exception("operator_events_failed")
+            # The next count that is due. Events reported meanwhile are due later.
+            due = next((counted.due for counted in self._counted.values()), None)
+            pause = self._seconds if due is None else max(due - self._monotonic(), 0)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), self._pause_seconds())
-
-    def _pause_seconds(self) -> float:
-        """Return the seconds until the next count is due. Events reported meanwhile are due later."""
-        due = next((counted.due for counted in self._counted.values()), None)
-        return self._seconds if due is None else max(due - self._monotonic(), 0)
+                await asyncio.wait_for(self._stop.wait(), pause)
 
     async def _record(self, counted: _Counted) -> bool | None:
         """Record the occurrences; return whether the row is new, or None if the database is unavailable."""

@@ -82,7 +82,9 @@ class Buckets(Generic[K]):
         if self._interval_ns:
             now = self._monotonic()
             used_ns = max(self._full_at.get(key, 0) - now, 0)
-            self._put(key, now, min(used_ns + self._interval_ns, self._owed_ns_max))
+            if key not in self._full_at:
+                self._make_room(now)
+            self._full_at[key] = now + min(used_ns + self._interval_ns, self._owed_ns_max)
 
     def put_back(self, key: K) -> None:
         """Put back a token that was taken, unless the bucket was refilled or evicted since."""
@@ -92,11 +94,6 @@ class Buckets(Generic[K]):
     def forget(self, key: K) -> None:
         """Refill the bucket."""
         self._full_at.pop(key, None)
-
-    def _put(self, key: K, now: int, used_ns: int) -> None:
-        if key not in self._full_at:
-            self._make_room(now)
-        self._full_at[key] = now + used_ns
 
     def _make_room(self, now: int) -> None:
         """Drop the full buckets among the oldest, and if the table is still full the fullest of these."""

@@ -110,19 +110,15 @@ class WatchedClock:
         began_ns = self._steady_ns()
         database_ms = await database.read(store.clock_ms)
         uncertainty_ns = (self._steady_ns() - began_ns) // 2
-        self._database_ns = database_ms * 1_000_000 - (began_ns + uncertainty_ns)
-        self._allow(self._wall_ns() - self._steady_ns(), self._database_ns, uncertainty_ns)
-        with suppress(ClockNotTrusted):
-            self.now_ms()
-
-    def _allow(self, apart_ns: int, database_ns: int, uncertainty_ns: int) -> None:
-        """Set the bounds for readings, and log a difference that is too large for synchronized clocks."""
+        self._database_ns = database_ns = database_ms * 1_000_000 - (began_ns + uncertainty_ns)
+        apart_ns = self._wall_ns() - self._steady_ns()
         difference_ns = apart_ns - database_ns
         allowed_ns = self._difference_ns_max + uncertainty_ns
         if not self._agreed:
             self._start_ns, self._agreed = apart_ns, abs(difference_ns) <= allowed_ns
         self._lowest_ns = max(self._start_ns - JUMP_SECONDS_MAX * SECOND_NS, database_ns - allowed_ns)
         self._highest_ns = min(self._start_ns + JUMP_SECONDS_MAX * SECOND_NS, database_ns + allowed_ns)
+        # More than synchronized clocks have.
         if WARNING_SECONDS * SECOND_NS < abs(difference_ns) - uncertainty_ns <= self._difference_ns_max:
             log.warning(
                 "clock_differs",
@@ -130,6 +126,8 @@ class WatchedClock:
                 error_seconds=round(uncertainty_ns / SECOND_NS, 1),
                 seconds_max=self._difference_ns_max // SECOND_NS,
             )
+        with suppress(ClockNotTrusted):
+            self.now_ms()
 
 
 async def run(context: WorkerContext, stop: asyncio.Event) -> None:

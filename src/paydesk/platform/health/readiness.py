@@ -34,9 +34,6 @@ class Readiness:
             self._clock.now_ms()
         except ClockNotTrusted as error:
             return NOT_READY.with_reason(str(error), f"clock: {error}")
-        return await self._checked()
-
-    async def _checked(self) -> Refusal | None:
         now = asyncio.get_running_loop().time()
         check = self._check
         if check is None or (check.done() and now >= self._started + FRESH_SECONDS):

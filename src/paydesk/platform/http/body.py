@@ -88,7 +88,8 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
     try:
         document = jiter.from_json(raw, catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        reason, key = _without_content(str(error)), _WITH_KEY.search(str(error))
+        # A key may be a secret, so it is removed from the message.
+        reason, key = _WITH_KEY.sub("", str(error)), _WITH_KEY.search(str(error))
         if name_fault is not None and key is not None:
             raise name_fault(reason, key[1], _REPEATED) from None
         raise JSON_SYNTAX_ERROR.with_reason(reason, reason) from None
@@ -147,11 +148,6 @@ def parse_form(
 
 def _form_fault(kind: ErrorKind, reason: str, name: str, rule: str, name_fault: NameFault | None) -> Refusal:
     return kind.with_reason(reason) if name_fault is None else name_fault(reason, name, rule)
-
-
-def _without_content(message: str) -> str:
-    # A key may be a secret, so it is removed from the message.
-    return _WITH_KEY.sub("", message)
 
 
 def _check_shape(document: Any) -> None:

@@ -7,7 +7,6 @@ first detail too, and `cause` has every detail.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from paydesk.core.errors import UNAUTHORIZED, Refusal
@@ -31,7 +30,7 @@ def listed(refusal: Refusal) -> Json:
     cause = [
         {"code": code, "description": description}
         for code, message, details in errors
-        for description in _descriptions(message, details)
+        for description in [described(message, detail) for detail in details if detail] or [message]
     ]
     body: Json = {
         "errors": [{"code": code, "message": message, "details": list(details)} for code, message, details in errors],
@@ -70,10 +69,6 @@ def described(message: str, detail: str) -> str:
     if ". " in stem or ": " in stem:
         return f"{stem}. {_capitalized(detail)}"
     return f"{stem}: {detail}"
-
-
-def _descriptions(message: str, details: Iterable[str]) -> list[str]:
-    return [described(message, detail) for detail in details if detail] or [message]
 
 
 def _capitalized(sentence: str) -> str:

@@ -176,15 +176,12 @@ class Request:
     def check_headers(self, read_once: Collection[str], doubled: ErrorKind) -> None:
         """Refuse headers that are not supported, and with `doubled` repeated ones of those in `read_once`."""
         if len(self.headers) < len(self._raw_headers):
-            self._check_sent_once(read_once, doubled)
+            for name, count in Counter(name.decode("latin-1") for name, _ in self._raw_headers).items():
+                if count > 1 and name in read_once:
+                    message = f"{name.title()} must be sent only once."
+                    raise doubled.with_reason(f"{name} was sent {count} times", message=message)
         if "x-test-scope" in self.headers:
             raise UNSUPPORTED_HEADER.with_reason("x-test-scope was sent", message=SANDBOX_HEADER_GONE)
-
-    def _check_sent_once(self, read_once: Collection[str], doubled: ErrorKind) -> None:
-        for name, count in Counter(name.decode("latin-1") for name, _ in self._raw_headers).items():
-            if count > 1 and name in read_once:
-                title = name.title()
-                raise doubled.with_reason(f"{name} was sent {count} times", message=f"{title} must be sent only once.")
 
     def check_body_headers(self, accepted: tuple[str, ...]) -> str:
         """Return the media type of a request with a body. Raises `unsupported_media_type`."""
@@ -255,17 +252,12 @@ class PathRules:
         for value in (*others, last):
             if len(value) > PATH_PARAMETER_CHARACTERS_MAX:
                 raise INVALID_PATH_PARAM.with_reason("a path parameter is too long")
-        if self._pattern is not None:
-            last = self._canonical(last, self._pattern)
+        if self._pattern is not None and not self._pattern.fullmatch(last):
+            # The upper case of some non-ASCII letters is ASCII.
+            if not (last.isascii() and self._pattern.fullmatch(last.upper())):
+                raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
+            last = last.upper()
         return last, (*others, last)
-
-    def _canonical(self, sent: str, pattern: re.Pattern[str]) -> str:
-        if pattern.fullmatch(sent):
-            return sent
-        # The upper case of some non-ASCII letters is ASCII.
-        if not (sent.isascii() and pattern.fullmatch(sent.upper())):
-            raise INVALID_PATH_PARAM.with_reason("the id is malformed", f"'{self._last_name}' - is malformed")
-        return sent.upper()
 
 
 def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:

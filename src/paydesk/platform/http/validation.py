@@ -110,11 +110,6 @@ def _collect_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> No
             return
 
 
-def _fault(path: Path, found: Any) -> Fault:
-    kind, rule = found if isinstance(found, tuple) else _translated(found)
-    return Fault(kind, f"'{json_path(path)}' - {rule}")
-
-
 _KINDS: dict[str, ErrorKind] = {
     "missing": REQUIRED_PROPERTIES,
     "extra_forbidden": UNSUPPORTED_PROPERTIES,
@@ -130,14 +125,18 @@ _REPLACEMENTS = (
 )
 
 
-def _translated(fault: Any) -> Rule:
-    kind: str = fault["type"]
-    if kind.endswith("_type") or (kind in ("literal_error", CHOICE_FAULT) and not isinstance(fault["input"], str)):
-        return PROPERTY_TYPE, _message(kind, fault["msg"])
-    return _KINDS.get(kind, PROPERTY_VALUE), _message(kind, fault["msg"])
+def _fault(path: Path, fault: Any) -> Fault:
+    """Return the fault at a path, which is a `Rule` or a fault of pydantic."""
+    if isinstance(fault, tuple):
+        kind, rule = fault
+    else:
+        name, is_text = fault["type"], isinstance(fault["input"], str)
+        is_type = name.endswith("_type") or (name in ("literal_error", CHOICE_FAULT) and not is_text)
+        kind, rule = PROPERTY_TYPE if is_type else _KINDS.get(name, PROPERTY_VALUE), _rule(name, fault["msg"])
+    return Fault(kind, f"'{json_path(path)}' - {rule}")
 
 
-def _message(kind: str, message: str) -> str:
+def _rule(kind: str, message: str) -> str:
     for pydantic_text, replacement in _REPLACEMENTS:
         message = message.replace(pydantic_text, replacement)
     if kind == "model_type":

@@ -88,7 +88,10 @@ def stop_on_signals(stop: asyncio.Event, begin: Callable[[], None] | None = None
 
 async def run_together(stop: asyncio.Event, *parts: Coroutine[Any, Any, None]) -> None:
     """Run the parts until `stop` is set and all have ended; if one ends or fails, all are stopped."""
-    _tune_garbage_collection()
+    # The objects created at start live until the end: no collection looks at them.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS_MAX)
     sys.setswitchinterval(GIL_WAIT_SECONDS)
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
@@ -145,13 +148,6 @@ def listen_at(address: str, *, beside: bool) -> socket.socket:
         # A shared socket does not detect that the port is in use.
         listen(host, int(port), taken=" If Paydesk runs there already, use --beside.").close()
     return listen(host, int(port), shared=True)
-
-
-def _tune_garbage_collection() -> None:
-    """Exclude the objects created at start, which live until the end, from garbage collection."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS_MAX)
 
 
 def listen(

@@ -154,19 +154,17 @@ class Hints(Changes):
         if self._flush_at is None:
             if not self._is_collecting:
                 return
-            self._flush_at = asyncio.get_running_loop().call_later(self._spacing(), self.flush)
+            # With many streams a message follows less often.
+            seconds = self._spacing_seconds
+            if seconds is None:
+                seconds = max(SPACING_SECONDS, len(self._open) / SENT_PER_SECOND_MAX)
+            self._flush_at = asyncio.get_running_loop().call_later(seconds, self.flush)
         noun, _, identity = topic.removeprefix("hint:").partition(":")
         ids = self._waiting.get(noun)
         if ids is None:
             ids = self._waiting[noun] = set()
         ids.add(identity)
         self._count += 1
-
-    def _spacing(self) -> float:
-        """Return the time in which hints become one message."""
-        if self._spacing_seconds is not None:
-            return self._spacing_seconds
-        return max(SPACING_SECONDS, len(self._open) / SENT_PER_SECOND_MAX)
 
     def flush(self) -> None:
         """Make the message of all hints since the last one, and wake the streams."""

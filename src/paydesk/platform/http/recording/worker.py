@@ -7,8 +7,8 @@ from functools import partial
 
 from paydesk.platform.http.recording import store as recorded_store
 from paydesk.platform.http.recording.recorder import RequestRecorder
-from paydesk.platform.http.recording.store import PRUNED_MAX, Recorded
-from paydesk.platform.storage.database import Locked, Transaction, Unavailable
+from paydesk.platform.http.recording.store import PRUNED_MAX
+from paydesk.platform.storage.database import Locked, Unavailable
 from paydesk.platform.worker import WorkerContext
 
 WRITE_SECONDS, DEVELOPMENT_WRITE_SECONDS = 0.25, 0.05
@@ -53,7 +53,7 @@ async def write(context: WorkerContext, recorder: RequestRecorder) -> None:
         for start in range(0, len(rows), ROWS_PER_WRITE_MAX):
             part = rows[start : start + ROWS_PER_WRITE_MAX]
             try:
-                await context.database.write(partial(_add, rows=part))
+                await context.database.write(partial(recorded_store.add, recorded=part))
             except (Unavailable, Locked):
                 recorder.give_up(len(rows) - start)
                 return
@@ -66,7 +66,3 @@ async def prune(context: WorkerContext) -> None:
     while pruned == PRUNED_MAX:
         now_ms = context.clock.now_ms()
         pruned = await context.database.write(partial(recorded_store.prune, now_ms=now_ms))
-
-
-async def _add(tx: Transaction, rows: list[Recorded]) -> None:
-    await recorded_store.add(tx, rows)

@@ -18,39 +18,31 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
     """Return the errors that the endpoint itself answers for this operation, in the order of its checks."""
     policy, has_body = POLICIES[operation.surface], takes_body(operation)
     has_caller = policy.credential is not None
+    # A page checks its forms itself.
+    checks_origin = operation.development and operation.surface not in ("page", "console")
+    # Otherwise two requests with one path and one key are the same request.
+    requests_differ = bool(operation.headers) or operation.body is None or bool(operation.body.model_fields)
     checks: tuple[tuple[object, tuple[ErrorKind, ...]], ...] = (
         (True, (errors.BAD_REQUEST,)),
         (not operation.is_health_check, (errors.MISDIRECTED_REQUEST,)),
         (has_body, (errors.PAYLOAD_TOO_LARGE, errors.UNSUPPORTED_MEDIA_TYPE, errors.REQUEST_TIMEOUT)),
         (True, (errors.UNSUPPORTED_HEADER,)),
         (has_caller, (errors.UNAUTHORIZED,)),
-        (_checks_origin(operation) or policy.may_forbid(operation), (errors.FORBIDDEN,)),
+        (checks_origin or policy.may_forbid(operation), (errors.FORBIDDEN,)),
         (has_caller, (errors.TOO_MANY_REQUESTS,)),
         (operation.scope, (errors.INSUFFICIENT_SCOPE,)),
         (operation.idempotent, (errors.EMPTY_REQUIRED_HEADER, errors.INVALID_IDEMPOTENCY_KEY_LENGTH)),
         ("{" in operation.path, (errors.INVALID_PATH_PARAM,)),
         (has_body and not operation.raw_body, (errors.JSON_SYNTAX_ERROR,)),
         (True, body_faults(operation.body) if operation.body is not None else ()),
-        (operation.idempotent and _requests_differ(operation), (errors.IDEMPOTENCY_KEY_ALREADY_USED,)),
+        (operation.idempotent and requests_differ, (errors.IDEMPOTENCY_KEY_ALREADY_USED,)),
         (operation.idempotent, (errors.RESOURCE_LOCKED,)),
-        (True, _any_time(operation)),
+        (not operation.is_constant, (errors.INTERNAL_ERROR,)),
+        # Health checks report an unavailable database in their own format.
+        (not (operation.is_constant or operation.is_health_check), (errors.SERVICE_UNAVAILABLE,)),
     )
     made = dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds)
     return tuple(kind for kind in made if kind not in policy.replaced)
-
-
-def _requests_differ(operation: Operation) -> bool:
-    """Return whether two requests with one path can differ: the body has fields, or there are own headers."""
-    return bool(operation.headers) or operation.body is None or bool(operation.body.model_fields)
-
-
-def _any_time(operation: Operation) -> tuple[ErrorKind, ...]:
-    """Return the errors that any request can get; a constant answer has none."""
-    if operation.is_constant:
-        return ()
-    # Health checks report an unavailable database in their own format.
-    unavailable = () if operation.is_health_check else (errors.SERVICE_UNAVAILABLE,)
-    return (errors.INTERNAL_ERROR, *unavailable)
 
 
 def takes_body(operation: Operation) -> bool:
@@ -83,8 +75,3 @@ def _keywords(schema: Any) -> Iterator[str]:
 def may_answer(operation: Operation) -> frozenset[ErrorKind]:
     """Return every error that is declared for this operation."""
     return frozenset((*shared_errors(operation), *operation.errors))
-
-
-def _checks_origin(operation: Operation) -> bool:
-    """Return whether requests of pages of other origins are refused; a page checks its forms itself."""
-    return operation.development and operation.surface not in ("page", "console")

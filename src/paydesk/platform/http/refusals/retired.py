@@ -6,7 +6,6 @@ Another method on such a path is answered 405, and other paths below the earlier
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paydesk.core.errors import GONE, METHOD_NOT_ALLOWED, Refusal
@@ -74,12 +73,8 @@ def refusal(method: str, path: str) -> Refusal:
     own = [row for row in rows if row.method != "*"]
     sent = "GET" if method == "HEAD" else method
     row = next((row for row in own or rows if row.method in (sent, "*")), None)
-    if row is None:
-        return _not_allowed(method, own)
-    return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(_link(row),))
-
-
-def _not_allowed(method: str, own: Sequence[Retired]) -> Refusal:
+    if row is not None:
+        return GONE.with_reason(f"{row.name} is retired", message=row.message, headers=(_link(row),))
     methods, first = sorted({row.method for row in own}), own[0]
     message = (
         f"{METHOD_NOT_ALLOWED.message} The earlier API had only {' and '.join(methods)} here, which is retired. Use"

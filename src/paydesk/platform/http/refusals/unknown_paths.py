@@ -69,17 +69,16 @@ class UnknownPaths:
 
     def refusal(self, _method: str, path: str) -> Refusal:
         """Return the refusal of a request to an unknown path."""
-        meant = self._meant(path) if len(path) <= PATH_CHARACTERS_MAX else None
+        meant = None
+        if len(path) <= PATH_CHARACTERS_MAX:
+            similar = _similar(path)
+            meant = next((described for pattern, described in self.patterns if pattern.fullmatch(similar)), None)
         if meant is None and self.has_orders:
             for pattern, sentence in _ELSEWHERE:
                 if pattern.fullmatch(path):
                     return NOT_FOUND.with_reason("an operation for other kinds of orders", message=sentence)
         advice = f"Did you mean {meant}?" if meant is not None else DOCS
         return NOT_FOUND.with_reason("unknown path", message=f"{NOT_FOUND.message} {advice}")
-
-    def _meant(self, path: str) -> str | None:
-        similar = _similar(path)
-        return next((described for pattern, described in self.patterns if pattern.fullmatch(similar)), None)
 
 
 def method_not_allowed(method: str, allowed: Iterable[str]) -> Refusal:
