@@ -27,12 +27,11 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def charges_without_permit(patch: pytest.MonkeyPatch) -> None:
     """It asks for the permit and charges whatever the answer is."""
 
-    async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
-        await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, AUTHORIZING))
-        await _charge(device, entry, presented)
-        return True
+    async def authorize(self: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
+        await self.pace.retry(partial(self.client.progress, entry.lease_id, seq, AUTHORIZING))
+        return await _charge(self, entry, presented)
 
-    patch.setattr(payment, "authorize", authorize)
+    patch.setattr(Device, "authorize", authorize)
 
 
 def new_result_id_each_time(patch: pytest.MonkeyPatch) -> None:
@@ -60,8 +59,7 @@ def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
     """It charges an order after the verdict `hold`."""
 
     async def hold(self: Any, entry: Entry) -> bool:
-        await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
-        return True
+        return await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
 
     patch.setattr(slot.Slot, "_hold", hold)
 
@@ -139,11 +137,11 @@ def takes_a_lost_charge_for_none(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeviceClient, "authorize", authorize_once)
 
 
-async def _charge(device: Device, entry: Entry, presented: dict[str, Any]) -> None:
+async def _charge(device: Device, entry: Entry, presented: dict[str, Any]) -> bool:
     request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **presented}
     reply = await device.client.authorize(request)
     result = payment.result_of(entry.order, presented, reply.body)
-    await payment.conclude(device, msgspec.structs.replace(entry, presented=presented), result)
+    return await device.conclude(msgspec.structs.replace(entry, presented=presented), result)
 
 
 def keeps_its_boot_id(patch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,10 @@ class Journal:
             self.orders += 1
         return self.orders - 1
 
-    async def put(self, entry: Entry) -> None:
-        """Write the entry; it is durable when this returns."""
+    async def put(self, entry: Entry) -> Entry:
+        """Write the entry and return it; it is durable then."""
         await self._write(lambda entries: entries.update({entry.lease_id: entry}))
+        return entry
 
     async def forget(self, lease_id: str) -> None:
         """Delete the lease."""
@@ -118,26 +119,21 @@ class Journal:
         await self._write(lambda _: None, script)
 
     async def _write(self, change: Callable[[dict[str, Entry]], object], script: str | None = None) -> None:
-        if not self._is_stored:
-            entries, self.script = dict(self.entries), script or self.script
-            change(entries)
-            self.entries = entries
-            return
         async with self._lock:
             entries, script = dict(self.entries), script or self.script
             change(entries)
-            writing = asyncio.ensure_future(self._store(list(entries.values()), script))
+            if not self._is_stored:
+                self.entries, self.script = entries, script
+                return
+            token, about = self.device_token.reveal(), (self.kind, self.orders, self.latest, self.seed, self.is_retired)
+            file = msgspec.json.encode(_File(self.terminal_id, token, script, list(entries.values()), *about))
+            writing = asyncio.ensure_future(asyncio.to_thread(atomic_file.replace, self.path, file))
             try:
                 await asyncio.shield(writing)
             finally:
                 # A thread cannot be stopped: a canceled caller waits here until the file is complete.
                 await writing
                 self.entries, self.script = entries, script
-
-    async def _store(self, entries: list[Entry], script: str) -> None:
-        about = self.kind, self.orders, self.latest, self.seed, self.is_retired
-        file = _File(self.terminal_id, self.device_token.reveal(), script, entries, *about)
-        await asyncio.to_thread(atomic_file.replace, self.path, msgspec.json.encode(file))
 
 
 def path_of(folder: Path, terminal_id: str) -> Path:

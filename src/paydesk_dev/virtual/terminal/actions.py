@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -48,8 +48,11 @@ else:
 Key = Literal["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "00", ".", "ok", "clear", "cancel"]
 WRONG_PIN = "wrong_pin"
 """The test card whose PIN is always wrong."""
+CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
+"""The result when the buyer or cashier canceled at the terminal before the permit."""
 _PIN = re.compile(f"[0-9]{{{PIN_DIGITS_MIN},{PIN_DIGITS_MAX}}}", re.ASCII)
-Ending = Literal["canceled", "blocked", "presented"]
+_DIGITS = tuple("0123456789")
+_TAKES_PINS = f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits"
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -77,11 +80,17 @@ class ActionNotPossible(Exception):
         super().__init__(reason)
         self.screen = screen
 
+    @classmethod
+    def on(cls, screen: Screen, action: Action) -> Self:
+        """Return the refusal of an action that is none of the screen's."""
+        return cls(screen, f"the screen {screen.name} does not take {action.name}")
+
 
 class Dialogue:
-    """A dialogue about the order on the panel. `ended` is set once it has an `ending`; `steps` are those to report.
+    """A dialogue about the order on the panel. `ended` is set at its end; `steps` are those to report.
 
-    `presented` is what the buyer presented. With `asks` false it begins at the card.
+    `presented` is what the buyer presented, `result` how the order ended if the acquirer is not to be asked. With
+    `asks` false the dialogue begins at the card.
     """
 
     def __init__(self, panel: Panel, order: Mapping[str, Any], ends_ms: int | None, *, asks: bool = True) -> None:
@@ -99,8 +108,8 @@ class Dialogue:
         ]
         self.steps: asyncio.Queue[str] = asyncio.Queue()
         self.ended = asyncio.Event()
-        self.ending: Ending | None = None
         self.presented: dict[str, Any] = {}
+        self.result: dict[str, Any] | None = None
 
     def begin(self) -> None:
         """Show the first screen that waits for the person."""
@@ -113,22 +122,40 @@ class Dialogue:
 
     def act(self, action: Action) -> None:
         """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
-        name = action.name
-        if self.ending is not None or name not in self._panel.screen.actions:
-            raise self._refused(f"does not take {name}")
-        match name:
-            case "press_cancel":
-                self._end("canceled", self._screens.outcome({"outcome": "canceled"}))
-            case "choose":
+        screen = self._panel.screen
+        if self.ended.is_set() or action.name not in screen.actions:
+            raise ActionNotPossible.on(screen, action)
+        match screen.name, action.name:
+            case _, "press_cancel":
+                self.presented = {}
+                self._end(CANCELED)
+            case _, "choose":
                 self._choose(action.value)
-            case "press":
+            case "tip" | "installments", "press" if action.key in _DIGITS:
+                self._choose(int(action.key))
+            case "pin", "pin" if _PIN.fullmatch(action.digits):
+                self._confirm_pin()
+            case "pin", "pin":
+                raise self._refused(_TAKES_PINS)
+            case "pin", "press" if action.key not in (None, "00", "."):
                 self._press(action.key)
-            case "pin" if _PIN.fullmatch(action.digits):
-                self._confirm_pin(len(action.digits))
-            case "pin":
-                raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits")
+            case _, "press":
+                raise self._refused(f"has no use for the key {action.key}")
             case _:
                 self._present(action)
+
+    def _press(self, key: Key) -> None:
+        """Take a key while the PIN is entered."""
+        if key == "clear":
+            self._show_digits(max(self._digits - 1, 0))
+        elif key != "ok" and self._digits == PIN_DIGITS_MAX:
+            raise self._refused(f"takes at most {PIN_DIGITS_MAX} digits")
+        elif key != "ok":
+            self._show_digits(self._digits + 1)
+        elif self._digits < PIN_DIGITS_MIN:
+            raise self._refused(f"{_TAKES_PINS}; {self._digits} are entered")
+        else:
+            self._confirm_pin()
 
     def _choose(self, value: int | None) -> None:
         screen = self._panel.screen
@@ -139,21 +166,6 @@ class Dialogue:
         else:
             self._installments = value
         self.begin()
-
-    def _press(self, key: str | None) -> None:
-        screen = self._panel.screen
-        if screen.name in ("tip", "installments") and key is not None and key.isdecimal() and key != "00":
-            self._choose(int(key))
-        elif screen.name != "pin" or key in (None, "00", "."):
-            raise self._refused(f"has no use for the key {key}")
-        elif key == "ok":
-            self._confirm_pin(self._digits)
-        elif key == "clear":
-            self._show_digits(max(self._digits - 1, 0))
-        elif self._digits == PIN_DIGITS_MAX:
-            raise self._refused(f"takes at most {PIN_DIGITS_MAX} digits")
-        else:
-            self._show_digits(self._digits + 1)
 
     def _present(self, action: Action) -> None:
         entry = action.name
@@ -166,40 +178,31 @@ class Dialogue:
             self.steps.put_nowait("pin_requested")
             self._panel.show(self._screens.pin())
         else:
-            self._conclude()
+            self._end(None)
 
-    def _confirm_pin(self, count: int) -> None:
-        if count < PIN_DIGITS_MIN:
-            raise self._refused(f"takes a PIN of {PIN_DIGITS_MIN} to {PIN_DIGITS_MAX} digits; {count} are entered")
-        self._digits = 0
+    def _confirm_pin(self) -> None:
         self.steps.put_nowait("pin_entered")
-        if self._screens.card != WRONG_PIN:
-            self._conclude()
-            return
-        self._wrong += 1
-        if self._wrong < TRIES_MAX:
+        self._wrong += self._screens.card == WRONG_PIN
+        if not self._wrong:
+            self._end(None)
+        elif self._wrong < TRIES_MAX:
             self.steps.put_nowait("pin_requested")
             self._show_digits(0)
         else:
-            self._end("blocked", self._screens.outcome(self.blocked))
-
-    @property
-    def blocked(self) -> dict[str, Any]:
-        """The result for a card that was blocked after too many wrong PINs: the acquirer is not asked."""
-        return {"outcome": "declined", "status_detail": "max_attempts_exceeded", **self.presented}
+            # The card is blocked: the acquirer is not asked.
+            self._end({"outcome": "declined", "status_detail": "max_attempts_exceeded", **self.presented})
 
     def _show_digits(self, count: int) -> None:
         self._digits = count
         self._panel.show(self._screens.pin(count, self._wrong))
 
-    def _conclude(self) -> None:
-        self.ending = "presented"
-        self._panel.show(self._screens.presented())
-        self.ended.set()
-
-    def _end(self, ending: Ending, screen: Screen) -> None:
-        self.ending = ending
-        self._panel.end(screen)
+    def _end(self, result: dict[str, Any] | None) -> None:
+        """End with this result, or without one with what was presented."""
+        self.result = result
+        if result is None:
+            self._panel.show(self._screens.presented())
+        else:
+            self._panel.end(self._screens.outcome(result))
         self.ended.set()
 
     def _refused(self, reason: str) -> ActionNotPossible:

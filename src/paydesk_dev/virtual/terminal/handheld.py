@@ -10,6 +10,7 @@ import structlog
 
 from paydesk_dev.virtual.journal import Journal
 from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible
 from paydesk_dev.virtual.terminal.client import Pace
 from paydesk_dev.virtual.terminal.panel import Panel
@@ -54,10 +55,8 @@ class Handheld:
 
     async def stop(self) -> None:
         """Stop it within a second; its journal stays complete."""
-        if self._restarting is not None:
-            self._restarting.cancel()
-            await asyncio.gather(self._restarting, return_exceptions=True)
-            self._restarting = None
+        restarting, self._restarting = self._restarting, None
+        await tasks.cancel(restarting)
         terminal, self.terminal = self.terminal, None
         if terminal is not None:
             await terminal.stop()
@@ -114,7 +113,7 @@ class Handheld:
             case "set_script":
                 await self.set_script(action.script)
             case _ if self.terminal is None:
-                raise self._refused(action)
+                raise ActionNotPossible.on(self.panel.screen, action)
             case _ if self._waiting == WAITING_MAX:
                 raise ActionNotPossible(self.panel.screen, "too many actions are waiting; try again")
             case _:
@@ -133,14 +132,14 @@ class Handheld:
 
     async def _switch(self, action: Action) -> None:
         if (action.name == "power_on") != (self.panel.screen.name == "off"):
-            raise self._refused(action)
+            raise ActionNotPossible.on(self.panel.screen, action)
         if action.name == "power_on":
             self.start()
             if self.panel.link.is_up:
                 await self.settle()
             return
         if action.name == "reboot" and self.terminal is None:
-            raise self._refused(action)
+            raise ActionNotPossible.on(self.panel.screen, action)
         await self.stop()
         if action.name == "power_off":
             self.panel.switch_off()
@@ -156,7 +155,3 @@ class Handheld:
     async def _notice(self, *, is_online: bool) -> None:
         """Wait until the running terminal has noticed that its network is cut or restored, at most for a second."""
         await self.panel.until(lambda: self.terminal is None or self.panel.is_online == is_online, NOTICED_SECONDS_MAX)
-
-    def _refused(self, action: Action) -> ActionNotPossible:
-        screen = self.panel.screen
-        return ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")

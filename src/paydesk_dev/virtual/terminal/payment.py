@@ -22,14 +22,12 @@ from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual.journal import ACKNOWLEDGED, AUTHORIZING, Entry, Journal
 from paydesk_dev.virtual.scripts.presented import paid_amount
 from paydesk_dev.virtual.scripts.scripts import Script
-from paydesk_dev.virtual.terminal import receipts
-from paydesk_dev.virtual.terminal.actions import Dialogue
+from paydesk_dev.virtual.terminal import receipts, tasks
+from paydesk_dev.virtual.terminal.actions import CANCELED, Dialogue
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable
 from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.receipts import Receipt
 
-CANCELED = {"outcome": "canceled", "status_detail": "canceled_on_terminal"}
-"""The result when the buyer or cashier canceled at the terminal before the permit."""
 NEVER_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 """The result when the terminal had the permit and did not call the acquirer."""
 UNKNOWN = {"outcome": "unknown"}
@@ -44,7 +42,10 @@ _log = structlog.get_logger("virtual.terminal")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a payment needs of its terminal. The lock is held during each step that decides about the order."""
+    """A terminal as it processes an order. The lock is held during each step that decides about the order.
+
+    Each way to process one returns whether the journal has a result; if not, the order was released.
+    """
 
     client: DeviceClient
     journal: Journal
@@ -57,192 +58,172 @@ class Device:
         seconds = self.client.seconds_until(entry.expires_date)
         return None if seconds is None else int((runtime.wall_ns() / 1_000_000_000 + seconds) * 1000)
 
+    def receipt_of(self, entry: Entry) -> Receipt | None:
+        """Return the receipt of the result, if there is one."""
+        return receipts.of_result(entry, self.panel.seller_name, self.journal.terminal_id, self.client.now())
 
-async def play(device: Device, entry: Entry, script: Script) -> bool:
-    """Play the script with an order; return whether the journal has a result. `hold` plays until it is canceled.
+    async def play(self, entry: Entry, script: Script) -> bool:
+        """Play the script with an order. `hold` plays until it is canceled.
 
-    An order that was permitted before a restart goes on with the request for the permit.
-    """
-    is_resumed = entry.step == AUTHORIZING
-    if is_resumed and AUTHORIZING not in script.steps:
-        await conclude(device, entry, NEVER_CHARGED)
-        return True
-    if not is_resumed:
-        if not await acknowledge(device, entry):
+        An order that was permitted before a restart goes on with the request for the permit.
+        """
+        skipped = 0
+        if entry.step == AUTHORIZING:
+            if AUTHORIZING not in script.steps:
+                return await self.conclude(entry, NEVER_CHARGED)
+            skipped = script.steps.index(AUTHORIZING)
+        elif (acknowledged := await self.acknowledge(entry)) is None:
             return False
-        entry = msgspec.structs.replace(entry, step=ACKNOWLEDGED)
-    skipped = script.steps.index(AUTHORIZING) if is_resumed else 0
-    for seq, step in enumerate(script.steps[skipped:], skipped + 1):
-        _show_step(device, entry, step)
-        if step != AUTHORIZING:
-            await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
-        elif not await authorize(device, entry, script.presented(entry.order), seq):
-            return False
-        await device.pace.sleep(script.pause_seconds)
-    if script.name == "hold":
-        await asyncio.Event().wait()
-    if script.name == "cancel":
-        await conclude(device, entry, CANCELED)
-    return True
+        else:
+            entry = acknowledged
+        for seq, step in enumerate(script.steps[skipped:], skipped + 1):
+            self._show_step(entry, step)
+            if step != AUTHORIZING:
+                await self.pace.retry(partial(self.client.progress, entry.lease_id, seq, step))
+            elif not await self.authorize(entry, script.presented(entry.order), seq):
+                return False
+            await self.pace.sleep(script.pause_seconds)
+        if script.name == "hold":
+            await asyncio.Event().wait()
+        return await self.conclude(entry, CANCELED) if script.name == "cancel" else True
 
+    async def converse(self, entry: Entry, dialogue: Dialogue, seq: int = 0) -> bool:
+        """Process the acknowledged order with a person, and report the steps, which are numbered after `seq`."""
 
-async def converse(device: Device, entry: Entry, dialogue: Dialogue, seq: int = 0) -> bool:
-    """Process the acknowledged order with a person, and report the steps; return whether the journal has a result.
+        async def report_steps() -> int:
+            """Report the steps in their order until an empty one; return the number of the next."""
+            number = seq
+            while step := await dialogue.steps.get():
+                number += 1
+                await self.pace.retry(partial(self.client.progress, entry.lease_id, number, step))
+            return number + 1
 
-    The steps are numbered after `seq`.
-    """
-    reporting = asyncio.create_task(_report_steps(device, entry, dialogue, seq), name="steps of a dialogue")
-    try:
-        await dialogue.ended.wait()
-        if dialogue.ending == "presented":
-            # The steps come before the permit.
-            dialogue.steps.put_nowait("")
-            seq = await reporting
-    finally:
-        reporting.cancel()
-        await asyncio.gather(reporting, return_exceptions=True)
-    if dialogue.ending == "canceled":
-        await conclude(device, entry, CANCELED)
-        return True
-    entry = msgspec.structs.replace(entry, chosen=dialogue.presented)
-    if dialogue.ending == "blocked":
-        await conclude(device, entry, dialogue.blocked)
-        return True
-    if not await authorize(device, entry, dialogue.presented, seq):
-        return False
-    shown_until = device.panel.authorizing_since + device.pace.authorizing_seconds
-    await device.pace.sleep(max(0.0, shown_until - runtime.monotonic()))
-    return True
-
-
-async def _report_steps(device: Device, entry: Entry, dialogue: Dialogue, seq: int) -> int:
-    """Report the steps in their order until an empty one; return the number of the next."""
-    while step := await dialogue.steps.get():
-        seq += 1
-        await device.pace.retry(partial(device.client.progress, entry.lease_id, seq, step))
-    return seq + 1
-
-
-def receipt_of(device: Device, entry: Entry) -> Receipt | None:
-    """Return the receipt of the result, if there is one."""
-    return receipts.of_result(entry, device.panel.seller_name, device.journal.terminal_id, device.client.now())
-
-
-def _show_step(device: Device, entry: Entry, step: str) -> None:
-    """Show what a terminal shows while a script plays the step; `authorize` shows its own screen."""
-    screens = device.panel.order
-    if screens is None:
-        return
-    if step == "card_requested":
-        device.panel.show(screens.present_card(device.expires_ms(entry)))
-    elif step == "pin_requested":
-        screens.entry = "insert"
-        # Its PIN is the script's: a person can only cancel.
-        device.panel.show(msgspec.structs.replace(screens.pin(), actions=("press_cancel",)))
-    elif step == "card_removal":
-        screens.entry = ""
-
-
-async def conclude(device: Device, entry: Entry, result: dict[str, Any]) -> None:
-    """Write the result to the journal, under a new id, before it is sent."""
-    async with device.lock:
-        await _store(device, entry, result)
-
-
-async def resume(device: Device, entry: Entry) -> None:
-    """Write the result of a payment that has the permit: repeat the call to the acquirer, if it may have been charged.
-
-    Raises `SessionEnded`; then the entry stays in the journal.
-    """
-    if not entry.sent:
-        await conclude(device, entry, NEVER_CHARGED)
-        return
-    device.panel.show_authorizing()
-    async with device.lock:
-        await _store(device, entry, await _call_acquirer(device, entry, may_be_charged=True))
-
-
-async def acknowledge(device: Device, entry: Entry) -> bool:
-    """Acknowledge the order; return False if it has ended."""
-    if device.panel.order is not None:
-        device.panel.show(device.panel.order.screen("amount"))
-    async with device.lock:
-        await device.journal.put(entry)
-        reply = await device.pace.retry(partial(device.client.acknowledge, entry.lease_id))
-        if reply.status != 200:
-            return await _release(device, entry, ACKNOWLEDGED, reply)
-        await device.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
-        return True
-
-
-async def authorize(device: Device, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
-    """Request the permit, charge what the buyer presented, and write the result; return False if it is refused."""
-    requests = int(entry.step == AUTHORIZING)
-
-    def request_permit() -> Awaitable[Reply]:
-        nonlocal requests
-        requests += 1
-        return device.client.progress(entry.lease_id, seq, AUTHORIZING)
-
-    async with device.lock:
-        await device.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
-        reply = await device.pace.retry(request_permit)
-        until = str(reply.body.get("until", ""))
-        if reply.status != 200 or reply.body.get("go") is not True:
-            if requests == 1:
-                return await _release(device, entry, AUTHORIZING, reply)
-            # An earlier request may have been granted: without a result the service would ask the acquirer.
-            await _store(device, entry, NEVER_CHARGED)
-            return True
-        entry = msgspec.structs.replace(entry, step=AUTHORIZING, until=until)
-        if not device.client.is_before(until):
-            await _store(device, entry, NEVER_CHARGED)
-            return True
-        entry = msgspec.structs.replace(entry, presented=presented)
-        await device.journal.put(entry)
-        device.panel.show_authorizing()
-        await _store(device, entry, await _call_acquirer(device, entry))
-        return True
-
-
-async def _call_acquirer(device: Device, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
-    """Call the acquirer until it answers; return the result, *unknown* if the permit expires before."""
-    assert entry.presented is not None, "the card is written to the journal before the acquirer is called"
-    authorize = _authorize_call(device, entry, entry.presented)
-    failures = 0
-    while device.client.is_before(entry.until):
+        reporting = asyncio.create_task(report_steps(), name="steps of a dialogue")
         try:
-            reply = await authorize()
-        except ServiceUnavailable:
-            may_be_charged = True
-            await device.pace.back_off(failures)
-            failures += 1
-            continue
-        answer = reply.body if reply.status == 200 else {"outcome": "not_sent"}
-        if reply.status != 200:
-            _log.warning("authorization_refused", lease_id=entry.lease_id, status=reply.status)
-        if may_be_charged and answer.get("outcome") == "not_sent":
-            break
-        return result_of(entry.order, entry.presented, answer)
-    return UNKNOWN
+            await dialogue.ended.wait()
+            if dialogue.result is None:
+                # The steps come before the permit.
+                dialogue.steps.put_nowait("")
+                seq = await reporting
+        finally:
+            await tasks.cancel(reporting)
+        chosen = msgspec.structs.replace(entry, chosen=dialogue.presented or None)
+        if dialogue.result is not None:
+            return await self.conclude(chosen, dialogue.result)
+        if not await self.authorize(chosen, dialogue.presented, seq):
+            return False
+        shown_until = self.panel.authorizing_since + self.pace.authorizing_seconds
+        await self.pace.sleep(max(0.0, shown_until - runtime.monotonic()))
+        return True
 
+    async def resume(self, entry: Entry) -> bool:
+        """Write the result of a payment that has the permit: repeat the call that may have charged it.
 
-def _authorize_call(
-    device: Device, entry: Entry, presented: Mapping[str, Any]
-) -> Callable[[], Coroutine[Any, Any, Reply]]:
-    """Return the call that has the payment authorized: by the service for kind `service`, else by the acquirer."""
-    if device.journal.kind != "service":
-        about = {"payment_id": entry.order["payment_id"], "amount": paid_amount(entry.order, presented)}
-        shown = {name: value for name, value in presented.items() if name != "tip_amount"}
-        return partial(device.client.authorize, {**about, **shown})
-    card = presented["card"]
-    request = {
-        **presented,
-        "entry_mode": card["entry_mode"],
-        "card": {"first_digits": card["first_digits"], "last_digits": card["last_digits"]},
-        "encrypted_data": ENCRYPTED_DATA,
-    }
-    return partial(device.client.authorize_by_service, entry.lease_id, request)
+        Raises `SessionEnded`; then the entry stays in the journal.
+        """
+        if not entry.sent:
+            return await self.conclude(entry, NEVER_CHARGED)
+        self.panel.show_authorizing()
+        async with self.lock:
+            return await self._store(entry, await self._call_acquirer(entry, may_be_charged=True))
+
+    async def acknowledge(self, entry: Entry) -> Entry | None:
+        """Acknowledge the order; return its new entry, or None if the order has ended."""
+        if self.panel.order is not None:
+            self.panel.show(self.panel.order.screen("amount"))
+        async with self.lock:
+            await self.journal.put(entry)
+            reply = await self.pace.retry(partial(self.client.acknowledge, entry.lease_id))
+            if reply.status != 200:
+                await self._release(entry, ACKNOWLEDGED, reply)
+                return None
+            return await self.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
+
+    async def authorize(self, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
+        """Request the permit, charge what the buyer presented, and write the result."""
+        requests = int(entry.step == AUTHORIZING)
+
+        def request_permit() -> Awaitable[Reply]:
+            nonlocal requests
+            requests += 1
+            return self.client.progress(entry.lease_id, seq, AUTHORIZING)
+
+        async with self.lock:
+            permitted = await self.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
+            reply = await self.pace.retry(request_permit)
+            if reply.status != 200 or reply.body.get("go") is not True:
+                if requests == 1:
+                    return await self._release(entry, AUTHORIZING, reply)
+                # An earlier request may have been granted: without a result the service would ask the acquirer.
+                return await self._store(entry, NEVER_CHARGED)
+            permitted = msgspec.structs.replace(permitted, until=str(reply.body.get("until", "")))
+            if not self.client.is_before(permitted.until):
+                return await self._store(permitted, NEVER_CHARGED)
+            charged = await self.journal.put(msgspec.structs.replace(permitted, presented=presented))
+            self.panel.show_authorizing()
+            return await self._store(charged, await self._call_acquirer(charged))
+
+    async def conclude(self, entry: Entry, result: dict[str, Any]) -> bool:
+        """Write the result to the journal, under a new id, before it is sent."""
+        async with self.lock:
+            return await self._store(entry, result)
+
+    def _show_step(self, entry: Entry, step: str) -> None:
+        """Show what a terminal shows while a script plays the step; `authorize` shows its own screen."""
+        screens = self.panel.order
+        if screens is None:
+            return
+        if step == "card_requested":
+            self.panel.show(screens.present_card(self.expires_ms(entry)))
+        elif step == "pin_requested":
+            screens.entry = "insert"
+            # Its PIN is the script's: a person can only cancel.
+            self.panel.show(msgspec.structs.replace(screens.pin(), actions=("press_cancel",)))
+        elif step == "card_removal":
+            screens.entry = ""
+
+    async def _call_acquirer(self, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
+        """Call the acquirer until it answers; return the result, *unknown* if the permit expires before."""
+        assert entry.presented is not None, "the card is written to the journal before the acquirer is called"
+        authorize = self._authorize_call(entry, entry.presented)
+        failures = 0
+        while self.client.is_before(entry.until):
+            try:
+                reply = await authorize()
+            except ServiceUnavailable:
+                may_be_charged = True
+                await self.pace.back_off(failures)
+                failures += 1
+                continue
+            answer = reply.body if reply.status == 200 else {"outcome": "not_sent"}
+            if reply.status != 200:
+                _log.warning("authorization_refused", lease_id=entry.lease_id, status=reply.status)
+            if may_be_charged and answer.get("outcome") == "not_sent":
+                break
+            return result_of(entry.order, entry.presented, answer)
+        return UNKNOWN
+
+    def _authorize_call(self, entry: Entry, presented: Mapping[str, Any]) -> Callable[[], Coroutine[Any, Any, Reply]]:
+        """Return the call that has the payment authorized: by the service for kind `service`, else by the acquirer."""
+        if self.journal.kind != "service":
+            about = {"payment_id": entry.order["payment_id"], "amount": paid_amount(entry.order, presented)}
+            shown = {name: value for name, value in presented.items() if name != "tip_amount"}
+            return partial(self.client.authorize, {**about, **shown})
+        card = dict(presented["card"])
+        request = {**presented, "entry_mode": card.pop("entry_mode"), "card": card, "encrypted_data": ENCRYPTED_DATA}
+        return partial(self.client.authorize_by_service, entry.lease_id, request)
+
+    async def _store(self, entry: Entry, result: dict[str, Any]) -> bool:
+        await self.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
+        return True
+
+    async def _release(self, entry: Entry, step: str, reply: Reply) -> bool:
+        """Forget the order, of which the service refused this step."""
+        about = {"terminal_id": self.journal.terminal_id, "lease_id": entry.lease_id}
+        _log.info("order_released", **about, step=step, status=reply.status, code=reply.code)
+        await self.journal.forget(entry.lease_id)
+        self.panel.drop(entry.order.get("id"))
+        return False
 
 
 def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,21 +244,3 @@ def result_of(order: Mapping[str, Any], presented: Mapping[str, Any], answer: Ma
             return NEVER_CHARGED
         case _:
             return UNKNOWN
-
-
-async def _store(device: Device, entry: Entry, result: dict[str, Any]) -> None:
-    await device.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
-
-
-async def _release(device: Device, entry: Entry, step: str, reply: Reply) -> bool:
-    _log.info(
-        "order_released",
-        terminal_id=device.journal.terminal_id,
-        lease_id=entry.lease_id,
-        step=step,
-        status=reply.status,
-        code=reply.code,
-    )
-    await device.journal.forget(entry.lease_id)
-    device.panel.drop(entry.order.get("id"))
-    return False

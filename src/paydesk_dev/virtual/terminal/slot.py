@@ -15,19 +15,11 @@ from paydesk_dev.virtual.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entr
 from paydesk_dev.virtual.scripts.playlists import Part
 from paydesk_dev.virtual.scripts.presented import paid_amount
 from paydesk_dev.virtual.scripts.scripts import MANUAL
+from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible, Dialogue
 from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded
-from paydesk_dev.virtual.terminal.payment import (
-    RESUMED_SEQ,
-    Device,
-    acknowledge,
-    authorize,
-    converse,
-    play,
-    receipt_of,
-    resume,
-)
-from paydesk_dev.virtual.terminal.reporter import Reporter, Start
+from paydesk_dev.virtual.terminal.payment import RESUMED_SEQ, Device
+from paydesk_dev.virtual.terminal.reporter import Reporter
 from paydesk_dev.virtual.terminal.screens import Screen
 
 TAKEN_OVER_SEQ = 100
@@ -44,12 +36,11 @@ OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
 
 
 class Slot:
-    """The slot for an order, and the reporter of results. `start` runs work in the background."""
+    """The slot for an order, and the reporter of results."""
 
-    def __init__(self, device: Device, start: Start, counts: Counter[str]) -> None:
-        self._device, self._start = device, start
-        self.reporter = Reporter(device, start, counts, self._recorded)
-        self._panel, self._journal = device.panel, device.journal
+    def __init__(self, device: Device, counts: Counter[str]) -> None:
+        self._device, self._panel, self._journal = device, device.panel, device.journal
+        self.reporter = Reporter(device, counts, self._recorded)
         self.lease_id = ""
         """The lease of the order, or of the last one."""
         self._payment: asyncio.Task[None] | None = None
@@ -103,13 +94,14 @@ class Slot:
     async def stop(self) -> None:
         """Stop processing the order; the journal keeps it."""
         self._dialogue = None
-        await _canceled(self._payment)
+        await tasks.cancel(self._payment)
 
     async def close(self) -> None:
         """Stop everything; a person who waits to take over comes too late."""
         self._is_closed = True
         await self.stop()
-        await _canceled(self._inquiry)
+        await tasks.cancel(self._inquiry)
+        await self.reporter.stop()
 
     async def act(self, action: Action) -> Screen:
         """Take a person's action about the order, and return the screen after it.
@@ -122,21 +114,21 @@ class Slot:
         await panel.until(lambda: panel.screen.name != "amount", ACKNOWLEDGED_SECONDS_MAX)
         if panel.screen.name == "amount":
             raise ActionNotPossible(panel.screen, "the service has not answered the acknowledgement of the order yet")
-        screen = panel.screen
-        if action.name not in screen.actions:
-            raise ActionNotPossible(screen, f"the screen {screen.name} does not take {action.name}")
+        if action.name not in panel.screen.actions:
+            raise ActionNotPossible.on(panel.screen, action)
         if action.name == "remove_card":
             panel.remove_card()
         elif self._dialogue is not None:
             self._dialogue.act(action)
         else:
             await self._take_over(action)
-        screen = panel.screen
-        ending = self._dialogue.ending if self._dialogue is not None else None
-        if ending == "presented":
+        screen, dialogue = panel.screen, self._dialogue
+        if dialogue is None or not dialogue.ended.is_set():
+            return screen
+        if dialogue.result is None:
             await panel.until(lambda: panel.screen is not screen or not panel.link.is_up, PERMIT_SECONDS_MAX)
             return panel.screen
-        if self._payment is not None and ending is not None:
+        if self._payment is not None:
             # The result is in the journal before the person hears of it.
             await asyncio.wait((self._payment,), timeout=STORED_SECONDS_MAX)
         return screen
@@ -151,57 +143,55 @@ class Slot:
         if reply.body.get("print") is True or outcome == "declined":
             screen = self._panel.screen
             shown = screen.receipt if screen.order_id == entry.order.get("id") else None
-            receipt = shown or receipt_of(self._device, entry)
+            receipt = shown or self._device.receipt_of(entry)
             if receipt is not None:
                 self._panel.print_receipt(receipt)
         if outcome == "unknown":
             self._find_outcome(entry)
 
     def _run(self, work: Callable[[], Awaitable[bool]]) -> None:
-        """Run the work on the order in the background; if it returns True, its result is in the journal."""
+        """Run the work on the order in the background. If it returns True, its result is in the journal.
+
+        The result is reported, and shown once the service has it or has not answered for a moment.
+        """
         lease_id = self.lease_id
 
         async def run() -> None:
             try:
-                if await work():
-                    await self._end(lease_id)
+                if not await work():
+                    return
             except SessionEnded:
                 # The running poll raises the same and ends the session.
                 return
+            entry = self._journal.entries[lease_id]
+            self._unshown = asyncio.get_running_loop().create_future()
+            self.reporter.add(lease_id)
+            if not self._panel.hidden:
+                await asyncio.wait((self._unshown,), timeout=RECORDED_SECONDS_MAX)
+                self._show_outcome(entry)
 
-        self._payment = self._start(run(), "payment")
+        self._payment = tasks.start(run(), "payment", self._journal.terminal_id)
 
     async def _pay(self, entry: Entry, part: Part) -> bool:
+        device = self._device
         if entry.step == OFFERED:
-            await self._device.pace.sleep(part.delay_seconds)
+            await device.pace.sleep(part.delay_seconds)
         self._panel.begin(entry.order)
         if entry.step == AUTHORIZING and entry.chosen is not None:
-            return await authorize(self._device, entry, entry.chosen, RESUMED_SEQ)
+            return await device.authorize(entry, entry.chosen, RESUMED_SEQ)
         if entry.step == AUTHORIZING or part.script.name != MANUAL:
-            return await play(self._device, entry, part.script)
-        if not await acknowledge(self._device, entry):
+            return await device.play(entry, part.script)
+        acknowledged = await device.acknowledge(entry)
+        if acknowledged is None:
             return False
-        entry = self._journal.entries[entry.lease_id]
         assert not self._panel.hidden, "the simulation refuses the script"
-        self._dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry))
+        self._dialogue = Dialogue(self._panel, entry.order, device.expires_ms(entry))
         self._dialogue.begin()
-        return await converse(self._device, entry, self._dialogue)
+        return await device.converse(acknowledged, self._dialogue)
 
     async def _hold(self, entry: Entry) -> bool:
         self._panel.begin(entry.order)
-        await resume(self._device, entry)
-        return True
-
-    async def _end(self, lease_id: str) -> None:
-        """Report the result in the journal, and show it once the service has it, or has not answered for a moment."""
-        entry = self._journal.entries[lease_id]
-        if self._panel.hidden:
-            self.reporter.add(lease_id)
-            return
-        self._unshown = asyncio.get_running_loop().create_future()
-        self.reporter.add(lease_id)
-        await asyncio.wait((self._unshown,), timeout=RECORDED_SECONDS_MAX)
-        self._show_outcome(entry)
+        return await self._device.resume(entry)
 
     def _show_outcome(self, entry: Entry) -> None:
         """Show the result, unless it was shown before."""
@@ -209,7 +199,7 @@ class Slot:
             self._unshown.set_result(None)
             order = self._panel.order
             if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
-                self._panel.end(order.outcome(entry.result, receipt_of(self._device, entry)))
+                self._panel.end(order.outcome(entry.result, self._device.receipt_of(entry)))
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""
@@ -223,15 +213,15 @@ class Slot:
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue
-            self._run(partial(converse, self._device, entry, dialogue, TAKEN_OVER_SEQ))
-            await _canceled(scripted)
+            self._run(partial(self._device.converse, entry, dialogue, TAKEN_OVER_SEQ))
+            await tasks.cancel(scripted)
 
     def _find_outcome(self, entry: Entry) -> None:
         """Show that the outcome is not known, until the service knows it."""
         if self._panel.warn(entry.order.get("id")):
             if self._inquiry is not None:
                 self._inquiry.cancel()
-            self._inquiry = self._start(self._inquire(entry), "inquiry")
+            self._inquiry = tasks.start(self._inquire(entry), "inquiry", self._journal.terminal_id)
 
     async def _inquire(self, entry: Entry) -> None:
         """Ask the service for the outcome while the screen says that it is not known."""
@@ -249,10 +239,3 @@ class Slot:
                 presented = entry.presented or {}
                 paid = {**presented, "paid_amount": paid_amount(entry.order, presented)}
                 self._panel.resolve(order_id, order.get("status", ""), paid)
-
-
-async def _canceled(task: asyncio.Task[None] | None) -> None:
-    """Cancel the task and wait for its end."""
-    if task is not None:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

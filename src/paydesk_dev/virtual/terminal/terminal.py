@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
 
@@ -19,6 +18,7 @@ from paydesk.engine.device.schemas import Message
 from paydesk_dev.virtual.journal import Entry, Journal
 from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.virtual.scripts.playlists import Part
+from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded, Verdict
 from paydesk_dev.virtual.terminal.network import FlakyNetwork
 from paydesk_dev.virtual.terminal.panel import Panel
@@ -50,8 +50,7 @@ class Terminal:
         pace = pace or Pace()
         self._pace = replace(pace, between_tries=partial(client.link.wait, pace.sleep))
         self.lock = asyncio.Lock()
-        device = Device(client, journal, self._pace, self.lock, self.panel)
-        self.slot = Slot(device, self._in_background, self._counts)
+        self.slot = Slot(Device(client, journal, self._pace, self.lock, self.panel), self._counts)
         self._running: asyncio.Task[None] | None = None
         self._printed = ""
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
@@ -63,13 +62,11 @@ class Terminal:
     def start(self) -> None:
         """Start in the background."""
         assert self._running is None, "a terminal is started once; create another for the next start"
-        self._running = self._in_background(self._run(), "terminal")
+        self._running = tasks.start(self._run(), "terminal", self.journal.terminal_id)
 
     async def stop(self) -> None:
         """Stop at once; the next start continues from the journal."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        await tasks.cancel(self._running)
 
     def set_network(self) -> None:
         """Make the network as flaky as the script in the journal says."""
@@ -94,7 +91,6 @@ class Terminal:
         finally:
             self.is_connected = False
             await self.slot.close()
-            await self.slot.reporter.stop()
             if self._client.network is not None:
                 await self._client.network.close()
 
@@ -191,12 +187,3 @@ class Terminal:
         """Report the result in the journal, unless its payment is about to do so."""
         if entry.result is not None and not (self.slot.lease_id == entry.lease_id and self.slot.is_paying):
             self.slot.reporter.add(entry.lease_id)
-
-    def _in_background(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=f"{name} of {self.journal.terminal_id}")
-        task.add_done_callback(self._log_failure)
-        return task
-
-    def _log_failure(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("virtual_terminal_failed", exc_info=error)
