@@ -14,14 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import structlog
-
 from paydesk.core.secrets import Secret
 from paydesk.engine.terminals.schemas import Kind
 from paydesk_dev import http_client
 from paydesk_dev.virtual import journal as journals
 from paydesk_dev.virtual.journal import Journal
 from paydesk_dev.virtual.scripts import playlists
+from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace
 from paydesk_dev.virtual.terminal.handheld import Handheld
 from paydesk_dev.virtual.terminal.panel import Panel
@@ -29,9 +28,6 @@ from paydesk_dev.virtual.terminal.terminal import Terminal
 
 if TYPE_CHECKING:
     import aiohttp
-
-
-_log = structlog.get_logger("virtual.fleet")
 
 
 class FleetStopped(Exception):
@@ -137,26 +133,18 @@ class Fleet:
     def remove_later(self, terminal_id: str, until_deleted: Callable[[], Awaitable[None]]) -> None:
         """Remove the retired terminal once `until_deleted` returns."""
 
-        async def removed() -> None:
+        async def remove() -> None:
             await until_deleted()
             await self.remove(terminal_id)
             self._retired.pop(terminal_id, None)
 
-        def log_failure(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("removal_failed", exc_info=error)
-
-        self._retired[terminal_id] = task = asyncio.create_task(removed(), name=f"removal of {terminal_id}")
-        task.add_done_callback(log_failure)
+        self._retired[terminal_id] = tasks.start(remove(), "removal", terminal_id)
 
     async def stop(self) -> None:
         """Stop all terminals within a second; their journals stay complete."""
         # First, so that no terminal is switched on meanwhile.
         http, self._http = self._http, None
-        removals = [task for task in self._retired.values() if task is not None]
-        for task in removals:
-            task.cancel()
-        await asyncio.gather(*removals, return_exceptions=True)
+        await tasks.cancel(*self._retired.values())
         await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
         self._handhelds.clear()
         if http is not None:
@@ -173,22 +161,20 @@ class Fleet:
     @property
     def connected(self) -> int:
         """How many terminals have a session."""
-        return sum(terminal.is_connected for terminal in self._running())
+        return sum(handheld.panel.is_online for handheld in self._handhelds.values())
 
     @property
     def paying(self) -> int:
         """How many terminals have an order in progress."""
-        return sum(terminal.slot.is_paying for terminal in self._running())
-
-    def _running(self) -> list[Terminal]:
-        return [handheld.terminal for handheld in self._handhelds.values() if handheld.terminal is not None]
+        running = [handheld.terminal for handheld in self._handhelds.values()]
+        return sum(terminal is not None and terminal.slot.is_paying for terminal in running)
 
     def _run(self, journal: Journal, panel: Panel | None = None) -> Handheld:
         """Switch the terminal on, with the panel that it had before, if there is one."""
         panel = panel or Panel(journal.kind, hidden=self._hidden)
         if self._on_screen is not None:
             panel.on_show = partial(self._on_screen, journal.terminal_id)
-        handheld = Handheld(journal, panel, self._pace, self._start)
+        handheld = Handheld(journal, panel, self._pace, partial(self._start, journal, panel))
         self._handhelds[journal.terminal_id] = handheld
         handheld.start()
         return handheld

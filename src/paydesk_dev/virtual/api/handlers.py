@@ -5,7 +5,6 @@ Only terminals that this process runs are found.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import get_args
 
@@ -21,6 +20,7 @@ from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.engine.terminals.store import Terminal
 from paydesk.operators import audit
 from paydesk.platform import roles
+from paydesk.platform.filters import Filters
 from paydesk.platform.operation import WAIT, Answer, Call, Query
 from paydesk.platform.storage.database import Database, Locked, Transaction, Unavailable
 from paydesk_dev.virtual import page_keys
@@ -36,14 +36,12 @@ from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk_dev.virtual.fleet import Fleet, FleetStopped
 from paydesk_dev.virtual.terminal.actions import ActionNotPossible
 from paydesk_dev.virtual.terminal.panel import Panel
-from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
+from paydesk_dev.virtual.terminal.screens import ScreenName
 
-SCREENS: tuple[str, ...] = get_args(ScreenName)
 PERMITTED = "permitted"
-UNTILS = (*SCREENS, PERMITTED)
 UNTIL = Query(
     "until",
-    {"enum": list(UNTILS)},
+    {"enum": [*get_args(ScreenName), PERMITTED]},
     "With `wait`: the screen to wait for, or `permitted`: until the order on the screen has the authorization permit.",
 )
 SELLER = Query(
@@ -92,25 +90,21 @@ async def create(call: Call) -> Answer:
 
 async def find_all(call: Call) -> Answer:
     """List the virtual terminals of a seller: those that this process runs."""
-    given = call.query.get(SELLER.name)
-    seller_id = None if given is None else SELLER.number(call.query)
+    seller_id, running = SELLER.number(call.query), set(_fleet(call).terminals())
 
     async def work(tx: Transaction) -> list[Terminal]:
         return await store.of_seller(tx, await _seller(tx, call, seller_id, SELLER.name))
 
-    running = set(_fleet(call).terminals())
     listed = [terminal for terminal in await call.database.read(work) if terminal.terminal_id in running]
-    return Answer(
-        200,
-        VirtualTerminals([document_of(terminal, _page_url(call, terminal.terminal_id)) for terminal in listed]),
-    )
+    documents = [document_of(terminal, _page_url(call, terminal.terminal_id)) for terminal in listed]
+    return Answer(200, VirtualTerminals(documents))
 
 
 async def show_screen(call: Call) -> Answer:
     """Get the screen of a virtual terminal; with `wait`, once `until` is met, or when the time is over."""
-    seconds, until = WAIT.number(call.query) or 0, call.query.get(UNTIL.name)
-    if until is not None and until not in UNTILS:
-        raise PROPERTY_VALUE.with_reason("unknown screen", f"'until' - must be one of {', '.join(UNTILS)}")
+    filters = Filters((WAIT, UNTIL), call.query)
+    filters.refuse_faults()
+    seconds, until = filters.get(WAIT.name), filters.get(UNTIL.name)
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await find(call)
@@ -124,7 +118,8 @@ async def show_screen(call: Call) -> Answer:
         )
     panel.waiting += 1
     try:
-        return Answer(200, ScreenDocument.of_screen(await _wait(call, until, seconds)))
+        await panel.until(lambda: _is_met(call, until), seconds, LOOK_AGAIN_SECONDS)
+        return Answer(200, ScreenDocument.of_screen(_panel(call).screen))
     finally:
         panel.waiting -= 1
 
@@ -134,8 +129,16 @@ async def act(call: Call) -> Answer:
     fleet, body = _fleet(call), call.body
     assert isinstance(body, VirtualActionRequest)
     terminal = await find(call)
-    if body.script is not None:
-        await call.database.write(partial(_set_script, call=call, before=terminal, script=body.script))
+    if (script := body.script) is not None:
+
+        async def set_script(tx: Transaction) -> None:
+            await registry.set_script(tx, terminal.seller_id, terminal.terminal_id, script)
+            if call.caller.operator_id:
+                old = document_of(terminal)
+                new = msgspec.structs.replace(old, script=script)
+                await audit.record(call, tx, "terminals.change", terminal.terminal_id, before=old, after=new)
+
+        await call.database.write(set_script)
     try:
         screen = await fleet.find(terminal.terminal_id).act(body.as_action())
     except ActionNotPossible as error:
@@ -158,25 +161,25 @@ async def delete(call: Call) -> Answer:
     With `cancel` whatever holds it is canceled first. One that may be charging is switched off for good, and deleted
     once its order has ended.
     """
-    cancel = call.query.get(CANCEL.name, "false")
-    if cancel not in ("true", "false"):
-        raise PROPERTY_VALUE.with_reason("unknown cancel", f"'{CANCEL.name}' - must be one of true, false")
-    fleet, found = _fleet(call), await find(call)
+    filters = Filters((CANCEL,), call.query)
+    filters.refuse_faults()
+    fleet, terminal = _fleet(call), await find(call)
+    terminal_id = terminal.terminal_id
 
     async def work(tx: Transaction) -> bool:
         """Return whether it is deleted."""
         change = Change(tx, call.now_ms, call.shared.objects[Labels])
-        is_free = cancel == "false" or await store.release(change, found)
-        if is_free and not await store.delete(tx, found, call.now_ms):
+        is_free = not filters.get(CANCEL.name) or await store.release(change, terminal)
+        if is_free and not await store.delete(tx, terminal, call.now_ms):
             raise gone(call)
         if call.caller.operator_id:
-            await audit.record(call, tx, "terminals.delete", found.terminal_id, before=document_of(found))
+            await audit.record(call, tx, "terminals.delete", terminal_id, before=document_of(terminal))
         return is_free
 
     if await call.database.write(work):
-        await fleet.remove(found.terminal_id)
+        await fleet.remove(terminal_id)
     else:
-        await fleet.retire(found.terminal_id, partial(until_deleted, call.database, call.clock, found.terminal_id))
+        await fleet.retire(terminal_id, partial(until_deleted, call.database, call.clock, terminal_id))
     return Answer(204)
 
 
@@ -255,25 +258,12 @@ def _panel(call: Call) -> Panel:
         raise gone(call) from None
 
 
-async def _wait(call: Call, until: str | None, seconds: int) -> Screen:
-    loop, signals = asyncio.get_running_loop(), call.database.signals
-    deadline = loop.time() + seconds
-    while True:
-        panel = _panel(call)
-        left = deadline - loop.time()
-        is_over = left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected())
-        is_met = panel.is_permitted if until == PERMITTED else until in (None, panel.screen.name)
-        if is_met or is_over:
-            return panel.screen
-        await panel.changed(panel.revision, min(left, LOOK_AGAIN_SECONDS))
-
-
-async def _set_script(tx: Transaction, call: Call, before: Terminal, script: str) -> None:
-    await registry.set_script(tx, before.seller_id, before.terminal_id, script)
-    if call.caller.operator_id:
-        old = document_of(before)
-        new = msgspec.structs.replace(old, script=script)
-        await audit.record(call, tx, "terminals.change", before.terminal_id, before=old, after=new)
+def _is_met(call: Call, until: str | None) -> bool:
+    """Return whether the terminal shows what the request waits for, or the request must not wait any longer."""
+    panel = _panel(call)
+    if call.database.signals.stopping or (call.disconnected is not None and call.disconnected()):
+        return True
+    return panel.is_permitted if until == PERMITTED else until in (None, panel.screen.name)
 
 
 def _page_url(call: Call, terminal_id: str) -> str | None:

@@ -9,12 +9,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from pydantic_core import PydanticCustomError
 
 from paydesk.core.model import Model, property_fault, rule
-from paydesk.core.response import Response, Time, time_or_none
+from paydesk.core.response import Response, Time
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.engine.terminals.schemas import OperatingMode, SettableMode
 from paydesk.operators.schemas import Id
 from paydesk_dev.virtual.scripts import playlists, scripts
 from paydesk_dev.virtual.terminal.actions import ACTIONS, PIN_DIGITS_MAX, PIN_DIGITS_MIN, Action, ActionName, Key
+from paydesk_dev.virtual.terminal.receipts import Receipt
 from paydesk_dev.virtual.terminal.screens import Screen, ScreenName
 
 SEED_MAX = 2**53 - 1
@@ -132,16 +133,7 @@ class VirtualActionRequest(Model):
 
     def as_action(self) -> Action:
         """Return the action for the terminal."""
-        return Action(
-            self.action, self.card or "", self.digits or "", self.value, self.key, self.seconds, self.script or ""
-        )
-
-
-class ReceiptDocument(Response, frozen=True):
-    """The two copies of a receipt, line by line."""
-
-    seller: list[str]
-    buyer: list[str]
+        return Action(self.action, **self.model_dump(exclude={"action"}, exclude_none=True))
 
 
 class ScreenDocument(Response, frozen=True):
@@ -152,7 +144,7 @@ class ScreenDocument(Response, frozen=True):
     actions: Annotated[list[str], Meta(description="What the screen takes, besides what every screen takes.")]
     order_id: str | None = None
     status_detail: str | None = None
-    receipt: ReceiptDocument | None = None
+    receipt: Receipt | None = None
     amount: str | None = None
     currency: str | None = None
     choices: Annotated[list[int], Meta(description="Percentages of a tip, 0 for none; or installments.")] | None = None
@@ -163,20 +155,14 @@ class ScreenDocument(Response, frozen=True):
     @classmethod
     def of_screen(cls, screen: Screen) -> Self:
         """Return the document of the screen, without what it does not have."""
-        receipt = screen.receipt
-        return cls(
+        return cls.of(
+            screen,
             screen=screen.name,
-            lines=list(screen.lines),
-            actions=list(screen.actions),
-            order_id=screen.order_id,
-            status_detail=screen.status_detail,
-            receipt=None if receipt is None else ReceiptDocument(receipt.seller, receipt.buyer),
             amount=screen.amount or None,
             currency=screen.currency or None,
-            choices=list(screen.choices) or None,
+            choices=screen.choices or None,
             digits=screen.digits if screen.name == "pin" else None,
             card=screen.card or None,
-            ends_date=time_or_none(screen.ends_ms),
         )
 
 
@@ -201,9 +187,8 @@ class ActionForm(_Form):
 
     def as_action(self) -> Action:
         """Return the action for the terminal."""
-        return Action(
-            self.action, self.card, self.digits, self.value, self.press or None, self.seconds, self.script.strip()
-        )
+        fields = self.model_dump(exclude={"action", "key", "press"})
+        return Action(self.action, **{**fields, "key": self.press or None, "script": self.script.strip()})
 
 
 class OrderForm(_Form):

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ from paydesk.core.secrets import Secret
 from paydesk.engine.device.schemas import Message
 from paydesk_dev.http_client import Client, Reply
 from paydesk_dev.virtual.journal import Entry
-from paydesk_dev.virtual.terminal.network import Carrying, FlakyNetwork, Link, MessageLost
+from paydesk_dev.virtual.terminal.network import Carrying, FlakyNetwork, Link
 from paydesk_dev.virtual.terminal.panel import Panel
 
 if TYPE_CHECKING:
@@ -203,10 +202,12 @@ class DeviceClient:
         service_time, sent, _ = self._service_time
         return service_time + timedelta(seconds=runtime.monotonic() - sent) < end
 
-    def seconds_until(self, instant: str) -> float | None:
-        """Return the seconds until the instant by the service's clock, None if either is unknown."""
+    def local_ms(self, instant: str) -> int | None:
+        """Return the instant by the machine's clock in milliseconds, None if it or the service's time is unknown."""
         now, end = self.now(), _instant(instant)
-        return None if now is None or end is None else (end - now).total_seconds()
+        return (
+            None if now is None or end is None else int((runtime.wall_ns() / 1e9 + (end - now).total_seconds()) * 1000)
+        )
 
     def _sends(self, text: str) -> None:
         """List a message that is sent, if the network carries it."""
@@ -247,21 +248,17 @@ class DeviceClient:
         return reply
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
-        send = partial(self._exchange, method, path, body, seconds_max)
+        async def send() -> Reply:
+            async with Carrying(self.link):
+                return await self._client.send(method, path, body, seconds_max=seconds_max)
+
         try:
             reply = await (send() if self.network is None else self.network.exchange(send))
-        except MessageLost as error:
-            raise ServiceUnavailable(str(error)) from None
+        except OSError as error:
+            raise ServiceUnavailable(str(error) or type(error).__name__) from None
         if reply.status in (408, 429) or reply.status >= 500:
             raise ServiceUnavailable(f"{method} was answered with {reply.status} {reply.code}")
         return reply
-
-    async def _exchange(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
-        try:
-            async with Carrying(self.link):
-                return await self._client.send(method, path, body, seconds_max=seconds_max)
-        except OSError as error:
-            raise ServiceUnavailable(str(error) or type(error).__name__) from None
 
 
 def _successful(call: str, reply: Reply) -> Reply:

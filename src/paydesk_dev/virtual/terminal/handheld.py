@@ -27,7 +27,7 @@ _log = structlog.get_logger("virtual.handheld")
 class Handheld:
     """One virtual terminal across its restarts. `start` makes a `Terminal` from its journal and panel."""
 
-    def __init__(self, journal: Journal, panel: Panel, pace: Pace, start: Callable[[Journal, Panel], Terminal]) -> None:
+    def __init__(self, journal: Journal, panel: Panel, pace: Pace, start: Callable[[], Terminal]) -> None:
         self.journal, self.panel = journal, panel
         self._pace, self._start = pace, start
         self.terminal: Terminal | None = None
@@ -41,7 +41,10 @@ class Handheld:
         """Switch it on; it connects in the background."""
         assert self.terminal is None, "it is switched off"
         self.panel.start(len(self.journal.entries))
-        self.terminal = self._start(self.journal, self.panel)
+        self._connect()
+
+    def _connect(self) -> None:
+        self.terminal = self._start()
         self.terminal.start()
 
     async def settle(self) -> None:
@@ -79,8 +82,7 @@ class Handheld:
                         self.panel.reset()
             finally:
                 if is_on and not self._is_retired:
-                    self.terminal = self._start(self.journal, self.panel)
-                    self.terminal.start()
+                    self._connect()
 
     async def retire(self) -> None:
         """Stop it for good; another one may go on with its journal and panel."""

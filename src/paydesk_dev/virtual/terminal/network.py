@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from paydesk_dev.http_client import Reply
+from paydesk_dev.virtual.terminal import tasks
 
 REQUEST_FAULTS = ("lost", "doubled", "late", "reordered")
 ANSWER_FAULTS = ("lost", "late", "reordered")
@@ -110,7 +111,7 @@ class Carrying:
         await self._scope.__aexit__(kind, error, trace)
 
 
-class MessageLost(Exception):
+class MessageLost(OSError):
     """The request or its answer was lost; the request may or may not have been processed."""
 
 
@@ -142,37 +143,33 @@ class FlakyNetwork:
     async def exchange(self, send: Send) -> Reply:
         """Send a request, and return the answer. Raises `MessageLost`, and what `send` raises."""
         request, answer = self.draw(REQUEST_FAULTS), self.draw(ANSWER_FAULTS)
-        reply = await self._send(send, request)
+        match request.fault:
+            case "reordered":
+                # The terminal gives up waiting, and a later message arrives before this one.
+                self._counts["reordered"] += 1
+                self._in_background(self._send_overtaken(send))
+                await asyncio.sleep(request.seconds)
+                raise MessageLost("the request was overtaken by a later one")
+            case "doubled":
+                self._counts["doubled"] += 1
+                both = self._in_background(self._send(send)), self._in_background(self._send(send))
+                counting, other = reversed(both) if request.second_counts else both
+                try:
+                    reply = await counting
+                except asyncio.CancelledError:
+                    other.cancel()
+                    raise
+            case _:
+                await self._pass(request)
+                reply = await self._send(send)
         await self._pass(answer)
         return reply
 
     async def close(self) -> None:
         """Drop the messages that are under way."""
-        for task in self._under_way:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await tasks.cancel(*self._under_way)
 
-    async def _send(self, send: Send, fate: Fate) -> Reply:
-        if fate.fault == "reordered":
-            # The terminal gives up waiting, and a later message arrives before this one.
-            self._count(fate)
-            self._in_background(self._send_overtaken(send))
-            await asyncio.sleep(fate.seconds)
-            raise MessageLost("the request was overtaken by a later one")
-        if fate.fault != "doubled":
-            await self._pass(fate)
-            return await self._sent(send)
-        self._count(fate)
-        first, second = self._in_background(self._sent(send)), self._in_background(self._sent(send))
-        counting, other = (second, first) if fate.second_counts else (first, second)
-        try:
-            return await asyncio.shield(counting)
-        except asyncio.CancelledError:
-            counting.cancel()
-            other.cancel()
-            raise
-
-    async def _sent(self, send: Send) -> Reply:
+    async def _send(self, send: Send) -> Reply:
         passing, self._passing = self._passing, asyncio.Event()
         passing.set()
         return await send()
@@ -185,7 +182,7 @@ class FlakyNetwork:
         """Return when the message arrives. Raises `MessageLost`."""
         if not fate.fault:
             return
-        self._count(fate)
+        self._counts[fate.fault] += 1
         if fate.fault == "reordered":
             await self._be_overtaken()
         else:
@@ -199,16 +196,13 @@ class FlakyNetwork:
             await asyncio.wait_for(self._passing.wait(), SECONDS_MAX)
         await asyncio.sleep(OVERTAKING_SECONDS)
 
-    def _count(self, fate: Fate) -> None:
-        self._counts[fate.fault] += 1
-
     def _in_background(self, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
+        def ended(task: asyncio.Task[Reply]) -> None:
+            self._under_way.discard(task)
+            if not task.cancelled():
+                task.exception()  # Retrieved: of an answer that does not count, the exception does not count either.
+
         task = asyncio.create_task(work)
         self._under_way.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(ended)
         return task
-
-    def _ended(self, task: asyncio.Task[Reply]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # Retrieved: of an answer that does not count, the exception does not count either.

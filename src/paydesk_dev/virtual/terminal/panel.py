@@ -72,9 +72,8 @@ class Panel(Changes):
         """Called after each change of the screen."""
         self._exchanged = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._printer: asyncio.TimerHandle | None = None
-        """The timer of a receipt that is printed in a moment."""
         self._unprinted: Receipt | None = None
+        """A receipt that is printed in a moment."""
 
     @property
     def stage(self) -> str:
@@ -92,18 +91,17 @@ class Panel(Changes):
         self.messages.append(Exchanged(self._exchanged, sent, text, _now_ms()))
         self.notify()
 
-    async def until(self, is_met: Callable[[], bool], seconds: float) -> None:
-        """Wait until a change after which it `is_met`, at most so long."""
+    async def until(self, is_met: Callable[[], bool], seconds: float, pause_seconds_max: float = 60) -> None:
+        """Wait until it `is_met`, at most so long; that is asked after each change and each pause."""
         deadline = runtime.monotonic() + seconds
         while not is_met() and (left := deadline - runtime.monotonic()) > 0:
-            await self.changed(self.revision, left)
+            await self.changed(self.revision, min(left, pause_seconds_max))
 
     # Between orders
 
     def switch_off(self) -> None:
         """Show nothing, at once."""
-        self.order = None
-        self._cancel_print()
+        self.order = self._unprinted = None
         self._rest(screens.of("off"), is_forced=True)
 
     def start(self, orders: int, seconds: float | None = None) -> None:
@@ -114,8 +112,7 @@ class Panel(Changes):
 
     def reset(self) -> None:
         """Show what is shown between orders, whatever the order on the screen is."""
-        self.order = self.order_id = None
-        self._cancel_print()
+        self.order = self.order_id = self._unprinted = None
         self._show_resting()
 
     def set_mode(self, operating_mode: str) -> None:
@@ -141,9 +138,8 @@ class Panel(Changes):
             self._show_resting()
 
     def _show_resting(self) -> None:
-        self._cancel_timer()
         if self.screen != self._resting:
-            self._set(self._resting)
+            self.show(self._resting)
 
     # Orders
 
@@ -154,11 +150,18 @@ class Panel(Changes):
 
     def show(self, screen: Screen, seconds: float | None = None, then: Callable[[], None] | None = None) -> None:
         """Show the screen until the next one, or for so many seconds and `then` what is shown between orders."""
-        self._cancel_timer()
+        if self._timer is not None:
+            self._timer.cancel()
         if seconds is not None:
             screen = msgspec.structs.replace(screen, ends_ms=_ends_ms(seconds))
             self._timer = asyncio.get_running_loop().call_later(seconds, then or self._show_resting)
-        self._set(screen)
+        if screen.order_id not in (None, self.screen.order_id):
+            self.is_paper_taken = True
+        self.order_id = screen.order_id or self.order_id
+        self.screen = screen
+        self.notify()
+        if self.on_show is not None:
+            self.on_show()
 
     def show_authorizing(self) -> None:
         """Show that the order, which has the permit, is authorized."""
@@ -170,12 +173,13 @@ class Panel(Changes):
         """Show how an order ended: for the seconds of its row, or until the card is removed."""
         self.show(screen, ROWS[screen.name].seconds)
         if screen.name == "remove_card":
-            self._timer = asyncio.get_running_loop().call_later(REMINDER_SECONDS, self._remind)
+            reminder = msgspec.structs.replace(screen, lines=(*screen.lines[:-1], "Please remove the card now"))
+            self._timer = asyncio.get_running_loop().call_later(REMINDER_SECONDS, self.show, reminder)
 
     def drop(self, order_id: str | None, *, is_expired: bool = False) -> None:
         """Show that the order was canceled or has expired, if it is in progress."""
         if self.order is not None and self._is_open(order_id):
-            self.end(self.order.expired() if is_expired else self.order.canceled(" by the cashier", "canceled_by_api"))
+            self.end(self.order.screen("expired" if is_expired else "canceled_at_till"))
 
     def is_unknown(self, order_id: str | None) -> bool:
         """Return whether the panel shows that the outcome of this order is not known."""
@@ -186,7 +190,7 @@ class Panel(Changes):
         if self.order is None or not self._is_open(order_id):
             return False
         if self.screen.name != "unknown":
-            self.end(self.order.unknown())
+            self.end(self.order.screen("unknown"))
         return True
 
     def resolve(self, order_id: str | None, status: str, paid: Mapping[str, Any]) -> None:
@@ -198,37 +202,19 @@ class Panel(Changes):
         elif status == "failed":
             self.end(self.order.outcome({"outcome": "declined", "status_detail": ""}))
         else:
-            self.end(self.order.canceled())
+            self.end(self.order.screen("canceled"))
 
     def remove_card(self) -> None:
         """Take the inserted card out of the terminal."""
         assert self.order is not None, "a card is inserted for an order"
         self.order.entry = ""
         if self.screen.name == "unknown":
-            self.end(self.order.unknown())
+            self.end(self.order.screen("unknown"))
         else:
             self._show_resting()
 
     def _is_open(self, order_id: str | None) -> bool:
         return self.screen.order_id == order_id and self.stage == "open"
-
-    def _remind(self) -> None:
-        screen = self.screen
-        self.show(msgspec.structs.replace(screen, lines=(*screen.lines[:-1], "Please remove the card now")))
-
-    def _set(self, screen: Screen) -> None:
-        if screen.order_id not in (None, self.screen.order_id):
-            self.is_paper_taken = True
-        self.order_id = screen.order_id or self.order_id
-        self.screen = screen
-        self.notify()
-        if self.on_show is not None:
-            self.on_show()
-
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     # Paper
 
@@ -247,17 +233,18 @@ class Panel(Changes):
         """Print the receipt, in a moment if its outcome is shown. Its screen returns afterwards."""
         if self._unprinted is not None:
             self.print(receipt=self._unprinted)
-        self._cancel_print()
         if self.order is not None and self._shows_outcome():
             self._unprinted = receipt
-            loop = asyncio.get_running_loop()
-            self._printer = loop.call_later(UNPRINTED_SECONDS, self._print_shown, receipt, self.order)
+            asyncio.get_running_loop().call_later(UNPRINTED_SECONDS, self._print_shown, receipt, self.order)
         else:
+            self._unprinted = None
             self.print(receipt=receipt)
 
     def _print_shown(self, receipt: Receipt, order: OrderScreens) -> None:
         """Print the receipt of the outcome that is shown, and show the outcome again afterwards."""
-        self._printer = self._unprinted = None
+        if self._unprinted is not receipt:
+            return
+        self._unprinted = None
         self.print(receipt=receipt)
         shown = self.screen
 
@@ -272,11 +259,6 @@ class Panel(Changes):
 
     def _shows_outcome(self) -> bool:
         return self.order is not None and self.stage == "outcome" and self.screen.order_id == self.order.order_id
-
-    def _cancel_print(self) -> None:
-        if self._printer is not None:
-            self._printer.cancel()
-            self._printer = self._unprinted = None
 
 
 def _now_ms() -> int:

@@ -53,11 +53,6 @@ class Device:
     lock: asyncio.Lock
     panel: Panel
 
-    def expires_ms(self, entry: Entry) -> int | None:
-        """Return when the order expires by the machine's clock, None if that is unknown."""
-        seconds = self.client.seconds_until(entry.expires_date)
-        return None if seconds is None else int((runtime.wall_ns() / 1_000_000_000 + seconds) * 1000)
-
     def receipt_of(self, entry: Entry) -> Receipt | None:
         """Return the receipt of the result, if there is one."""
         return receipts.of_result(entry, self.panel.seller_name, self.journal.terminal_id, self.client.now())
@@ -174,7 +169,7 @@ class Device:
         if screens is None:
             return
         if step == "card_requested":
-            self.panel.show(screens.present_card(self.expires_ms(entry)))
+            self.panel.show(screens.present_card(self.client.local_ms(entry.expires_date)))
         elif step == "pin_requested":
             screens.entry = "insert"
             # Its PIN is the script's: a person can only cancel.

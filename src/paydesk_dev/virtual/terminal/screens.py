@@ -46,6 +46,8 @@ class Row(msgspec.Struct, frozen=True):
     """The words for the time left, if the page counts it."""
     counts_from: int = 3_600
     """The seconds left from which on it is counted."""
+    detail: str | None = None
+    """The `status_detail` of the order, if all screens of the row have the same."""
     name: str = ""
     """The name of the screen, if that is another row's: this row has only another text."""
 
@@ -94,6 +96,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "approved": Row(
         ("Approved", "{paid}", "{card}"), "outcome", "ok", "check", "done", seconds=5, is_brief=True,
+        detail="accredited",
         hint="The order is processed. The webhook is on its way.",
     ),
     "declined": Row(
@@ -107,7 +110,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "unknown": Row(
         ("Outcome not known", "Do not charge again", "Paydesk asks the bank what happened"), "open",
-        "look", "triangle", "failed", actions=("remove_card",), seconds=300,
+        "look", "triangle", "failed", actions=("remove_card",), seconds=300, detail="check_on_terminal",
         hint="The order is at check_on_terminal until the acquirer answers.",
         refuses="The outcome is not known yet: do not charge again.",
     ),
@@ -116,12 +119,12 @@ ROWS: Mapping[str, Row] = {
         actions=("remove_card",), is_brief=True,
     ),
     "canceled": Row(
-        ("Canceled{how}", NOTHING_CHARGED), "end", "off", "dash", seconds=4, is_brief=True,
+        ("Canceled", NOTHING_CHARGED), "end", "off", "dash", seconds=4, is_brief=True,
         hint="The order is canceled, and the terminal is free again.",
     ),
     "expired": Row(
         ("Too late", "The order expired before the payment", NOTHING_CHARGED), "end", "off", "clock",
-        seconds=4, is_brief=True,
+        seconds=4, is_brief=True, detail="expired",
         hint="The order has expired, and the terminal is free again.",
     ),
     "offline": Row(
@@ -148,6 +151,12 @@ ROWS: Mapping[str, Row] = {
     "card_read": Row(("{sum}", "Card read", "{hold}"), "open", name="present_card"),
     "code_scanned": Row(("{sum}", "Code scanned", "{hold}"), "open", name="present_card"),
     "pin_entered": Row(("{sum}", "PIN entered", "{hold}"), "open", name="pin"),
+    "canceled_at_till": Row(
+        ("Canceled by the cashier", NOTHING_CHARGED), "end", detail="canceled_by_api", name="canceled",
+    ),
+    "canceled_on_terminal": Row(
+        ("Canceled on the terminal", NOTHING_CHARGED), "end", detail="canceled_on_terminal", name="canceled",
+    ),
     "session_ended": Row(("{reason}",), "between", name="offline"),
     "print_action": Row(("Printing", "Please take the paper"), "printing", name="printing"),
 }
@@ -210,21 +219,13 @@ class OrderScreens:
         hold = "Do not remove the card" if is_inserted else "Please wait"
         known = {"sum": f"{self._amount} {self._currency}", "seller": self._seller_name, "hold": hold}
         lines = _lines(row, {**known, **(texts or {})})
+        about = {"status_detail": row.detail, "amount": self._amount, "card": self.card, "entry": self.entry, **fields}
         if is_inserted and row.stage in ("outcome", "end"):
             name, row, lines = "remove_card", ROWS["remove_card"], (*lines, *ROWS["remove_card"].lines)
         # The service asks the acquirer with a card alone.
-        useless = {"scan"} if self._kind == "service" else set[str]()
-        if not is_inserted:
-            useless.add("remove_card")
-        about = {
-            "amount": self._amount,
-            "currency": self._currency,
-            "card": self.card,
-            "entry": self.entry,
-            "actions": tuple(action for action in row.actions if action not in useless),
-            **fields,
-        }
-        return Screen(row.name or name, lines, self.order_id, **about)
+        useless = {"scan" if self._kind == "service" else "", "" if is_inserted else "remove_card"}
+        actions = tuple(action for action in row.actions if action not in useless)
+        return Screen(row.name or name, lines, self.order_id, currency=self._currency, actions=actions, **about)
 
     def tip(self, percentages: tuple[int, ...]) -> Screen:
         """Return the question for a tip."""
@@ -258,27 +259,15 @@ class OrderScreens:
                 method = result.get("payment_method")
                 card = described(method, result.get("card")) if method else ""
                 texts = {"paid": f"{paid} {self._currency}", "card": card}
-                return self.screen("approved", texts, status_detail="accredited", amount=paid, receipt=receipt)
+                return self.screen("approved", texts, amount=paid, receipt=receipt)
             case "declined":
                 detail = result.get("status_detail", "")
                 reason = REASONS.get(detail, REASONS["rejected_other_reason"])
                 return self.screen("declined", {"reason": reason}, status_detail=detail, receipt=receipt)
             case "canceled":
-                return self.canceled(" on the terminal", "canceled_on_terminal")
+                return self.screen("canceled_on_terminal")
             case _:
-                return self.unknown()
-
-    def unknown(self) -> Screen:
-        """Return the warning that the outcome is not known."""
-        return self.screen("unknown", status_detail="check_on_terminal")
-
-    def canceled(self, how: str = "", detail: str | None = None) -> Screen:
-        """Return the screen of an order that was canceled before its authorization; `how` begins with a space."""
-        return self.screen("canceled", {"how": how}, status_detail=detail)
-
-    def expired(self) -> Screen:
-        """Return the screen of an order that expired before its authorization."""
-        return self.screen("expired", status_detail="expired")
+                return self.screen("unknown")
 
 
 def _lines(row: Row, texts: Mapping[str, str]) -> tuple[str, ...]:

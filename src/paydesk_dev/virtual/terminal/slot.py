@@ -185,7 +185,7 @@ class Slot:
         if acknowledged is None:
             return False
         assert not self._panel.hidden, "the simulation refuses the script"
-        self._dialogue = Dialogue(self._panel, entry.order, device.expires_ms(entry))
+        self._dialogue = Dialogue(self._panel, entry.order, device.client.local_ms(entry.expires_date))
         self._dialogue.begin()
         return await device.converse(acknowledged, self._dialogue)
 
@@ -209,7 +209,7 @@ class Slot:
             has_gone_on = self._is_closed or self._panel.screen is not screen
             if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
-            dialogue = Dialogue(self._panel, entry.order, self._device.expires_ms(entry), asks=False)
+            dialogue = Dialogue(self._panel, entry.order, self._device.client.local_ms(entry.expires_date), asks=False)
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue

@@ -56,7 +56,6 @@ class Terminal:
         self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=journal.terminal_id)
         self.settled = asyncio.Event()
         """Set once the service has accepted or refused the first hello."""
-        self.is_connected = False
         self.set_network()
 
     def start(self) -> None:
@@ -89,7 +88,6 @@ class Terminal:
             # The service accepts results without a session.
             await self.slot.reporter.drained()
         finally:
-            self.is_connected = False
             await self.slot.close()
             if self._client.network is not None:
                 await self._client.network.close()
@@ -103,7 +101,6 @@ class Terminal:
                     await self._poll()
                     failures = 0
             except ServiceUnavailable as error:
-                self.is_connected = False
                 reason = "The service does not answer" if self._client.link.is_up else "The network is down"
                 self.panel.disconnected(reason, self._pace.pause(failures))
                 self._log.info("service_unavailable", reason=str(error), pause_seconds=self._pace.pause(failures))
@@ -118,7 +115,6 @@ class Terminal:
         self.panel.set_mode(welcome.operating_mode)
         for verdict in welcome.leases:
             await self._obey(verdict)
-        self.is_connected = True
         self.settled.set()
 
     async def _obey(self, verdict: Verdict) -> None:
