@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
-FOLDER = Path(__file__).parents[1] / "src" / "paydesk" / "engine" / "oauth" / "consent" / "words"
+FOLDER = Path(__file__).parents[1] / "src" / "paydesk" / "engine" / "sellers" / "words"
 LISTS = ("passwords", "female_names", "male_names", "surnames")
 
 

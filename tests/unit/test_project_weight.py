@@ -15,8 +15,8 @@ LINES_MAX = {
     "src/paydesk/console": 1_250,
     "src/paydesk/operators": 13_700,
     "src/paydesk/service": 1_150,
-    "src/paydesk/commands": 3_900,
-    "src/paydesk_dev": 13_300,
+    "src/paydesk/commands": 3_600,
+    "src/paydesk_dev": 13_600,
     "tools": 1_350,
 }
 MODULES_MAX = 15

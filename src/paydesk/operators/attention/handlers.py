@@ -175,14 +175,15 @@ async def find_all(call: Call) -> Answer:
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
         subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
         repair = repairs.get(subscription_id)
-        names = {"url": redacted_url(url), "is_repair_known": repair is not None, "repair": repair or REPAIR}
+        said: dict[str, Any] = {"url": redacted_url(url), "is_repair_known": repair is not None}
+        said["repair"] = repair or REPAIR
         if paused_ms is not None and paused_by == "failures":
-            items.append(_item("subscription_paused", subscription_id, paused_ms, live, names))
+            items.append(_item("subscription_paused", subscription_id, paused_ms, live, said))
         elif failing_ms is not None and paused_ms is None:
             until = {"until": rfc3339(failing_ms + PAUSED_AFTER_MS)}
-            items.append(_item("subscription_failing", subscription_id, failing_ms, live, {**names, **until}))
+            items.append(_item("subscription_failing", subscription_id, failing_ms, live, {**said, **until}))
         if exhausted_ms is not None:
-            items.append(_item("deliveries_exhausted", subscription_id, exhausted_ms, live, names, count=exhausted))
+            items.append(_item("deliveries_exhausted", subscription_id, exhausted_ms, live, said, count=exhausted))
     for action, age_ms in await store.actions(tx, now_ms - PRINTING_MS):
         state = {"is_fetched": action.status != CREATED.name, "is_offline": presence_of(age_ms) == "offline"}
         place = {"terminal_id": action.terminal_id}
