@@ -8,10 +8,10 @@ from typing import Any
 
 import jsonschema_rs
 
+from every_operation import OPERATIONS
 from paydesk.platform.http.openapi.document import answer_schema
 from paydesk.platform.http.refusals.error_responses import may_answer
 from paydesk.platform.operation import Operation
-from paydesk_dev.api import OPERATIONS
 
 _ROUTES = [
     (operation.method, re.compile(re.sub(r"\{\w+\}", "[^/]+", operation.path)), operation) for operation in OPERATIONS

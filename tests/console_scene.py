@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 
 from jinja2 import Template
 
+from every_operation import API
 from operator_calls import Operator, operator
 from page_scene import Browser, Form, Page
 from paydesk.console.screen import environment
 from paydesk.console.sessions import OPERATORS
-from paydesk_dev.api import API
 from service import KEYS, Service
 
 ROLES = ("owner", "operator", "support", "viewer")

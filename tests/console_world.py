@@ -14,12 +14,12 @@ from typing import Any
 from aiohttp import web
 
 from console_scene import Console, console
+from every_operation import OPERATIONS
 from operator_calls import Operator, operator
 from pairing_scene import ask_to_pair
 from paydesk.core.clock import MovableClock
 from paydesk.platform.operation import Operation
 from paydesk.platform.storage.database import Database
-from paydesk_dev.api import OPERATIONS
 from print_scene import print_on
 from refund_scene import part_of, pay, refund
 from service import Device, Service, Terminal, running

@@ -16,4 +16,3 @@ from paydesk_dev.virtual.operations import OPERATIONS as VIRTUAL_TERMINALS
 html.BESIDE[PACKAGE] = (*html.BESIDE[PACKAGE], "paydesk_dev")
 
 API = Api((*OPERATORS, *DEVELOPMENT, *VIRTUAL_TERMINALS), (*CONSOLE_KEY, *CONSOLE, *SEND_ELSEWHERE), FAULT.extend)
-OPERATIONS, DOCUMENTED = API.operations, API.documented

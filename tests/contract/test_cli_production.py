@@ -7,9 +7,9 @@ import socket
 from pathlib import Path
 
 from command_line import command
+from every_operation import OPERATIONS
 from operator_calls import operator
 from paydesk.commands.client.client import DEVELOPMENT
-from paydesk_dev.api import OPERATIONS
 from service import Service
 from tables import each
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import paydesk.console
 from command_line import command
+from every_operation import OPERATIONS
 from paydesk.console.api import BASE, Api
 from paydesk.operators.properties import properties
-from paydesk_dev.api import OPERATIONS
 from tables import each
 
 TOKEN = "PDO-" + "0" * 40

@@ -15,6 +15,7 @@ from conftest import short_and_long
 from declared import applications, console, devices, operators, pages, public, tokens, virtual, virtual_pages
 from declared.attempt import PAGES, Attempt, Table, Way
 from declared.everywhere import EVERY_SURFACE, FAILURES
+from every_operation import OPERATIONS
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import ErrorKind
@@ -23,7 +24,6 @@ from paydesk.platform.operation import Operation
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from paydesk.platform.web.language import texts
-from paydesk_dev.api import OPERATIONS
 from rotating import quarter
 from service import Reply, Service, running
 

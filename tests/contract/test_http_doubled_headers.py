@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from every_operation import OPERATIONS
 from paydesk.platform.http.surfaces import IGNORED_BY_TOKENS, READ_ONCE
-from paydesk_dev.api import OPERATIONS
 from raw_http import exchange, head
 from service import Reply, Service, order_body
 from tables import each

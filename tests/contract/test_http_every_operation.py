@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from accounts import other_application, other_seller
+from every_operation import OPERATIONS
 from paydesk.core.secrets import digest
 from paydesk.platform.http.refusals.error_responses import takes_body
 from paydesk.platform.operation import Operation
-from paydesk_dev.api import OPERATIONS
 from service import Reply, Service, access_token
 
 APPLICATION = [operation for operation in OPERATIONS if operation.surface == "application"]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from accounts import other_seller, with_scope
+from every_operation import OPERATIONS
 from paydesk.core.errors import Refusal
 from paydesk.engine.printing.schemas import BODY_BYTES_MAX
 from paydesk.platform.http.endpoint import Endpoint
 from paydesk.platform.http.large_bodies import BODIES_MAX, BODIES_OF_CALLER_MAX, LargeBodies
 from paydesk.platform.operation import Caller
-from paydesk_dev.api import OPERATIONS
 from print_scene import PATH, action_body, chunk, in_base64, png
 from raw_http import Wire, head, wire
 from service import Reply, Service

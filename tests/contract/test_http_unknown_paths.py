@@ -6,12 +6,12 @@ import io
 import json
 import re
 
+from every_operation import OPERATIONS
 from kept_logging import kept_logging
 from operator_calls import operator
 from paydesk.core.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from paydesk.platform import logs
 from paydesk.platform.storage.database import Database
-from paydesk_dev.api import OPERATIONS
 from service import Service, running
 
 ORDER = "/v1/orders/ORD01J67CQQH5904WDBVZEM4JMEP3"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paydesk_dev.api import OPERATIONS
+from every_operation import OPERATIONS
 from print_scene import PATH as ACTIONS
 from print_scene import print_on, status_of
 from refund_scene import paid, refund

@@ -7,10 +7,10 @@ from typing import Any
 
 from authlib.oauth2.rfc8414 import AuthorizationServerMetadata
 
+from every_operation import OPERATIONS
 from paydesk.engine.oauth import handlers, scopes
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
-from paydesk_dev.api import OPERATIONS
 from service import Reply, Service, running
 
 PATH = "/.well-known/oauth-authorization-server"

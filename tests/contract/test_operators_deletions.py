@@ -7,11 +7,11 @@ import re
 import pytest
 
 from accounts import other_application, other_seller
+from every_operation import OPERATIONS
 from operator_calls import Operator, audited, operator
 from page_scene import browser
 from paydesk.engine.invariants import check
 from paydesk.engine.webhooks.subscriptions import store as subscriptions
-from paydesk_dev.api import OPERATIONS
 from service import KEYS, Service
 
 APPLICATION = {"name": "Kiosk", "redirect_uris": ["https://kiosk.example/callback"]}

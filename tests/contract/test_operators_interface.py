@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from every_operation import OPERATIONS
 from paydesk.operators.accounts import credentials
 from paydesk.platform.storage.database import Database
-from paydesk_dev.api import OPERATIONS
 from service import Service, running
 from tables import each
 

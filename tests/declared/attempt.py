@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from every_operation import OPERATIONS
 from faulty_database import FaultyDatabase
 from operator_calls import Operator
 from paydesk.core.errors import ErrorKind
 from paydesk.platform.http.refusals.error_responses import takes_body
 from paydesk.platform.operation import Operation, Surface
-from paydesk_dev.api import OPERATIONS
 from raw_http import exchange, head
 from service import Device, Reply, Service
 

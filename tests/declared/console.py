@@ -9,6 +9,7 @@ import counted
 from declared.attempt import Attempt, Table
 from declared.everywhere import FAILURES
 from declared.pages import SIGN_IN_FAILURES
+from every_operation import OPERATIONS
 from faulty_database import FaultyDatabase
 from operator_people import Person, begin_session, make_person
 from paydesk.console.request import PURPOSE, SESSION
@@ -17,7 +18,6 @@ from paydesk.operators.sign_in import page as sign_in
 from paydesk.operators.sign_in import password
 from paydesk.platform.operation import Operation
 from paydesk.platform.web.forms import ANONYMOUS
-from paydesk_dev.api import OPERATIONS
 from paydesk_dev.console_key import ConsoleKey
 from service import KEYS, Reply, Service
 

@@ -10,7 +10,7 @@ PAYMENT = "paydesk_dev/virtual/terminal/payment.py"
 
 LEDGER = "tests/workers/test_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"
-TERMINAL = "tests/workers/test_virtual_terminal.py"
+TERMINAL = "tests/kit/test_virtual_terminal.py"
 
 ACQUIRER_MUTANTS = (
     Mutant(

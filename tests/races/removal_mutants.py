@@ -68,7 +68,7 @@ REMOVAL_MUTANTS = (
         "paydesk/engine/payments/simulator/removals.py",
         "return order_id in self._removed",
         "return False",
-        "tests/contract/test_dev_reset.py",
+        "tests/kit/test_dev_reset.py",
         "removed_order and sqlite",
     ),
     Mutant(
@@ -77,7 +77,7 @@ REMOVAL_MUTANTS = (
         "paydesk_dev/reset/reset.py",
         "UPDATE event_counters SET reset_number = last_number",
         "DELETE FROM event_counters",
-        "tests/contract/test_dev_reset.py",
+        "tests/kit/test_dev_reset.py",
         "cursors and sqlite",
     ),
 )

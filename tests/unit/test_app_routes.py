@@ -12,12 +12,12 @@ import httptools
 import pytest
 from starlette.routing import Route, Router
 
+from every_operation import OPERATIONS
 from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.refusals import retired
 from paydesk.platform.storage.database import Database
 from paydesk.service import app
 from paydesk.service.app import BUSIEST, TableRouter
-from paydesk_dev.api import OPERATIONS
 from shared_objects import composed
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import paydesk
+from every_operation import OPERATIONS
 from paydesk.operators.lists import Pages
 from paydesk.platform.operation import ThreePhase
-from paydesk_dev.api import OPERATIONS
 
 SOURCES = Path(paydesk.__file__).parents[1]
 ALLOWED = {

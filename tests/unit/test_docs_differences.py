@@ -10,7 +10,7 @@ import pytest
 from tools.docs.differences import REASONS
 
 import described
-from paydesk_dev.api import API
+from every_operation import API
 from tables import each
 
 ORDER = "/v1/orders/{order_id}"

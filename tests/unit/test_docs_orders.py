@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import docs_programs
+from every_operation import OPERATIONS
 from paydesk.engine.orders import status
 from paydesk.platform.http.refusals.retired import DESCRIBED
-from paydesk_dev.api import OPERATIONS
 from paydesk_process import credentials
 
 DELIVERY_SECONDS_MAX = 30

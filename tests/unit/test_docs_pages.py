@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tools.docs import generated, lifecycles, settings
 
+from every_operation import API, DOCUMENTED
 from paydesk.core.errors import GONE
 from paydesk.engine.events import readers
 from paydesk.engine.events.readers import WAITING_PER_TOKEN_MAX
 from paydesk.engine.orders import status
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.settings import Settings
-from paydesk_dev.api import API, DOCUMENTED
 from tables import each
 
 ROOT = Path(__file__).parents[2]

@@ -11,13 +11,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from described import resolved
+from every_operation import DOCUMENTED, OPERATIONS
 from paydesk.core.errors import BODY_FAULTS, ErrorKind
 from paydesk.core.response import Response
 from paydesk.core.text import characters as text
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.operation import Answer, Call, Operation, Query
-from paydesk_dev.api import DOCUMENTED, OPERATIONS
 from tables import each
 
 TAKEN = ErrorKind("seat_taken", 409, "The seat is taken.")

@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from every_operation import API, OPERATIONS
 from paydesk.engine.orders import samples, status
 from paydesk.engine.orders.openapi import SENT_MS, WEBHOOKS, Webhook
 from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
-from paydesk_dev.api import API, OPERATIONS
 from tables import each
 
 EVERY_SAMPLE = [

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import paydesk
+from every_operation import OPERATIONS
 from paydesk.console.request import PATH
 from paydesk.core.text.sentences import First, Lines, When, holding, text_of
 from paydesk.operators.documents import Document
@@ -22,7 +23,6 @@ from paydesk.operators.properties import properties
 from paydesk.operators.words import Words
 from paydesk.platform.operation import Operation
 from paydesk.service.audit_rows import OTHERS, words_of
-from paydesk_dev.api import OPERATIONS
 
 ROWS = [row for row in OPERATIONS if row.action is not None]
 NOT_RECORDED_ANY_MORE = {"subscriptions.secrets.remove"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from every_operation import OPERATIONS
 from paydesk.core.errors import FORBIDDEN, NOT_FOUND, PROPERTY_VALUE
 from paydesk.platform.operation import Answer, Call, Handled, ThreePhase
 from paydesk.platform.rows import Rows
-from paydesk_dev.api import OPERATIONS
 
 THINGS = Rows("application", "/v1/things", development=True, errors=(FORBIDDEN,))
 THING = THINGS.below("/{id}", status=202, errors=(NOT_FOUND,))

@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import paydesk
+from every_operation import OPERATIONS
 from paydesk.core.errors import NOT_FOUND
 from paydesk.engine.orders.openapi import WEBHOOKS
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.web import assets, html, language
-from paydesk_dev.api import OPERATIONS
 from tables import each
 
 SOURCES = Path(paydesk.__file__).parents[1]

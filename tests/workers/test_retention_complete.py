@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from every_operation import OPERATIONS
 from paydesk.engine.oauth.retention import PRUNE_FAMILY, PRUNE_TOKENS
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.migrate import shipped
-from paydesk_dev.api import OPERATIONS
 from recording_database import RecordingDatabase
 from retention_scene import add_seller, sweep
 

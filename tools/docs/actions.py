@@ -6,7 +6,7 @@ from itertools import groupby
 
 from paydesk.operators.forms import address_of
 from paydesk.platform.operation import Operation
-from paydesk_dev.api import OPERATIONS
+from paydesk_dev.api import API
 from tools.docs.markdown import page, table
 
 _HEAD = """\
@@ -23,7 +23,7 @@ _WHO = {"every": "everyone", "resend": "support, operator, owner", "change": "op
 def page_of_actions() -> str:
     """Return `docs/actions.md`."""
     rows = sorted(
-        (row for row in OPERATIONS if row.action is not None and row.method != "GET"),
+        (row for row in API.operations if row.action is not None and row.method != "GET"),
         key=lambda row: row.action.noun.collection,
     )
     parts = []

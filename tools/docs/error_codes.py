@@ -11,7 +11,7 @@ from paydesk.platform.http.openapi.components import SURFACES
 from paydesk.platform.http.openapi.document import errors_in_order, path_template
 from paydesk.platform.http.refusals.retired import DESCRIBED
 from paydesk.platform.operation import Operation
-from paydesk_dev.api import DOCUMENTED
+from paydesk_dev.api import API
 from tools.docs.markdown import page, table
 
 _ERRORS_HEAD = """\
@@ -47,7 +47,7 @@ Operations of the earlier API respond with 410 `gone` before any other check, wi
 
 def page_of_errors() -> str:
     """Return the page: the errors of every operation, then every error with what to do."""
-    errors = [(row, errors_in_order(row)) for row in DOCUMENTED]
+    errors = [(row, errors_in_order(row)) for row in API.documented]
     parts = [_ERRORS_HEAD.replace("{example}", _example())]
     for surface, text in SURFACES.items():
         sections = [_errors_of(row, kinds) for row, kinds in errors if row.surface == surface and kinds]

@@ -15,13 +15,13 @@ import pytest
 from aiohttp import web
 
 import webhooks_scene as scene
+from every_operation import API
 from faulty_database import FaultyDatabase
 from moved_time import advance
 from operator_calls import Operator, audited, operator
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, T, Work
 from paydesk.service.api import OWN
-from paydesk_dev.api import API
 from paydesk_dev.faults import held_answers
 from paydesk_dev.faults import store as fault_store
 from paydesk_dev.faults.kinds import KINDS, Fault
