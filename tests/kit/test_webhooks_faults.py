@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -9,6 +11,7 @@ from paydesk.core.secrets import Secret
 from paydesk_dev.faults import kinds as faults
 from paydesk_dev.faults.kinds import KINDS, Fault, FaultKind
 from tables import each
+from written_statements import written_statements
 
 SECRET = Secret("whsec_" + "A" * 44)
 
@@ -82,3 +85,9 @@ def test_other_faults_do_not_change_the_signature(kind: FaultKind | None) -> Non
     """An old time is signed correctly."""
     if kind != "bad_signature":
         assert faults.signing(kind, [SECRET], 1000) == ([SECRET], 400 if kind == "old_timestamp" else 1000)
+
+
+def test_only_the_kit_reads_and_writes_the_columns_of_faults() -> None:
+    """No statement of what one operates depends on them."""
+    naming = {name for name, sql in written_statements().items() if re.search(r"\bfault(_count|_ordinal)?\b", sql)}
+    assert {name.partition(".")[0] for name in naming} == {"paydesk_dev"}
