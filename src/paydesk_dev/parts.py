@@ -15,6 +15,7 @@ from paydesk_dev.faults import console as faults_console
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
 from paydesk_dev.faults.held_answers import HeldAnswers
+from paydesk_dev.resending import page as resending
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.page_keys import page_url
 from paydesk_dev.virtual.scripts import playlists
@@ -33,7 +34,7 @@ def parts(
         objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, Additions(faults_console.ADDITIONS), *objects),
+        objects=(COURIER, REPAIRS, Additions({**faults_console.ADDITIONS, **resending.ADDITIONS}), *objects),
         wire=HeldAnswers,
         development=True,
         loopback_allowed=True,

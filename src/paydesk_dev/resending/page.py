@@ -1,21 +1,33 @@
-"""The form of a delivery's page, in development, that sends the notification once to another URL."""
+"""The forms, in development, that send a notification once to another URL, and a recorded request again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import Document, present
 from paydesk.console.field import Field
 from paydesk.console.request import ConsoleRequest
-from paydesk.console.screen import form, screen
+from paydesk.console.screen import environment, form, screen
 from paydesk.console.view import duration
+from paydesk.core import ids
+from paydesk.core.ids import ULID_PATTERN
 from paydesk.core.text.redaction import redacted_url
 from paydesk.operators.deliveries.page import SECTION, page_of
+from paydesk.operators.list_pages import address
+from paydesk.operators.requests.page import HERE as REQUESTS
+from paydesk.operators.requests.page import SECTION as REQUESTS_SECTION
 from paydesk.platform.operation import Answer
+from paydesk.platform.web import html
 
 ANSWER_CHARACTERS_MAX = 300
 """How much of the answer the next page shows."""
+RECORDED_LOOKS, RECORDED_LOOK_SECONDS = 20, 0.05
+_LINE_END = re.compile(r"[\r\n\t]\s*")
+"""JSON means the same without them, and fields of `/operator/v1` must not contain any."""
 
 
 @screen
@@ -71,4 +83,77 @@ def result_of(sent: Document) -> str:
     return f"{url} answered {status} in {took}{f': “{start}”' if start else ', without a body.'}"
 
 
-OPERATIONS = form("/webhooks/deliveries/{delivery_id}/send-to", send_to, development=True)
+@screen
+async def send_request(request: ConsoleRequest) -> Answer:
+    """Send a request of an application again, changed or not, and show how it is answered."""
+    entry_id = request.path
+    one = await request.api.get("requests/{}", entry_id)
+    key = one.get("idempotency_key")
+    body = Field(
+        "body", "Body", "textarea", html.indented(one.get("request_body", "")), maxlength=65_536, required=False
+    )
+    action = ActionForm(
+        title="Send a request again",
+        says=(
+            f"This sends a {one['method']} request as {one.get('application', 'the demo application')}, with a token of"
+            " the credentials file. It takes effect like any request of the application.",
+        ),
+        submit="Send the request",
+        back=f"{REQUESTS}/{entry_id}",
+        section=REQUESTS_SECTION,
+        fields=(
+            Field("path", "Path", value=one["path"], maxlength=500),
+            Field(
+                "key",
+                "X-Idempotency-Key",
+                value=ids.uuid() if key else "",
+                hint=f"A new one. With the recorded one, {key}, the same request gets its stored answer."
+                if key
+                else "",
+                required=False,
+                maxlength=64,
+            ),
+            *((body,) if one["method"] != "GET" else ()),
+        ),
+    )
+
+    async def work(sent: Mapping[str, str]) -> Done:
+        content = _LINE_END.sub(" ", sent.get("body", ""))
+        body = {"path": sent["path"], "idempotency_key": sent["key"], "body": content}
+        answer = await request.api.post("requests/{}/send", entry_id, body=body)
+        done = f"Sent: it was answered with {answer['status']}."
+        if answer["replayed"]:
+            done = f"Sent: it had the stored answer of an earlier request with this key, {answer['status']}."
+        request_id = answer["request_id"]
+        for _ in range(RECORDED_LOOKS):
+            if recorded := (await request.api.get("requests", request_id=request_id))["data"]:
+                return Done(done, path=f"{REQUESTS}/{recorded[0]['entry_id']}")
+            await asyncio.sleep(RECORDED_LOOK_SECONDS)
+        return Done(done, path=address(REQUESTS, {"request_id": request_id}))
+
+    return await act(request, action, work)
+
+
+def _button(page: str, words: str) -> str:
+    ui: Any = environment().globals["ui"]
+    button: str = ui.act(page, words)
+    return button
+
+
+def _send_to_button(request: ConsoleRequest, delivery: Document) -> str:
+    return _button(f"{page_of(delivery['id'])}/send-to", "Send to another URL") if request.may_resend else ""
+
+
+def _send_request_button(request: ConsoleRequest, recorded: Document) -> str:
+    is_sendable = request.may_change and recorded["path"].startswith(("/v1/", "/terminals/"))
+    return _button(f"{REQUESTS}/{recorded['entry_id']}/send", "Edit and send") if is_sendable else ""
+
+
+ADDITIONS: dict[str, Callable[[ConsoleRequest, Document], str]] = {
+    "delivery.acts": _send_to_button,
+    "request.acts": _send_request_button,
+}
+OPERATIONS = (
+    *form("/webhooks/deliveries/{delivery_id}/send-to", send_to, development=True),
+    *form("/requests/{entry_id}/send", send_request, path_pattern=f"^{ULID_PATTERN}$", development=True),
+)

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Mapping
-
 import msgspec
 
-from paydesk.console.actions import ActionForm, Done, act
 from paydesk.console.api import listed
-from paydesk.console.field import Field
 from paydesk.console.request import PATH, ConsoleRequest
-from paydesk.console.screen import form, page, render, screen
-from paydesk.core import ids
+from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import ULID_PATTERN
 from paydesk.operators.list_pages import address, columns_of, filters_in, queries
 from paydesk.operators.requests import curl
@@ -30,9 +23,6 @@ RARE_FILTERS = ("application", "seller")
 APPLICATIONS, BOTH = "applications", "all"
 SENDERS = ((APPLICATIONS, "Applications"), ("terminals", "Terminals"), (BOTH, "Both"))
 STATUSES = (("", "All"), ("failed", "Failed"), ("2xx", "2xx"), ("4xx", "4xx"), ("5xx", "5xx"))
-RECORDED_LOOKS, RECORDED_LOOK_SECONDS = 20, 0.05
-_LINE_END = re.compile(r"[\r\n\t]\s*")
-"""JSON means the same without them, and fields of `/operator/v1` must not contain any."""
 
 
 @screen
@@ -75,7 +65,6 @@ async def show_one(request: ConsoleRequest) -> Answer:
     """Show a request with its answer."""
     one = await request.api.get("requests/{}", request.path)
     command = curl.command(one, curl.base_url(request))
-    is_sendable = request.development and request.may_change and one["path"].startswith(("/v1/", "/terminals/"))
     return render(
         request,
         "requests/page.html",
@@ -86,61 +75,9 @@ async def show_one(request: ConsoleRequest) -> Answer:
         said=sentences_of(one.get("response_body", "")) if "error" in one else [],
         curl=command,
         needs=curl.needs(command),
-        again=f"{HERE}/{request.path}/send" if is_sendable else "",
         sent=html.indented(one.get("request_body", "")),
         answered=html.indented(one.get("response_body", "")),
     )
-
-
-@screen
-async def send(request: ConsoleRequest) -> Answer:
-    """Send a request of an application again, changed or not, and show how it is answered."""
-    entry_id = request.path
-    one = await request.api.get("requests/{}", entry_id)
-    key = one.get("idempotency_key")
-    body = Field(
-        "body", "Body", "textarea", html.indented(one.get("request_body", "")), maxlength=65_536, required=False
-    )
-    action = ActionForm(
-        title="Send a request again",
-        says=(
-            f"This sends a {one['method']} request as {one.get('application', 'the demo application')}, with a token of"
-            " the credentials file. It takes effect like any request of the application.",
-        ),
-        submit="Send the request",
-        back=f"{HERE}/{entry_id}",
-        section=SECTION,
-        fields=(
-            Field("path", "Path", value=one["path"], maxlength=500),
-            Field(
-                "key",
-                "X-Idempotency-Key",
-                value=ids.uuid() if key else "",
-                hint=f"A new one. With the recorded one, {key}, the same request gets its stored answer."
-                if key
-                else "",
-                required=False,
-                maxlength=64,
-            ),
-            *((body,) if one["method"] != "GET" else ()),
-        ),
-    )
-
-    async def work(sent: Mapping[str, str]) -> Done:
-        content = _LINE_END.sub(" ", sent.get("body", ""))
-        body = {"path": sent["path"], "idempotency_key": sent["key"], "body": content}
-        answer = await request.api.post("requests/{}/send", entry_id, body=body)
-        done = f"Sent: it was answered with {answer['status']}."
-        if answer["replayed"]:
-            done = f"Sent: it had the stored answer of an earlier request with this key, {answer['status']}."
-        request_id = answer["request_id"]
-        for _ in range(RECORDED_LOOKS):
-            if recorded := (await request.api.get("requests", request_id=request_id))["data"]:
-                return Done(done, path=f"{HERE}/{recorded[0]['entry_id']}")
-            await asyncio.sleep(RECORDED_LOOK_SECONDS)
-        return Done(done, path=address(HERE, {"request_id": request_id}))
-
-    return await act(request, action, work)
 
 
 def sentences_of(body: str) -> list[str]:
@@ -157,5 +94,4 @@ def sentences_of(body: str) -> list[str]:
 OPERATIONS = (
     page("/requests", show, query=queries("requests", (*FILTERS, "after"))),
     page("/requests/{entry_id}", show_one, path_pattern=f"^{ULID_PATTERN}$"),
-    *form("/requests/{entry_id}/send", send, path_pattern=f"^{ULID_PATTERN}$", development=True),
 )
