@@ -74,11 +74,11 @@ class Reply:
     def refused(self) -> Refused:
         """Return the error of the answer. Its code is empty if the answer is not from Paydesk."""
         try:
-            found = msgspec.json.decode(self.raw, type=_Errors)
+            answer = msgspec.json.decode(self.raw, type=_Errors)
         except msgspec.DecodeError:
-            found = _Errors()
-        error = next(iter(found.errors), _Error())
-        message = error.message or found.message or f"The service responded with status {self.status}."
+            answer = _Errors()
+        error = next(iter(answer.errors), _Error())
+        message = error.message or answer.message or f"The service responded with status {self.status}."
         pause = self.headers.get("Retry-After", "")
         retry_seconds = int(pause) if pause.isdecimal() and len(pause) < 5 else 0
         request_id = self.headers.get("X-Request-Id", "")

@@ -49,8 +49,8 @@ class ApiRefused(Exception):
     @property
     def rules(self) -> list[BrokenRule]:
         """The properties that break a rule."""
-        found = (_RULE.fullmatch(detail) for detail in self.details)
-        return [BrokenRule(_NAME.findall(one[1])[::-1], one[2]) for one in found if one is not None]
+        rules = (_RULE.fullmatch(detail) for detail in self.details)
+        return [BrokenRule(_NAME.findall(one[1])[::-1], one[2]) for one in rules if one is not None]
 
     @property
     def sentences(self) -> list[str]:
@@ -155,9 +155,9 @@ async def first_of(page: Callable[[str | None], Awaitable[Any]], rows_max: int) 
     rows: list[Document] = []
     after: str | None = None
     while len(rows) < rows_max:
-        found = await page(after)
-        rows += found["data"]
-        after = found.get("next")
+        part = await page(after)
+        rows += part["data"]
+        after = part.get("next")
         if after is None:
             return rows, False
     return rows, True

@@ -29,15 +29,15 @@ def faults_of(fields: Sequence[Field], refused: ApiRefused | None) -> FormFaults
     if refused is None:
         return FormFaults({}, ())
     by_name = {name: field for field in fields if field.kind != "hidden" for name in (field.name, *field.sets)}
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     others: list[str] = []
     for broken in refused.rules:
         field = next((by_name[name] for name in broken.names if name in by_name), None)
         if field is None:
             others.append(str(broken))
         else:
-            found.setdefault(field.name, sentence(field, broken.rule))
-    at = {field.name: found[field.name] for field in fields if field.name in found}
+            sentences.setdefault(field.name, sentence(field, broken.rule))
+    at = {field.name: sentences[field.name] for field in fields if field.name in sentences}
     return FormFaults(at, others if at or others else refused.sentences)
 
 

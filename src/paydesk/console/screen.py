@@ -137,8 +137,8 @@ def render(
 
 def block(template: str, name: str, **values: Any) -> str:
     """Return one block of a template filled in."""
-    found = environment().get_template(template)
-    return "".join(found.blocks[name](found.new_context({"t": texts("en"), "scripts": True, **values})))
+    source = environment().get_template(template)
+    return "".join(source.blocks[name](source.new_context({"t": texts("en"), "scripts": True, **values})))
 
 
 @cache
@@ -166,15 +166,15 @@ def problem(request: ConsoleRequest, refused: ApiRefused, section: str = "", *wa
     """
     here = "/".join(request.call.target.split("/")[:3])
     sections = (*sections_of(request), *SET_UP)
-    found = next((one for one in sections if one[2].partition("?")[0] == here and here != PATH), None)
+    own = next((one for one in sections if one[2].partition("?")[0] == here and here != PATH), None)
     return render(
         request,
         "problem.html",
-        section=section or (found[0] if found else ""),
+        section=section or (own[0] if own else ""),
         title="There is nothing here" if refused.status == 404 else "That did not work",
         refused=refused,
         is_final=refused.status in (403, 404),
-        ways=(*ways, *(((found[2], found[1]),) if found and request.call.target != here else ()), (PATH, "Overview")),
+        ways=(*ways, *(((own[2], own[1]),) if own and request.call.target != here else ()), (PATH, "Overview")),
     )
 
 

@@ -99,7 +99,7 @@ def short(identity: str, start: int = 6, end: int = 4) -> str:
 
 def brief(path: str) -> str:
     """Return the path of a request with its ids shortened."""
-    return _ID.sub(lambda found: short(found[0], 6 if found[0].startswith("ORD") else 4, 4), path)
+    return _ID.sub(lambda match: short(match[0], 6 if match[0].startswith("ORD") else 4, 4), path)
 
 
 def short_times(sentence: str, now_ms: int) -> Markup:
@@ -108,9 +108,9 @@ def short_times(sentence: str, now_ms: int) -> Markup:
 
     today = datetime.fromtimestamp(now_ms / SECOND_MS, UTC).date()
     parts, end = [], 0
-    for found in _TIMES.finditer(sentence):
+    for match in _TIMES.finditer(sentence):
         try:
-            instant = datetime.fromisoformat(found[0]).astimezone(UTC)
+            instant = datetime.fromisoformat(match[0]).astimezone(UTC)
         except (ValueError, OverflowError):
             continue  # People can choose names that only look like a time.
         words = (
@@ -118,7 +118,7 @@ def short_times(sentence: str, now_ms: int) -> Markup:
         )
         if instant.year != today.year:
             words = f"{instant:%Y-%m-%d %H:%M} UTC"
-        time = Markup('<time datetime="{0}" title="{0}">{1}</time>').format(found[0], words)
-        parts += [escape(sentence[end : found.start()]), time]
-        end = found.end()
+        time = Markup('<time datetime="{0}" title="{0}">{1}</time>').format(match[0], words)
+        parts += [escape(sentence[end : match.start()]), time]
+        end = match.end()
     return Markup("").join([*parts, escape(sentence[end:])])

@@ -170,10 +170,10 @@ async def _document(request: ConsoleRequest, about: NounData | str, names: Docum
     if isinstance(about, str) or about.find is None:
         path = about if isinstance(about, str) else about.read or about.path
         return await request.api.get(*_target(path, names)) if path else {}
-    found = await about.find(request.api, names)
-    if found is None:
+    document = await about.find(request.api, names)
+    if document is None:
         raise ApiRefused(404, about.unknown.code, about.unknown.message, (), request.call.request_id)
-    return found
+    return document
 
 
 async def _fields(request: ConsoleRequest, of: _Form, one: Property, names: Document) -> Sequence[Field]:
@@ -230,9 +230,9 @@ def _filled(address: str, names: Document) -> str:
 
 def _by_line(detail: str, texts: Mapping[str, str]) -> str:
     """Return a detail of a refusal with the line of a text in place of the position in the list that was sent."""
-    found = _LINE.fullmatch(detail)
-    lines = texts.get(found[1], "").splitlines() if found is not None else []
+    rule = _LINE.fullmatch(detail)
+    lines = texts.get(rule[1], "").splitlines() if rule is not None else []
     numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
-    if found is None or int(found[2]) >= len(numbers):
+    if rule is None or int(rule[2]) >= len(numbers):
         return detail
-    return f"'{found[1]}' - has a fault in line {numbers[int(found[2])]}: it {found[3]}"
+    return f"'{rule[1]}' - has a fault in line {numbers[int(rule[2])]}: it {rule[3]}"

@@ -72,9 +72,9 @@ class ListScreen:
         """List the rows of one page."""
         noun, words = self.row.action.noun, self.row.action.words
         after = request.query.get("after")
-        found = await request.api.get(noun.collection, limit=ROWS, after=after)
-        listed, here = found["data"], f"{PATH}{noun.pages}"
-        if self.sort is not None and not after and "next" not in found:
+        listing = await request.api.get(noun.collection, limit=ROWS, after=after)
+        listed, here = listing["data"], f"{PATH}{noun.pages}"
+        if self.sort is not None and not after and "next" not in listing:
             listed.sort(key=self.sort)
         adds = [one for one in self.adds if request.permits(one.role or "change")]
         return render(
@@ -89,5 +89,5 @@ class ListScreen:
             key=noun.key,
             adds=[(f"{PATH}{address_of(one, one.action.words)}", one.action.words.title) for one in adds],
             is_rest=bool(after),
-            more=address(here, {"after": found["next"]}) if "next" in found else "",
+            more=address(here, {"after": listing["next"]}) if "next" in listing else "",
         )

@@ -190,13 +190,13 @@ def containing(sought: str) -> str:
 
 def after(filters: Filters, first: Key) -> Key:
     """Return the key of the cursor, by default `first`. Adds the fault of an invalid cursor."""
-    found = re.fullmatch(_cursor_pattern(first), filters.get(AFTER, ""))
-    if found is None:
+    cursor = re.fullmatch(_cursor_pattern(first), filters.get(AFTER, ""))
+    if cursor is None:
         if AFTER in filters:
             filters.fault(AFTER, _CURSOR_RULE)
         return first
     return tuple(
-        int(part) if isinstance(place, int) else part for place, part in zip(first, found.groups(), strict=True)
+        int(part) if isinstance(place, int) else part for place, part in zip(first, cursor.groups(), strict=True)
     )
 
 

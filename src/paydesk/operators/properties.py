@@ -87,8 +87,8 @@ def properties(model: type[BaseModel], names: tuple[str, ...] | None = None) -> 
     """Return the properties of a model that are `Shown`, or those with these names in this order."""
     schemas = model.model_json_schema()["properties"] if model.model_fields else {}
     given = ((name, _property(name, field, schemas[name])) for name, field in model.model_fields.items())
-    found = {name: one for name, one in given if one is not None}
-    return list(found.values()) if names is None else [found[name] for name in names]
+    by_name = {name: one for name, one in given if one is not None}
+    return list(by_name.values()) if names is None else [by_name[name] for name in names]
 
 
 def typed_body(asked: Sequence[Property], sent: Mapping[str, str], names: Document) -> Document:
@@ -116,10 +116,10 @@ def listed(path: str, value: str, label: str) -> Callable[[Reader, Document], Aw
 async def every(api: Reader, path: str, **query: object) -> list[Document]:
     """Return all rows of a list, but no further pages than 2,000 rows: no form has use for more."""
     rows: list[Document] = []
-    found: Document = {"next": None}
-    while "next" in found and len(rows) < ROWS_MAX:
-        found = await api.get(path, **query, after=found["next"], limit=PAGE_ROWS)
-        rows += found["data"]
+    page: Document = {"next": None}
+    while "next" in page and len(rows) < ROWS_MAX:
+        page = await api.get(path, **query, after=page["next"], limit=PAGE_ROWS)
+        rows += page["data"]
     return rows
 
 

@@ -71,13 +71,13 @@ def pay(
     if sum(option is not None for option in (terminal, script, decline)) > 1:
         raise WrongUsage("Give only one of --terminal, --script and --decline.")
     played = script if decline is None else checked_script(f"decline:{decline}")
-    found = find_credentials(credentials)
-    application, operator = as_application(found), as_operator(found)
+    loaded = find_credentials(credentials)
+    application, operator = as_application(loaded), as_operator(loaded)
     progress = Progress(
         Console(soft_wrap=True, highlight=False, quiet=as_json or quiet),
-        str(found.document.get("webhook", {}).get("url", "")),
+        str(loaded.document.get("webhook", {}).get("url", "")),
     )
-    with _played_by(application, played) if played is not None else nullcontext(terminal_of(found, terminal)) as used:
+    with _played_by(application, played) if played is not None else nullcontext(terminal_of(loaded, terminal)) as used:
         request = order_request(amount, used, description="paydesk pay", external_reference=reference)
         order = application.post("/v1/orders", request, {"X-Idempotency-Key": ids.uuid()})
         progress.print_start(order)
@@ -100,11 +100,11 @@ def pay(
 @contextmanager
 def _played_by(application: Service, script: str) -> Iterator[str]:
     """Create a virtual terminal with this script and return its id; delete it when the block ends."""
-    made = application.post(VIRTUAL_TERMINALS, {"script": script})["id"]
+    terminal_id = application.post(VIRTUAL_TERMINALS, {"script": script})["id"]
     try:
-        yield made
+        yield terminal_id
     finally:
         try:
-            application.request("DELETE", f"{VIRTUAL_TERMINALS}/{segment(made)}")
+            application.request("DELETE", f"{VIRTUAL_TERMINALS}/{segment(terminal_id)}")
         except Failure as failure:
-            note(f"The virtual terminal {made} was not deleted. {failure}")
+            note(f"The virtual terminal {terminal_id} was not deleted. {failure}")

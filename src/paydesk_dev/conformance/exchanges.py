@@ -135,9 +135,9 @@ class Log:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    changed, found = self._changed, find()
-                    if found:
-                        return found
+                    changed, result = self._changed, find()
+                    if result:
+                        return result
                     await changed.wait()
         return find()
 

@@ -78,22 +78,22 @@ class Kit:
 
     async def need(self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True) -> Exchange:
         """Wait for a request that the situation needs, with its answer if `answered`. Raises `NotShown`."""
-        found = await self._wait((kind,), order, since, answered=answered)
-        if found is None:
+        exchange = await self._wait((kind,), order, since, answered=answered)
+        if exchange is None:
             raise NotShown(f"The terminal sent no {kind} request within {self.patience.seconds:g} s.")
-        return found
+        return exchange
 
     async def permit(self, order: Order, *, answered: bool = True, separate: bool = False) -> Exchange:
         """Wait until the terminal asks for the permit. Raises `NotShown`.
 
         With `separate` raises `NotApplicable` for a terminal that asks for the permit and the charge at once.
         """
-        found = await self._wait(PERMITS, order, 0, answered=answered)
-        if found is None:
+        exchange = await self._wait(PERMITS, order, 0, answered=answered)
+        if exchange is None:
             raise NotShown(f"The terminal did not ask to authorize within {self.patience.seconds:g} s.")
-        if separate and found.kind == "authorize":
+        if separate and exchange.kind == "authorize":
             raise NotApplicable("The terminal asks for the permit and the charge at once.")
-        return found
+        return exchange
 
     async def reported(self, order: Order) -> None:
         """Wait until a result of the order was answered with success. Raises `Failed`, also for a second result id."""
@@ -110,10 +110,10 @@ class Kit:
         self, kind: Kind, order: Order | None = None, *, since: int = 0, answered: bool = True, so: str
     ) -> Exchange:
         """Wait for a request that the protocol demands. Raises `Failed`, with what the terminal did not do."""
-        found = await self._wait((kind,), order, since, answered=answered)
-        if found is None:
+        exchange = await self._wait((kind,), order, since, answered=answered)
+        if exchange is None:
             raise Failed(f"The terminal did not {so} within {self.patience.seconds:g} s.")
-        return found
+        return exchange
 
     async def delivered(self, message: str, order: Order) -> Exchange:
         """Wait until a poll was answered with a message about the order. Raises `Failed` if it is not polled for."""
@@ -123,10 +123,10 @@ class Kit:
             brought = (each for each in polls if str(each.answer.get("lease_id", "")).upper() == order.lease_id)
             return next(brought, None)
 
-        found = await self.log.until(find, self.patience.seconds)
-        if found is None:
+        poll = await self.log.until(find, self.patience.seconds)
+        if poll is None:
             raise Failed(f"The terminal did not poll for the {message} message within {self.patience.seconds:g} s.")
-        return found
+        return poll
 
     async def ended(self, order: Order) -> str:
         """Wait until the order has ended and return its status. Raises `Failed`, or `NotShown` without a card."""
@@ -221,8 +221,8 @@ class Kit:
         lease_id = order.lease_id if order is not None else ""
 
         def find() -> Exchange | None:
-            found = self.log.find(*kinds, lease_id=lease_id, since=since)
-            return next((each for each in found if not answered or each.status is not None), None)
+            exchanges = self.log.find(*kinds, lease_id=lease_id, since=since)
+            return next((each for each in exchanges if not answered or each.status is not None), None)
 
         return await self.log.until(find, seconds or self.patience.seconds)
 

@@ -76,11 +76,13 @@ def _one_content(log: Log) -> str:
         if contents.setdefault(each.result_id, each.content) != each.content:
             return f"The result {each.result_id} was sent with two contents."
         results[each.lease_id][each.result_id] = str(each.content.get("outcome"))
-    for lease_id, found in results.items():
+    for lease_id, outcomes in results.items():
         # A second result may follow `unknown`.
-        final = [outcome for outcome in found.values() if outcome != "unknown"]
-        if len(final) > 1 or len(found) > 2:
-            return f"The lease {lease_id} has {len(found)} results under different ids: {', '.join(found.values())}."
+        final = [outcome for outcome in outcomes.values() if outcome != "unknown"]
+        if len(final) > 1 or len(outcomes) > 2:
+            return (
+                f"The lease {lease_id} has {len(outcomes)} results under different ids: {', '.join(outcomes.values())}."
+            )
     return ""
 
 

@@ -38,8 +38,8 @@ async def play(
 
 async def first_hello(kit: Kit, seconds: float) -> bool:
     """Wait until the terminal has said hello for the first time; return False after `seconds`."""
-    found = await kit.log.until(lambda: next((one for one in kit.log.find("hello") if is_welcome(one)), None), seconds)
-    return found is not None
+    hello = await kit.log.until(lambda: next((one for one in kit.log.find("hello") if is_welcome(one)), None), seconds)
+    return hello is not None
 
 
 async def _judged(kit: Kit, case: Case) -> tuple[Status, str]:

@@ -48,8 +48,8 @@ def due_words(due: Mapping[str, Any]) -> str:
 @screen
 async def create_order(request: ConsoleRequest) -> Answer:
     """Create an order, and open the page of the terminal if a person plays it, else that of the order."""
-    found, has_more = await development_terminals.virtual(request)
-    terminals = [one for one in found if one["operating_mode"] == "PDV"]
+    listed, has_more = await development_terminals.virtual(request)
+    terminals = [one for one in listed if one["operating_mode"] == "PDV"]
     only = f"Of the first {READ_MAX} virtual terminals. Any other: paydesk orders create --terminal ID"
     action = DevelopmentForm(
         title="Take a payment",
@@ -78,11 +78,11 @@ async def create_order(request: ConsoleRequest) -> Answer:
     async def work(sent: Mapping[str, str]) -> Done:
         body = {name: sent[name] for name in ("amount", "description", "external_reference") if sent.get(name)}
         body["amount"] = decimal(request, sent["amount"])
-        made = await request.api.post("/virtual/v1/terminals/{}/orders", sent["terminal"], body=body)
+        created = await request.api.post("/virtual/v1/terminals/{}/orders", sent["terminal"], body=body)
         used = next((one for one in terminals if one["id"] == sent["terminal"]), {})
         if used.get("script") == MANUAL and page_of(used):
             return Done("", path=page_of(used))
-        return Done("The order is created.", path=f"{CONSOLE}/orders/{made['id']}")
+        return Done("The order is created.", path=f"{CONSOLE}/orders/{created['id']}")
 
     return await act(request, action, work)
 

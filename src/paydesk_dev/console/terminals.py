@@ -39,8 +39,8 @@ Send = Callable[[Api, str, Mapping[str, str]], Awaitable[str]]
 async def virtual(request: ConsoleRequest) -> tuple[list[dict[str, Any]], bool]:
     """Return the first virtual terminals, those that a person plays before others; and whether there are more."""
     listed = await request.api.get("terminals", virtual="true", limit=READ_MAX)
-    found = sorted(listed["data"], key=lambda one: (one["script"] != MANUAL, one["created_date"], one["id"]))
-    return found, "next" in listed
+    terminals = sorted(listed["data"], key=lambda one: (one["script"] != MANUAL, one["created_date"], one["id"]))
+    return terminals, "next" in listed
 
 
 def _script_fields(request: ConsoleRequest) -> Sequence[Field]:

@@ -171,9 +171,9 @@ class CredentialsFile:
 
     async def _password(self, previous: Any) -> str:
         seller = self.demo.seller
-        found = await self.database.read(lambda tx: SELLERS.find(tx, seller.email))
-        assert found is not None, "the demo seller exists"
-        if isinstance(previous, str) and await passwords.verify_password(found.password_hash, previous):
+        account = await self.database.read(lambda tx: SELLERS.find(tx, seller.email))
+        assert account is not None, "the demo seller exists"
+        if isinstance(previous, str) and await passwords.verify_password(account.password_hash, previous):
             return previous
         new = await self.spare_password or await _new_password()
         seller_id, now_ms = seller.seller_id, self.now_ms
@@ -211,8 +211,8 @@ class CredentialsFile:
         """Return the primary secret of the subscription to the demo inbox."""
         primary = self.demo.subscription
         valid = await self.database.read(lambda tx: subscriptions.secrets(tx, primary.subscription_id))
-        found = next(secret for secret in valid if secret.generation == primary.secret_generation)
-        return found.derive(self.keys).reveal()
+        current = next(secret for secret in valid if secret.generation == primary.secret_generation)
+        return current.derive(self.keys).reveal()
 
 
 class LiveCredentials:

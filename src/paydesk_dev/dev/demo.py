@@ -73,9 +73,9 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
 
 async def _application(tx: Transaction, name: str, base_url: str, now_ms: int) -> Application:
     redirect_uri, is_for_tests = base_url + CALLBACK, name == TEST_APPLICATION
-    for found in await applications.find_all(tx):
-        if found.name == name:
-            return await _corrected(tx, found, redirect_uri, test_tokens=is_for_tests or found.test_tokens)
+    for one in await applications.find_all(tx):
+        if one.name == name:
+            return await _corrected(tx, one, redirect_uri, test_tokens=is_for_tests or one.test_tokens)
     application, _ = await applications.create(
         tx, name=name, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms, test_tokens=is_for_tests
     )
@@ -108,10 +108,10 @@ async def _subscription(
 ) -> Subscription:
     """Return the subscription to the demo inbox, created if it is missing, with its current URL."""
     url = base_url + INBOX
-    for found in await subscriptions.listed(tx, "", sys.maxsize):
-        if (found.application_id, found.topic) == (application.application_id, TOPIC) and found.url.endswith(INBOX):
-            await tx.run(UPDATE_URL, found.subscription_id, url)
-            return replace(found, url=url)
+    for one in await subscriptions.listed(tx, "", sys.maxsize):
+        if (one.application_id, one.topic) == (application.application_id, TOPIC) and one.url.endswith(INBOX):
+            await tx.run(UPDATE_URL, one.subscription_id, url)
+            return replace(one, url=url)
     created, _ = await subscriptions.create(
         tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
     )
@@ -124,8 +124,8 @@ async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Term
     Creates the one at the counter if none is there, and the three with a script if no other virtual one is left.
     """
     counter = await stores.by_external_id(tx, seller_id, COUNTER_POS)
-    found = await _virtual(tx, seller_id)
-    if all(counter is not None and terminal.pos_id == counter.pos_id for terminal in found):
+    existing = await _virtual(tx, seller_id)
+    if all(counter is not None and terminal.pos_id == counter.pos_id for terminal in existing):
         for number in range(1, POS_COUNT + 1):
             await _fill_pos(tx, seller_id, f"DEMOPOS{number}", f"Demo POS {number}", SCRIPT, now_ms)
     await _fill_pos(tx, seller_id, COUNTER_POS, "Counter", MANUAL, now_ms)

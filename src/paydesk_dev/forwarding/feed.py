@@ -162,8 +162,13 @@ class EventFeed:
 
     def _find(self) -> Client:
         """Return the client that the credentials name. Raises `WrongUsage` if they have no token."""
-        found = find_credentials(self._credentials)
-        return Client(self._http, found.base_url, Secret(found.access_token(live=self._live)), found.tls_context())
+        credentials = find_credentials(self._credentials)
+        return Client(
+            self._http,
+            credentials.base_url,
+            Secret(credentials.access_token(live=self._live)),
+            credentials.tls_context(),
+        )
 
     def _find_again(self) -> bool:
         """Read the credentials again; return whether they changed. A missing or unreadable file changes nothing."""

@@ -75,7 +75,7 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
     named = {"application_id": document.get("client_id"), "seller_id": document.get("seller", {}).get("user_id")}
     accounts = {name: int(value) for name, value in named.items() if str(value).isdecimal()}
     try:
-        made = samples.sample(
+        sample = samples.sample(
             action,
             now_ms=now_ms,
             amount=amount,
@@ -89,7 +89,7 @@ def trigger(  # noqa: PLR0913 - one parameter for each option
         )
     except samples.InvalidSample as error:
         raise WrongUsage(str(error)) from None
-    notice = Notice(made.event_id, made.action, made.seller_id, made.source_id, made.body, made.topic)
+    notice = Notice(sample.event_id, sample.action, sample.seller_id, sample.source_id, sample.body, sample.topic)
     url, signing = checked_url(to, "--to"), signing_secret(secret, credentials)
     if secret is None and not as_json:
         note(f"Signed with the secret {signing.reveal()}")

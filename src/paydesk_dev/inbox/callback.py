@@ -36,11 +36,11 @@ def code_of(query: Mapping[str, str]) -> str:
 
 async def find_exchange(tx: Transaction, code: str) -> Exchange:
     """Return how the code is exchanged, or `UNKNOWN` if this service did not issue it."""
-    found = await store.find_code(tx, code)
-    application = await applications.get(tx, found.application_id) if found is not None else None
-    if found is None or application is None:
+    issued = await store.find_code(tx, code)
+    application = await applications.get(tx, issued.application_id) if issued is not None else None
+    if issued is None or application is None:
         return UNKNOWN
-    return Exchange(str(application.application_id), found.test_token is None and not application.test_tokens)
+    return Exchange(str(application.application_id), issued.test_token is None and not application.test_tokens)
 
 
 def page(query: Mapping[str, str], exchange: Exchange) -> Answer:

@@ -59,8 +59,8 @@ async def show(call: Call) -> Answer:
     )
     before = call.query.get("before", "")
     is_number = before.isascii() and before.isdigit() and len(before) < len(str(NUMBER_MAX))
-    found = await store.page_of_entries(call.tx, chosen, int(before) if is_number else NUMBER_MAX, SHOWN_MAX + 1)
-    entries = found[:SHOWN_MAX]
+    rows = await store.page_of_entries(call.tx, chosen, int(before) if is_number else NUMBER_MAX, SHOWN_MAX + 1)
+    entries = rows[:SHOWN_MAX]
     filters = {name: call.query[name] for name in ("action", "signature", "order") if call.query.get(name)}
     return html.page(
         "inbox.html",
@@ -76,7 +76,7 @@ async def show(call: Call) -> Answer:
         is_first="before" not in call.query,
         reload=_address(call.query),
         newest=_address(filters),
-        older=_address({**filters, "before": str(entries[-1][0])}) if len(found) > len(entries) else "",
+        older=_address({**filters, "before": str(entries[-1][0])}) if len(rows) > len(entries) else "",
         path=inbox.PATH,
         empty_path=EMPTY_PATH,
         form_token=request.form_token(PURPOSE, cookie),

@@ -34,11 +34,11 @@ _SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 async def secrets_of(tx: Transaction, keys: Keys) -> list[NamedSecret]:
     """Return the valid secrets of the subscriptions to this inbox whose keys this node has."""
     derived = []
-    for found in await subscriptions.listed(tx, "", sys.maxsize):
-        if urlsplit(found.url).path == PATH:
-            for secret in await subscriptions.secrets(tx, found.subscription_id):
-                primary = "primary " if secret.generation == found.secret_generation else ""
-                name = f"{primary}secret {secret.generation} of subscription {found.subscription_id}"
+    for subscription in await subscriptions.listed(tx, "", sys.maxsize):
+        if urlsplit(subscription.url).path == PATH:
+            for secret in await subscriptions.secrets(tx, subscription.subscription_id):
+                primary = "primary " if secret.generation == subscription.secret_generation else ""
+                name = f"{primary}secret {secret.generation} of subscription {subscription.subscription_id}"
                 with contextlib.suppress(KeyMissing):
                     derived.append(NamedSecret(name, secret.derive(keys).reveal()))
     return derived

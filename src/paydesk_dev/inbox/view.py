@@ -26,7 +26,7 @@ def shown(entry: InboxEntry) -> dict[str, Any]:
 
     Texts are empty where it has none. `fault`: why its signature is not valid.
     """
-    found = inbox.received(entry)
+    fields = inbox.received(entry)
     body, headers = _object(entry.body), {name: str(value) for name, value in _object(entry.headers).items()}
     data = body["data"] if isinstance(body.get("data"), dict) else {}
     status, retries = _text(data.get("status")), headers.get("x-retry", "")
@@ -35,10 +35,10 @@ def shown(entry: InboxEntry) -> dict[str, Any]:
     x_signature, standard = _signatures(headers, checks, entry.body) if checks is not None else (None, None)
     return {
         "received": datetime.fromtimestamp(entry.received_ms / 1000, UTC),
-        "action": _text(found.action or entry.action),
-        "order_id": _text(found.order_id or entry.order_id),
-        "version": _text(found.version),
-        "seller": _text(found.user_id),
+        "action": _text(fields.action or entry.action),
+        "order_id": _text(fields.order_id or entry.order_id),
+        "version": _text(fields.version),
+        "seller": _text(fields.user_id),
         "status": status,
         "status_detail": _text(data.get("status_detail")),
         "look": statuses.ORDERS.get(status, statuses.OTHER),

@@ -44,8 +44,8 @@ class Request:
 def parse(head: bytes) -> Request:
     """Return the request in a whole head, which ends with an empty line. Raises BAD_REQUEST, METHOD_NOT_ALLOWED."""
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-    found = _REQUEST_LINE.fullmatch(first)
-    if found is None:
+    request_line = _REQUEST_LINE.fullmatch(first)
+    if request_line is None:
         raise BAD_REQUEST.with_reason(
             "no request line of HTTP/1.1", message="This is a proxy for HTTP/1.1. It expects a CONNECT request."
         )
@@ -57,7 +57,7 @@ def parse(head: bytes) -> Request:
         if name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             # The bytes after the head of CONNECT belong to the tunnel (RFC 9110 section 9.3.6).
             raise BAD_REQUEST.with_reason("a body", message="A request to this proxy has no body.")
-    method, target = found[1].decode(), found[2].decode()
+    method, target = request_line[1].decode(), request_line[2].decode()
     return Request(method, _authority(target) if method == "CONNECT" else _host_of_url(target))
 
 
@@ -96,12 +96,12 @@ def _refused(target: Target, message: str) -> Refusal:
 
 def _authority(text: str) -> Target:
     """Return the target of CONNECT. The dot that may end a full host name is dropped."""
-    found = _AUTHORITY.fullmatch(text)
-    if found is None or not 0 < int(found[2]) < 1 << 16:
+    authority = _AUTHORITY.fullmatch(text)
+    if authority is None or not 0 < int(authority[2]) < 1 << 16:
         raise BAD_REQUEST.with_reason(
             "malformed target", message="The target of CONNECT must be a host name or an address, a colon and a port."
         )
-    return Target(found[1].lower().removesuffix("."), int(found[2]))
+    return Target(authority[1].lower().removesuffix("."), int(authority[2]))
 
 
 def _host_of_url(text: str) -> Target | None:

@@ -33,10 +33,10 @@ def terminal_of(credentials: Credentials, terminal: str | None) -> str:
     """Return the terminal that was given, else the first of the credentials that needs no person."""
     if terminal == "":
         raise WrongUsage("An id must not be empty.")
-    found = terminal or unattended_terminal(credentials.document)
-    if found is None:
+    chosen = terminal or unattended_terminal(credentials.document)
+    if chosen is None:
         raise WrongUsage("The credentials name no terminal. Add --terminal.")
-    return found
+    return chosen
 
 
 def order_request(

@@ -48,8 +48,8 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
 
     Standard output has only the URL. Exchange the code from the redirect at POST /oauth/token.
     """
-    found = find_credentials(credentials)
-    application, second = found.document, found.document.get("test_application", {})
+    loaded = find_credentials(credentials)
+    application, second = loaded.document, loaded.document.get("test_application", {})
     if test_application and client_id:
         raise WrongUsage("--client-id and --test-application both name an application. Leave one of them out.")
     if test_application and not second:
@@ -77,7 +77,7 @@ def authorize_url(  # noqa: PLR0913 - one parameter for each option
         "code_challenge": challenge,
         "code_challenge_method": challenge and "S256",
     }
-    url = address(base_url or found.base_url, parameters)
+    url = address(base_url or loaded.base_url, parameters)
     shown = {"url": url, "state": parameters["state"], "code_verifier": verifier, "code_challenge": challenge}
     show(given(shown), url, as_json=as_json)
     if pkce and not as_json:

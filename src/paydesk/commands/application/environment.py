@@ -66,7 +66,7 @@ def env(
     for name, member in (("PAYDESK_BASE_URL", "base_url"), ("PAYDESK_ACCESS_TOKEN", f"{mode}.access_token")):
         if not values[name]:
             raise WrongUsage(f"{path} has no `{member}`.", HOW_TO_RENEW)
-    found = {name: str(value) for name, value in values.items() if value}
+    variables = {name: str(value) for name, value in values.items() if value}
     if sys.stdout.isatty() and not as_json:
         note('These are secrets. To set them without printing them: eval "$(paydesk env)"')
-    show(found, "\n".join(SHELLS[shell](name, value) for name, value in found.items()), as_json=as_json)
+    show(variables, "\n".join(SHELLS[shell](name, value) for name, value in variables.items()), as_json=as_json)

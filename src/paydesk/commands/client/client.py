@@ -141,8 +141,8 @@ class Service:
             raise self.refusal(received)
         if received.status != 200 or received.headers.get("Content-Type", "").partition(";")[0] != media_type:
             raise Failure(NOT_PAYDESK)
-        found = _NEXT.fullmatch(received.headers.get("Link", ""))
-        return received.raw, found[1] if found is not None else None
+        link = _NEXT.fullmatch(received.headers.get("Link", ""))
+        return received.raw, link[1] if link is not None else None
 
     def refusal(self, received: Received, operation: str = "", repeat: str = "") -> Failure:
         """Return the failure for a response that is no success. `operation` is `METHOD /path`."""

@@ -98,7 +98,7 @@ def harmless_line(text: str) -> str:
 
 def harmless_json(text: str) -> str:
     """Return JSON with the same characters escaped within its strings; its value stays the same."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -64,15 +64,15 @@ def existing_database(file: Path | None, data: Path | None) -> Settings:
                 "The setting is in PAYDESK_DATABASE_URL, or in the file of --settings or PAYDESK_SETTINGS.",
             )
         return settings
-    found = (data or credentials_path(None).parent) / DATABASE
-    if exists(found):
-        note(f"The database is {found}.")
-        return load_settings(file, database_url=f"sqlite:{found}")
+    default = (data or credentials_path(None).parent) / DATABASE
+    if exists(default):
+        note(f"The database is {default}.")
+        return load_settings(file, database_url=f"sqlite:{default}")
     if data is None and exists(Path(DATABASE)):
         return settings
     others = "" if data is not None else f", nor does {DATABASE} in this folder"
     raise Failure(
-        f"There is no database: {found} does not exist{others}.",
+        f"There is no database: {default} does not exist{others}.",
         "Start `paydesk dev`, name its folder with --data, or set PAYDESK_DATABASE_URL.",
     )
 

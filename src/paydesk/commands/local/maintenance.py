@@ -84,8 +84,8 @@ def doctor(
 
     async def work(database: Database) -> list[str]:
         await check_tables(database)
-        found = await checks.integrity(database)
-        return [str(one) for one in (*found, *(await checks.check(database) if invariants else ()))]
+        problems = await checks.integrity(database)
+        return [str(one) for one in (*problems, *(await checks.check(database) if invariants else ()))]
 
     findings = run_with_database(existing_database(settings, data), work, exclusive=False)
     show({"findings": findings}, "\n".join(findings) or "No problems found.", as_json=as_json)
@@ -107,10 +107,10 @@ def list_keys(file: KeyFile = None, settings: SettingsFile = None, *, as_json: A
     from paydesk.core import keys as key_file
 
     with _key_file(file, settings) as path:
-        found = key_file.read(path)
+        server_keys = key_file.read(path)
     rows = [
-        {"version": version, "active": version == found.active, "fingerprint": found.fingerprint(version)}
-        for version in found.versions
+        {"version": version, "active": version == server_keys.active, "fingerprint": server_keys.fingerprint(version)}
+        for version in server_keys.versions
     ]
     show_list({"data": rows}, ("version", "active", "fingerprint"), as_json=as_json)
 

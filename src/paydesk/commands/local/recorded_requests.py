@@ -57,10 +57,10 @@ def parse_headers(text: str) -> dict[str, str]:
     headers = {}
     for line in text.splitlines():
         if line.strip():
-            found = _HEADER.fullmatch(line.strip())
-            if found is None:
+            header = _HEADER.fullmatch(line.strip())
+            if header is None:
                 raise WrongUsage(f"{line.strip()[:80]!r} is not a header. A header is Name: value.")
-            headers[found[1].lower()] = found[2].strip()
+            headers[header[1].lower()] = header[2].strip()
     return headers
 
 

@@ -55,9 +55,11 @@ def signing_secret(given: str | None, credentials: Path | None) -> Secret:
         fcntl.flock(folder, fcntl.LOCK_EX)
         if FIELD in (document := read_document(path)):
             return checked(str(document[FIELD]), f"{FIELD} in {path}")
-        made = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-        atomic_file.replace(path, f"{json.dumps({**json.loads(path.read_bytes()), FIELD: made}, indent=2)}\n".encode())
-        return Secret(made)
+        created = PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+        atomic_file.replace(
+            path, f"{json.dumps({**json.loads(path.read_bytes()), FIELD: created}, indent=2)}\n".encode()
+        )
+        return Secret(created)
     except OSError as error:
         raise WrongUsage(f"{path} cannot be written: {error.strerror}. Give a secret with --secret whsec_…") from None
     finally:

@@ -185,9 +185,9 @@ def _create_local(body: Answer, settings_file: Path | None) -> Answer:
     from paydesk.platform.storage.database import Database
 
     # The validation of `POST /operator/v1/operators`.
-    request, found = validation.validate(OperatorRequest, body, json.dumps(body).encode())
+    request, faults = validation.validate(OperatorRequest, body, json.dumps(body).encode())
     if not isinstance(request, OperatorRequest):
-        raise WrongUsage("; ".join(fault.detail for fault in found))
+        raise WrongUsage("; ".join(fault.detail for fault in faults))
 
     async def work(database: Database) -> NewOperator:
         await check_tables(database)

@@ -36,9 +36,9 @@ def search(
     """Find orders, terminals, requests, sellers, applications and deliveries; exits 1 if none."""
     if not text.strip():
         raise WrongUsage("The text to search for is empty.")
-    found = service.get("/operator/v1/search", {"q": text})
-    show_list(found, HIT_COLUMNS, as_json=as_json)
-    if not found["data"]:
+    results = service.get("/operator/v1/search", {"q": text})
+    show_list(results, HIT_COLUMNS, as_json=as_json)
+    if not results["data"]:
         raise Failure(f"Nothing was found for {text}.")
 
 
@@ -51,20 +51,20 @@ def figures(
     as_json: bool,
 ) -> None:
     """Show a day's figures: orders by status and hour, amounts, approvals, median time to pay."""
-    found = service.get("/operator/v1/figures", {"day": day, "live": None if live is None else str(live).lower()})
+    answer = service.get("/operator/v1/figures", {"day": day, "live": None if live is None else str(live).lower()})
     if as_json:
-        show(found, as_json=True)
+        show(answer, as_json=True)
         return
-    show({name: value for name, value in found.items() if name != "hours"}, as_json=False)
+    show({name: value for name, value in answer.items() if name != "hours"}, as_json=False)
     sys.stdout.write("\n")
-    show_list({"data": [hour for hour in found["hours"] if hour["orders"]]}, HOUR_COLUMNS, as_json=False)
+    show_list({"data": [hour for hour in answer["hours"] if hour["orders"]]}, HOUR_COLUMNS, as_json=False)
 
 
 @command(top, "attention", *ATTENTION_EXAMPLES)
 def attention(service: Service, *, as_json: bool) -> None:
     """List what needs a person, the most urgent first."""
-    found = service.get("/operator/v1/attention")
-    if as_json or found["data"]:
-        show_list(found, ATTENTION_COLUMNS, as_json=as_json)
+    answer = service.get("/operator/v1/attention")
+    if as_json or answer["data"]:
+        show_list(answer, ATTENTION_COLUMNS, as_json=as_json)
     else:
         note("Nothing needs you.")

@@ -71,8 +71,8 @@ def verify(
     elif headers is None or body is None or request is not None:
         raise WrongUsage("Give --headers and --body together, or one file with the whole request.")
     else:
-        found = recorded_requests.parse_headers(read(headers).decode("utf-8", "surrogateescape"))
-        recorded = recorded_requests.recorded(found, read(body), query)
+        given = recorded_requests.parse_headers(read(headers).decode("utf-8", "surrogateescape"))
+        recorded = recorded_requests.recorded(given, read(body), query)
     verdicts = diagnosis.verify(recorded, _secrets(secret, credentials), None if any_age else time.time())
     signatures = [
         {
@@ -117,8 +117,8 @@ def _secrets(given: list[str] | None, credentials: Path | None) -> list[NamedSec
         names = ["the secret"] if len(given) == 1 else [f"secret {number}" for number in range(1, len(given) + 1)]
         return [NamedSecret(name, value.strip()) for name, value in zip(names, given, strict=True)]
     document = known_document(credentials)
-    found = {"webhook.secret": document.get("webhook", {}).get("secret"), FIELD: document.get(FIELD)}
-    secrets = [NamedSecret(name, value) for name, value in found.items() if isinstance(value, str) and value]
+    configured = {"webhook.secret": document.get("webhook", {}).get("secret"), FIELD: document.get(FIELD)}
+    secrets = [NamedSecret(name, value) for name, value in configured.items() if isinstance(value, str) and value]
     if not secrets:
         raise WrongUsage("There is no secret to verify with. Give one with --secret whsec_…")
     return secrets

@@ -70,8 +70,8 @@ def with_options(work: Any, row: Row, *others: Parameter) -> Any:
 
 
 def _rows(group: str) -> list[Row]:
-    found: list[Row] = json.loads(Path(__file__).with_name("rows").joinpath(f"{group}.json").read_bytes())
-    return found
+    rows: list[Row] = json.loads(Path(__file__).with_name("rows").joinpath(f"{group}.json").read_bytes())
+    return rows
 
 
 def _command(row: Row) -> Any:
@@ -180,10 +180,10 @@ def _check(one: Row) -> Callable[[str | None], str | None]:
         """Return the id, in upper case if that is how it is written. Raises `WrongUsage` if it cannot be one."""
         if text is None:
             return None
-        found = next((sent for sent in (text, text.upper()) if re.fullmatch(pattern, sent)), None)
-        if found is None:
+        accepted = next((sent for sent in (text, text.upper()) if re.fullmatch(pattern, sent)), None)
+        if accepted is None:
             raise WrongUsage(f"{one['name'].upper()} is malformed: give an id as the lists show it.")
-        return found
+        return accepted
 
     return check
 

@@ -63,10 +63,12 @@ class OperatorBearers:
         if sessions.TOKEN_PATTERN.fullmatch(token):
             # Pages record the use of a session.
             idle_ms = self._session_idle_ms
-            found = await sessions.OPERATORS.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
-            if found is None:
+            session = await sessions.OPERATORS.opened(self._database, token, now_ms, idle_ms=idle_ms, is_use=False)
+            if session is None:
                 raise UNAUTHORIZED.with_reason("session unknown or ended")
-            return Caller(seller_id=0, operator_id=found.operator_id, role=found.role, session_id=found.session_id)
+            return Caller(
+                seller_id=0, operator_id=session.operator_id, role=session.role, session_id=session.session_id
+            )
         if not TOKEN_PATTERN.fullmatch(token):
             raise UNAUTHORIZED.with_reason("not an operator's token")
         operator = await self._database.read(partial(store.by_digest, digest=digest(token)))

@@ -80,17 +80,17 @@ class PasswordLink(Closed, frozen=True):
 async def create(call: Call) -> Answer:
     """Add an operator. Raises `EMAIL_TAKEN`."""
     await _require_owner(call)
-    document, made = await _add(call.tx, call.body, call.settings.operator_url, call.now_ms)
+    document, created = await _add(call.tx, call.body, call.settings.operator_url, call.now_ms)
     await audit.record(call, call.tx, "operators.create", document.operator_id, after=document)
     events = _events(document, call.caller.operator_id, call.address)
     call.alert = await _recorded(call.tx, events, call.now_ms)
-    return Answer(201, made)
+    return Answer(201, created)
 
 
 async def create_local(tx: Transaction, request: OperatorRequest, base_url: str, now_ms: int) -> NewOperator:
     """Add an operator without a running service; the audit trail names the new operator as the author."""
     await store.lock_owners(tx)
-    document, made = await _add(tx, request, base_url, now_ms)
+    document, created = await _add(tx, request, base_url, now_ms)
     await audit.write(
         tx,
         operator_id=document.operator_id,
@@ -101,7 +101,7 @@ async def create_local(tx: Transaction, request: OperatorRequest, base_url: str,
         now_ms=now_ms,
     )
     await _recorded(tx, _events(document, document.operator_id, LOCAL_ADDRESS), now_ms)
-    return made
+    return created
 
 
 async def get(call: Call) -> Answer:
@@ -196,8 +196,8 @@ async def _lock(tx: Transaction, call: Call) -> OperatorDocument | None:
     return await _document(store.lock(tx, call.path))
 
 
-async def _document(found: Awaitable[Row | None]) -> OperatorDocument | None:
-    row = await found
+async def _document(reading: Awaitable[Row | None]) -> OperatorDocument | None:
+    row = await reading
     return None if row is None else _present(row)
 
 

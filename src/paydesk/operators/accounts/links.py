@@ -61,9 +61,9 @@ async def find(tx: Transaction, token: str, now_ms: int) -> Person | None:
 
 async def use(tx: Transaction, token: str, now_ms: int) -> Person | None:
     """Use the link, once; return its operator, locked until the commit, or None as `find` does."""
-    found = await find(tx, token, now_ms)
+    person = await find(tx, token, now_ms)
     # The operator is locked before the link, as by every transaction that creates or ends links.
-    locked = await store.lock_person(tx, found.operator_id) if found is not None else None
+    locked = await store.lock_person(tx, person.operator_id) if person is not None else None
     return locked if locked is not None and await tx.run(USE, digest(token), now_ms) else None
 
 

@@ -20,7 +20,7 @@ LIVE_ON = "operators sessions"
 @screen
 async def show(request: ConsoleRequest) -> Answer:
     """List the operators, those who may still do something first; for owners also who is signed in."""
-    found = await request.api.get("operators", limit=ROWS, after=request.query.get("after"))
+    listing = await request.api.get("operators", limit=ROWS, after=request.query.get("after"))
     return render(
         request,
         "accounts/list.html",
@@ -29,10 +29,10 @@ async def show(request: ConsoleRequest) -> Answer:
         live_on=LIVE_ON,
         here=HERE,
         columns=columns_of(operations.LIST),
-        rows=sorted(found["data"], key=lambda one: ("revoked_date" in one, one["name"].casefold())),
+        rows=sorted(listing["data"], key=lambda one: ("revoked_date" in one, one["name"].casefold())),
         sessions=await session_rows.page_of(request, session_rows.ALL, HERE) if request.is_owner else None,
         roles=MEANINGS,
-        more=address(HERE, {"after": found["next"]}) if "next" in found else "",
+        more=address(HERE, {"after": listing["next"]}) if "next" in listing else "",
     )
 
 

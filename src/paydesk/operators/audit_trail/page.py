@@ -31,7 +31,7 @@ async def show(request: ConsoleRequest) -> Answer:
     if len(filters) + bool(after) < len(request.query):
         # A form sends empty fields too: an address without them can be read and shared.
         return html.redirect(address(HERE, filters, after=after))
-    found, refused = await listed(request.api.get("audit", limit=ROWS, after=after, **filters))
+    trail, refused = await listed(request.api.get("audit", limit=ROWS, after=after, **filters))
     operators = await request.api.get("operators", limit=AUTHORS_MAX)
     people = sorted(operators["data"], key=lambda one: one["name"].casefold())
     authors = {one["operator_id"]: one["name"] for one in people}
@@ -45,21 +45,21 @@ async def show(request: ConsoleRequest) -> Answer:
         live_on="" if after else LIVE_ON,
         here=HERE,
         columns=columns_of(operations.LIST),
-        entries=found["data"],
+        entries=trail["data"],
         names=authors,
         filters=filters,
         operators=authors,
         by={one.name: one for one in operations.LIST.query},
         refused=refused,
         newest=address(HERE, filters) if after else "",
-        older=address(HERE, filters, after=found["next"]) if "next" in found else "",
+        older=address(HERE, filters, after=trail["next"]) if "next" in trail else "",
     )
 
 
 async def newest(request: ConsoleRequest, names: Mapping[str, str], *without: str, **of: object) -> dict[str, Any]:
     """Return what a page shows of the newest entries, without some columns. `names`: of subjects, by their ids."""
-    found = await request.api.get("audit", limit=NEWEST, **of)
-    return {"audit_columns": columns_of(operations.LIST, *without), "entries": found["data"], "names": names}
+    trail = await request.api.get("audit", limit=NEWEST, **of)
+    return {"audit_columns": columns_of(operations.LIST, *without), "entries": trail["data"], "names": names}
 
 
 OPERATIONS = (page("/audit", show, query=queries("audit", (*FILTERS, "after"))),)

@@ -75,16 +75,16 @@ async def withdraw(call: Call) -> Answer:
     """Withdraw a grant; a withdrawn one stays as it is."""
     authorization_id, _, seller = call.path.partition("-")
     seller_id = int(seller)
-    found = await authorizations.get(call.tx, seller_id, authorization_id)
-    if found is None:
+    authorization = await authorizations.get(call.tx, seller_id, authorization_id)
+    if authorization is None:
         raise AUTHORIZATION_NOT_FOUND.with_reason("unknown authorization")
     if await authorizations.withdraw(
         call.tx, seller_id=seller_id, authorization_id=authorization_id, now_ms=call.now_ms
     ):
         before = {
-            "client_id": str(found.application_id),
-            "scope": found.scope,
-            "created_date": rfc3339(found.created_ms),
+            "client_id": str(authorization.application_id),
+            "scope": authorization.scope,
+            "created_date": rfc3339(authorization.created_ms),
         }
         after = {**before, "withdrawn_date": rfc3339(call.now_ms)}
         grant_id = f"{authorization_id}-{seller_id}"

@@ -15,9 +15,9 @@ from paydesk.operators.words import Column, Words
 
 async def _find(api: Reader, names: Mapping[str, str]) -> Document | None:
     """Return the authorization, if it is of the application or the seller whose page has its form."""
-    found: Document = await api.get("grants/{}", names["grant_id"])
-    own = found["client_id"] if "client_id" in names else str(found["seller_id"])
-    return found if own == names.get("client_id", names.get("user_id")) else None
+    authorization: Document = await api.get("grants/{}", names["grant_id"])
+    own = authorization["client_id"] if "client_id" in names else str(authorization["seller_id"])
+    return authorization if own == names.get("client_id", names.get("user_id")) else None
 
 
 _GRANT = Noun(

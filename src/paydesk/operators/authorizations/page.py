@@ -21,15 +21,15 @@ async def page_of(request: ConsoleRequest, here: str, **of: object) -> dict[str,
     """Return what `authorizations/parts.html` shows on the page at `here`, that of an application or of a seller."""
     status = WITHDRAWN if request.query.get("authorizations") == WITHDRAWN else VALID
     after = request.query.get("authorizations_after")
-    found = await request.api.get("grants", status=status, limit=READ_MAX, after=after, **of)
+    listed = await request.api.get("grants", status=status, limit=READ_MAX, after=after, **of)
     others = address(here, {"authorizations": VALID if status == WITHDRAWN else WITHDRAWN})
-    more = address(here, {"authorizations": status, "authorizations_after": found.get("next", "")})
+    more = address(here, {"authorizations": status, "authorizations_after": listed.get("next", "")})
     own = "seller_name" if "seller" in of else "application_name"
     return {
         "columns": columns_of(operations.LIST, own, *(() if status == WITHDRAWN else ("withdrawn_date",))),
-        "rows": found["data"],
+        "rows": listed["data"],
         "other": "application_name" if "seller" in of else "seller_name",
         "is_withdrawn": status == WITHDRAWN,
         "others": f"{others}#authorizations",
-        "more": f"{more}#authorizations" if "next" in found else "",
+        "more": f"{more}#authorizations" if "next" in listed else "",
     }

@@ -17,7 +17,7 @@ def detail(what: str, used_by: Sequence[object], advice: str) -> str:
 
 def refuse(*uses: tuple[str, Sequence[object], str]) -> None:
     """Raise `IN_USE` with a detail for each kind of use that has ids; return if there is none."""
-    found = [use for use in uses if use[1]]
-    if found:
-        reason = f"has {', '.join(what for what, _, _ in found)}"
-        raise IN_USE.with_reason(reason, *(detail(*use) for use in found))
+    existing = [use for use in uses if use[1]]
+    if existing:
+        reason = f"has {', '.join(what for what, _, _ in existing)}"
+        raise IN_USE.with_reason(reason, *(detail(*use) for use in existing))

@@ -100,16 +100,16 @@ async def verify(call: Call) -> Answer:
     delivery = await of_path(call.tx, call.path)
     content = (await notification(call.tx, delivery)).encode()
     number, sent = _sent(await call.tx.all(ATTEMPTS, delivery.seller_id, delivery.id), content, body)
-    found = await subscriptions.last_secrets(call.tx, delivery.subscription_id, SECRETS_MAX)
+    secrets = await subscriptions.last_secrets(call.tx, delivery.subscription_id, SECRETS_MAX)
     received = _received(body, sent)
     if received is None:
         raise _refused("headers", "must be given: no attempt was recorded with its request")
     named = []
-    for secret in found:
+    for secret in secrets:
         with contextlib.suppress(KeyMissing):  # This node lacks the server key.
             named.append(NamedSecret(f"secret {secret.generation}", secret.derive(call.keys).reveal()))
     is_sent = body.headers is None
-    verdicts = [_verdict(one, found, is_sent=is_sent) for one in diagnosis.verify(received, named, None)]
+    verdicts = [_verdict(one, secrets, is_sent=is_sent) for one in diagnosis.verify(received, named, None)]
     differences = [] if sent is None else comparison.differences(sent, received)
     shown = [PartDifference(one.part, _part(one.sent), _part(one.received)) for one in differences]
     return Answer(200, CheckedDelivery(all(one.valid for one in verdicts), verdicts, shown, number))
@@ -162,10 +162,10 @@ def _recorded(headers: dict[str, str], body: bytes, url: str | None) -> Recorded
     return Recorded(lower, body, values[-1] if values else None)
 
 
-def _verdict(verdict: Verdict, found: Sequence[SubscriptionSecret], *, is_sent: bool) -> SignatureVerdict:
+def _verdict(verdict: Verdict, secrets: Sequence[SubscriptionSecret], *, is_sent: bool) -> SignatureVerdict:
     """Return the verdict; a receiver must not accept a signature that a dropped secret made."""
     secret_id = verdict.secret.removeprefix("secret ") or None
-    dropped = {str(secret.generation) for secret in found if secret.dropped_ms is not None}
+    dropped = {str(secret.generation) for secret in secrets if secret.dropped_ms is not None}
     reasons = list(verdict.reasons)
     if secret_id in dropped and not is_sent:
         reasons.append(f"It was made with secret {secret_id}, which was dropped since: nothing is signed with it.")

@@ -144,8 +144,8 @@ async def find_deliveries(call: Call, filters: Filters) -> Answer:
         return await page(call, filters, FAILED if is_failed else DELIVERIES, BY_TIME, _present, *chosen)
     filters.refuse_faults()
     order_id = order_id.upper()
-    found = await of_order(call.tx, await owners.owner_of(call.tx, order_id), order_id, *chosen)
-    return Answer(200, lists.Page(found[::-1]))
+    deliveries = await of_order(call.tx, await owners.owner_of(call.tx, order_id), order_id, *chosen)
+    return Answer(200, lists.Page(deliveries[::-1]))
 
 
 async def of_order(
@@ -235,10 +235,10 @@ async def target_of(tx: Transaction, delivery: DeliveryDocument) -> Target:
 
 async def of_path(tx: Transaction, path: str) -> DeliveryDocument:
     """Return the delivery of the path. Raises `DELIVERY_NOT_FOUND`."""
-    found = await find(tx, path.lower())
-    if found is None:
+    delivery = await find(tx, path.lower())
+    if delivery is None:
         raise DELIVERY_NOT_FOUND.with_reason("no seller has this delivery")
-    return found
+    return delivery
 
 
 def _present(row: Row) -> DeliveryDocument:

@@ -102,6 +102,8 @@ async def _terminals(request: ConsoleRequest, chosen: Mapping[str, str]) -> list
     text = chosen.get("terminal_id", "")
     if not text:
         return []
-    found, _ = await listed(request.api.get("terminals", q=text, seller=chosen.get("seller"), limit=TERMINALS_MAX + 1))
-    identities = [str(one["id"]) for one in found["data"]]
+    terminals, _ = await listed(
+        request.api.get("terminals", q=text, seller=chosen.get("seller"), limit=TERMINALS_MAX + 1)
+    )
+    identities = [str(one["id"]) for one in terminals["data"]]
     return next(([one] for one in identities if one.lower() == text.lower()), identities)

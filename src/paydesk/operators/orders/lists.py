@@ -148,9 +148,9 @@ def conditions(label: str, labels: Labels) -> tuple[str, str, str, str]:
     """Return the status and the status_detail of the rows with this label, and two details to exclude."""
     if not label:
         return "", "", "", ""
-    found = (labels if label in labels.all else EXTENDED).conditions_of(label)
-    one, other = (*(detail for name, detail in found if name == "not_status_detail"), "", "")[:2]
-    return dict(found).get("status", ""), dict(found).get("status_detail", ""), one, other
+    compared = (labels if label in labels.all else EXTENDED).conditions_of(label)
+    one, other = (*(detail for name, detail in compared if name == "not_status_detail"), "", "")[:2]
+    return dict(compared).get("status", ""), dict(compared).get("status_detail", ""), one, other
 
 
 def _first_id(instant_ms: int) -> str:

@@ -88,8 +88,8 @@ async def find_all(call: Call, filters: Filters) -> Answer:
         filters.get("sender", ""),
     )
     sql = recorded_store.OF_ORDER if order_id else recorded_store.OF_ID if request_id else recorded_store.LIST
-    found = await lists.page(call, filters, sql, (FIRST,), _present, *args)
-    return Answer(200, RequestPage.of(found.body, dropped=call.shared.objects[RequestRecorder].dropped))
+    page = await lists.page(call, filters, sql, (FIRST,), _present, *args)
+    return Answer(200, RequestPage.of(page.body, dropped=call.shared.objects[RequestRecorder].dropped))
 
 
 async def get(call: Call) -> Answer:

@@ -36,16 +36,16 @@ async def show(request: ConsoleRequest) -> Answer:
         filters = {"sender": APPLICATIONS}
     sender = filters.get("sender", BOTH)
     asked = {name: value for name, value in filters.items() if (name, value) != ("sender", BOTH)}
-    found, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **asked))
+    listing, refused = await listed(request.api.get("requests", limit=ROWS, after=after, **asked))
     return render(
         request,
         "requests/list.html",
         section=SECTION,
         title="Requests",
         live_on="" if after else "requests",
-        rows=found["data"],
+        rows=listing["data"],
         columns=columns_of(LIST),
-        dropped=found.get("dropped", 0),
+        dropped=listing.get("dropped", 0),
         filters=filters,
         sender=sender,
         is_filtered=filters != {"sender": APPLICATIONS},
@@ -54,7 +54,7 @@ async def show(request: ConsoleRequest) -> Answer:
         statuses=[(value, label, address(HERE, filters, status=value)) for value, label in STATUSES],
         by={one.name: one for one in LIST.query},
         refused=refused,
-        older=address(HERE, filters, after=found["next"]) if "next" in found else "",
+        older=address(HERE, filters, after=listing["next"]) if "next" in listing else "",
         newest=address(HERE, filters) if after else "",
         here=HERE,
     )

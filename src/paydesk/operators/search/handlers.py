@@ -36,8 +36,8 @@ async def search(call: Call) -> Answer:
     if not (text := filters.get("q")):
         raise PROPERTY_VALUE.with_reason("no text", "'q' - must be the text to search for")
     for lookup in EXACT:
-        if found := await lookup(call.tx, text, labels):
-            return Answer(200, SearchDocument(found))
+        if exact := await lookup(call.tx, text, labels):
+            return Answer(200, SearchDocument(exact))
     hits: dict[tuple[str, str], SearchHit] = {}
     for lookup in OTHERS:
         if len(hits) < RESULTS_MAX:

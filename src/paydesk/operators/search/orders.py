@@ -71,10 +71,10 @@ async def order(tx: Transaction, text: str, labels: Labels) -> Hits:
 
 async def orders_by_ending(tx: Transaction, text: str, labels: Labels) -> Hits:
     """Find recent orders by the end of their id, or by the short form of it that pages show, such as `ORD01M…8VS7`."""
-    found = _SHORT_ID.fullmatch(text)
-    if found is None:
+    short_id = _SHORT_ID.fullmatch(text)
+    if short_id is None:
         return []
-    first, ending = f"ORD{(found[1] or '').upper()}", found[2].upper()
+    first, ending = f"ORD{(short_id[1] or '').upper()}", short_id[2].upper()
     (sellers_count,) = await tx.one(COUNT_SELLERS) or (1,)
     of_each = ORDERS_READ // max(sellers_count, 1) + 1
     rows = await tx.all(ORDERS_LIKE, first, f"{first}{_LAST}", f"{first}%{ending}", of_each)

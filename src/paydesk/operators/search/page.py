@@ -34,14 +34,14 @@ KINDS: Mapping[str, tuple[str, str]] = {
 async def show(request: ConsoleRequest) -> Answer:
     """Show the results for the text, or redirect to a single one."""
     text = request.query.get("q", "").strip()
-    found: Document = {"data": []}
+    results: Document = {"data": []}
     refused = None
     if len(text) > TEXT_CHARACTERS_MAX:
         message = f"This text has {len(text)} characters. It must have at most {TEXT_CHARACTERS_MAX} characters."
         refused = request.refusal(400, "property_value", message)
     elif text:
-        found, refused = await listed(request.api.get("search", q=text))
-    hits = found["data"]
+        results, refused = await listed(request.api.get("search", q=text))
+    hits = results["data"]
     if len(hits) == 1:
         return html.redirect(address_of(hits[0]))
     return render(

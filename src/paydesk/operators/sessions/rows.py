@@ -16,13 +16,13 @@ AFTER = Query("sessions_after", {"type": "string"}, "Where the page of sessions 
 
 async def page_of(request: ConsoleRequest, operator_id: str, here: str) -> dict[str, Any]:
     """Return what `sessions/parts.html` shows: the sessions of an operator, or of all, on the page at `here`."""
-    found = await request.api.get(
+    listed = await request.api.get(
         "sessions", operator=operator_id, after=request.query.get(AFTER.name), limit=SESSIONS_MAX
     )
     return {
         "columns": columns_of(operations.LIST, *(() if operator_id == ALL else ("name",))),
-        "rows": found["data"],
-        "older": address(here, {AFTER.name: found["next"]}) if "next" in found else "",
+        "rows": listed["data"],
+        "older": address(here, {AFTER.name: listed["next"]}) if "next" in listed else "",
         # Only owners end sessions on the pages of operators.
         "here": here if request.is_owner else f"{PATH}/account",
     }

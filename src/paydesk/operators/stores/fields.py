@@ -76,5 +76,5 @@ async def row_of(api: Reader, path: str, key: str, of: Mapping[str, str]) -> Doc
     seller_id, number = of["user_id"], of[key]
     if not (number.isascii() and number.isdigit()):
         return None
-    found = await api.get(path, seller=seller_id, after=f"{seller_id}.{max(int(number) - 1, 0)}", limit=1)
-    return next((one for one in found["data"] if one[key] == int(number)), None)
+    listed = await api.get(path, seller=seller_id, after=f"{seller_id}.{max(int(number) - 1, 0)}", limit=1)
+    return next((one for one in listed["data"] if one[key] == int(number)), None)

@@ -29,5 +29,5 @@ def presence_of(terminal: Document) -> Look:
 
 def page_of(terminal: Document) -> str:
     """Return the path of a virtual terminal's page with its key; empty for others and for roles that only read."""
-    found = urlsplit(terminal.get("page_url", ""))
-    return f"{found.path}?{found.query}" if found.path else ""
+    url = urlsplit(terminal.get("page_url", ""))
+    return f"{url.path}?{url.query}" if url.path else ""

@@ -23,8 +23,8 @@ NONE_CHOSEN = "Choose at least one terminal."
 async def set_modes(request: ConsoleRequest) -> Answer:
     """Set the mode of the terminals that a page of the list has, or of some of them."""
     chosen, after = filters_in(request, BY), request.query.get("after", "")
-    found = await request.api.get("terminals", **chosen, after=after, limit=ROWS)
-    terminals: Sequence[Document] = found["data"]
+    listed = await request.api.get("terminals", **chosen, after=after, limit=ROWS)
+    terminals: Sequence[Document] = listed["data"]
     has_sellers = len({one["seller_id"] for one in terminals}) > 1
     action = ActionForm(
         title="Set the mode of many terminals",

@@ -31,8 +31,8 @@ async def show(request: ConsoleRequest) -> Answer:
     if len(chosen) + bool(after) < len(request.query):
         # A form sends empty fields too: an address without them can be read and shared.
         return html.redirect(address(HERE, chosen, after=after))
-    found, refused = await listed(request.api.get("terminals", **chosen, after=after, limit=ROWS))
-    terminals = found["data"]
+    listing, refused = await listed(request.api.get("terminals", **chosen, after=after, limit=ROWS))
+    terminals = listing["data"]
     has_sellers = len({terminal["seller_id"] for terminal in terminals}) > 1
     attention = await request.api.get("attention") if not chosen and not after else {"data": []}
     counts = [(sum(one["presence"] == name for one in terminals), look.word) for name, look in PRESENCES.items()]
@@ -51,7 +51,7 @@ async def show(request: ConsoleRequest) -> Answer:
         filters=chosen,
         refused=refused,
         newest=address(HERE, chosen) if after else "",
-        more=address(HERE, chosen, after=found["next"]) if "next" in found else "",
+        more=address(HERE, chosen, after=listing["next"]) if "next" in listing else "",
         many=address(f"{HERE}/modes", chosen, after=after) if len(terminals) > 1 else "",
         here=HERE,
     )

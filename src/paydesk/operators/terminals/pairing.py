@@ -183,8 +183,8 @@ async def _by_code(
     rates, operator_id = call.shared.objects[PairingRates], call.caller.operator_id
     async with rates.turn(operator_id):
         rates.check_operator(operator_id)
-        found = await run(lambda tx: work(tx, user_code))
-        if found is None:
+        result = await run(lambda tx: work(tx, user_code))
+        if result is None:
             rates.count_wrong_code(operator_id)
             raise PAIRING_NOT_FOUND.with_reason("no pending pairing has this code")
-    return found
+    return result

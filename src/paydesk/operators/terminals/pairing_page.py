@@ -65,7 +65,7 @@ async def show(request: ConsoleRequest) -> Answer:
             raise
         return request.with_notice(HERE, refused.message, "bad")
     paired = await request.api.get("terminals/{}", pairing["terminal_id"]) if pairing["paired"] else None
-    found = await request.api.get("sellers", limit=READ_MAX)
+    sellers = await request.api.get("sellers", limit=READ_MAX)
     return render(
         request,
         "terminals/pairing.html",
@@ -73,8 +73,8 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Pair a terminal",
         pairing=pairing,
         paired=paired,
-        sellers=[one for one in found["data"] if "suspended_date" not in one],
-        is_cut="next" in found,
+        sellers=[one for one in sellers["data"] if "suspended_date" not in one],
+        is_cut="next" in sellers,
         terminals=TERMINALS,
         here=f"{HERE}/{request.path}",
     )
@@ -131,14 +131,14 @@ async def approve(request: ConsoleRequest) -> Answer:
             body["live_mode"] = sent["live"] == "live"
         if sent.get("replace"):
             body["replace"] = True
-        made = await request.api.post("pairings/{}", code, body=body)
-        said = f"The terminal is paired with {seller['name']}, at {place_of(made)}."
+        terminal = await request.api.post("pairings/{}", code, body=body)
+        said = f"The terminal is paired with {seller['name']}, at {place_of(terminal)}."
         try:
-            changed = await request.api.patch("terminals/{}", made["id"], body={"operating_mode": sent["mode"]})
+            changed = await request.api.patch("terminals/{}", terminal["id"], body={"operating_mode": sent["mode"]})
             mode = text_of(SET_MODE.done, changed)
         except ApiRefused as refused:
             mode = f"Its mode could not be set, so it takes no orders yet: {' '.join(refused.sentences)}"
-        return Done(f"{said} {mode}", path=f"{TERMINALS}/{made['id']}")
+        return Done(f"{said} {mode}", path=f"{TERMINALS}/{terminal['id']}")
 
     return await act(request, action, work)
 

@@ -126,8 +126,8 @@ async def release(call: Call) -> Answer:
         later = {**earlier, "status": ended.status, "reason": body.reason}
         await audit.record(call, call.tx, "terminals.release", call.path, before=earlier, after=later)
         return Answer(200, ReleaseDocument(released=Released("print", ended.action_id, ended.status)))
-    found = await orders.live_on_terminal(call.tx, seller_id, call.path)
-    before = None if found is None else await orders.lock(call.tx, seller_id, found.order_id)
+    live = await orders.live_on_terminal(call.tx, seller_id, call.path)
+    before = None if live is None else await orders.lock(call.tx, seller_id, live.order_id)
     if before is None or (await orders.expire_overdue(change, before)).status not in status.LIVE:
         return Answer(200, ReleaseDocument())
     released = await orders.end(change, status.RELEASE, before, "detached")

@@ -27,13 +27,13 @@ FILTERS = ("status", "failed", "subscription", "order", "since")
 async def show(request: ConsoleRequest) -> Answer:
     """List the subscriptions and the deliveries."""
     after = request.query.get("subscriptions_after")
-    found = await request.api.get("subscriptions", sort="urgency", limit=SUBSCRIPTIONS_MAX, after=after)
+    subscriptions = await request.api.get("subscriptions", sort="urgency", limit=SUBSCRIPTIONS_MAX, after=after)
     filters = filters_in(request, FILTERS)
     listed = await _listed(request, filters)
     is_first = not filters and "after" not in request.query
     failed = await _listed(request, {"failed": "true"}) if is_first else {"data": []}
     first = {one["id"] for one in failed["data"]}
-    more = address(HERE, {"subscriptions_after": found.get("next", "")})
+    more = address(HERE, {"subscriptions_after": subscriptions.get("next", "")})
     return render(
         request,
         "webhooks/list.html",
@@ -41,9 +41,9 @@ async def show(request: ConsoleRequest) -> Answer:
         title="Webhooks",
         live_on=LIVE_ON,
         here=HERE,
-        subscriptions=found["data"],
-        applications=await names(request, {one["client_id"] for one in found["data"]}),
-        more_subscriptions=f"{more}#subscriptions" if "next" in found else "",
+        subscriptions=subscriptions["data"],
+        applications=await names(request, {one["client_id"] for one in subscriptions["data"]}),
+        more_subscriptions=f"{more}#subscriptions" if "next" in subscriptions else "",
         is_rest=bool(after),
         failed=failed["data"],
         more_failed=older(HERE, {"failed": "true"}, failed),
@@ -89,14 +89,14 @@ async def _listed(request: ConsoleRequest, filters: Mapping[str, str]) -> Docume
 
 async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, str]:
     """Return the names of these applications by their ids."""
-    found, after = dict[str, str](), None
-    while not all(one in found for one in wanted):
+    by_id, after = dict[str, str](), None
+    while not all(one in by_id for one in wanted):
         listed = await request.api.get("applications", after=after)
-        found |= {str(one["client_id"]): str(one["name"]) for one in listed["data"]}
+        by_id |= {str(one["client_id"]): str(one["name"]) for one in listed["data"]}
         if "next" not in listed:
             break
         after = listed["next"]
-    return found
+    return by_id
 
 
 def tabs(here: str, filters: Mapping[str, str]) -> list[tuple[str, str, bool]]:

@@ -192,12 +192,12 @@ class Timeline:
 
     def device_link(self, at_ms: int, suffix: str) -> str:
         """Return the recorded request of the terminal at this time; empty if there is none."""
-        found = [
+        candidates = [
             (abs(self.instant(one["created_date"]) - at_ms), f"requests/{one['entry_id']}")
             for one in self.requests
             if str(one["path"]).startswith("/device/") and suffix in str(one["path"])
         ]
-        distance_ms, link = min(found, default=(LINKED_MS + 1, ""))
+        distance_ms, link = min(candidates, default=(LINKED_MS + 1, ""))
         return link if distance_ms <= LINKED_MS else ""
 
     def sort(self) -> None:
