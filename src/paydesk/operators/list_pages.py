@@ -35,6 +35,13 @@ def address(path: str, filters: Mapping[str, str], **more: str) -> str:
     return f"{path}?{urlencode(sent)}" if sent else path
 
 
+def next_page(
+    path: str, filters: Mapping[str, str], listed: Document, name: str = "after", *, fragment: str = ""
+) -> str:
+    """Return the address of the page after one of a list; empty if that is the last one."""
+    return f"{address(path, {**filters, name: listed['next']})}{fragment}" if "next" in listed else ""
+
+
 def queries(collection: str, names: Iterable[str]) -> tuple[Query, ...]:
     """Return the parameters that a page hands on to `/operator/v1`."""
     return tuple(Query(name, {"type": "string"}, f"As in `GET /operator/v1/{collection}`.") for name in names)
@@ -89,5 +96,5 @@ class ListScreen:
             key=noun.key,
             adds=[(f"{PATH}{address_of(one, one.action.words)}", one.action.words.title) for one in adds],
             is_rest=bool(after),
-            more=address(here, {"after": listing["next"]}) if "next" in listing else "",
+            more=next_page(here, {}, listing),
         )

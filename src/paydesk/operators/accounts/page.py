@@ -8,7 +8,7 @@ from paydesk.core.ids import ULID_PATTERN
 from paydesk.operators.accounts import operations
 from paydesk.operators.accounts.fields import MEANINGS
 from paydesk.operators.audit_trail import page as audit_trail
-from paydesk.operators.list_pages import AFTER, address, columns_of
+from paydesk.operators.list_pages import AFTER, columns_of, next_page
 from paydesk.operators.sessions import rows as session_rows
 from paydesk.platform.operation import Answer
 
@@ -32,7 +32,7 @@ async def show(request: ConsoleRequest) -> Answer:
         rows=sorted(listing["data"], key=lambda one: ("revoked_date" in one, one["name"].casefold())),
         sessions=await session_rows.page_of(request, session_rows.ALL, HERE) if request.is_owner else None,
         roles=MEANINGS,
-        more=address(HERE, {"after": listing["next"]}) if "next" in listing else "",
+        more=next_page(HERE, {}, listing),
     )
 
 

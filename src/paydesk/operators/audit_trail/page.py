@@ -9,7 +9,7 @@ from paydesk.console.api import listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operators.audit_trail import operations
-from paydesk.operators.list_pages import address, columns_of, filters_in, queries
+from paydesk.operators.list_pages import address, columns_of, filters_in, next_page, queries
 from paydesk.platform.operation import Answer
 from paydesk.platform.web import html
 
@@ -52,7 +52,7 @@ async def show(request: ConsoleRequest) -> Answer:
         by={one.name: one for one in operations.LIST.query},
         refused=refused,
         newest=address(HERE, filters) if after else "",
-        older=address(HERE, filters, after=trail["next"]) if "next" in trail else "",
+        older=next_page(HERE, filters, trail),
     )
 
 

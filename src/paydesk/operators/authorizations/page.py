@@ -6,7 +6,7 @@ from typing import Any
 
 from paydesk.console.request import ConsoleRequest
 from paydesk.operators.authorizations import operations
-from paydesk.operators.list_pages import address, columns_of
+from paydesk.operators.list_pages import address, columns_of, next_page
 from paydesk.platform.operation import Query
 
 READ_MAX = 50
@@ -23,7 +23,6 @@ async def page_of(request: ConsoleRequest, here: str, **of: object) -> dict[str,
     after = request.query.get("authorizations_after")
     listed = await request.api.get("grants", status=status, limit=READ_MAX, after=after, **of)
     others = address(here, {"authorizations": VALID if status == WITHDRAWN else WITHDRAWN})
-    more = address(here, {"authorizations": status, "authorizations_after": listed.get("next", "")})
     own = "seller_name" if "seller" in of else "application_name"
     return {
         "columns": columns_of(operations.LIST, own, *(() if status == WITHDRAWN else ("withdrawn_date",))),
@@ -31,5 +30,5 @@ async def page_of(request: ConsoleRequest, here: str, **of: object) -> dict[str,
         "other": "application_name" if "seller" in of else "seller_name",
         "is_withdrawn": status == WITHDRAWN,
         "others": f"{others}#authorizations",
-        "more": f"{more}#authorizations" if "next" in listed else "",
+        "more": next_page(here, {QUERY[0].name: status}, listed, QUERY[1].name, fragment="#authorizations"),
     }

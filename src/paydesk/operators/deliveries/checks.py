@@ -98,11 +98,21 @@ async def verify(call: Call) -> Answer:
     """Verify the signatures of a notification: what a receiver got, or what was sent. Changes nothing."""
     body: DeliveryCheck = call.body
     delivery = await of_path(call.tx, call.path)
-    content = (await notification(call.tx, delivery)).encode()
-    number, sent = _sent(await call.tx.all(ATTEMPTS, delivery.seller_id, delivery.id), content, body)
+    notified = (await notification(call.tx, delivery)).encode()
+    number, sent = _sent(await call.tx.all(ATTEMPTS, delivery.seller_id, delivery.id), notified, body)
     secrets = await subscriptions.last_secrets(call.tx, delivery.subscription_id, SECRETS_MAX)
-    received = _received(body, sent)
-    if received is None:
+    # What was not given is as it was sent.
+    content = b"" if sent is None else sent.body
+    if body.body_base64 is not None:
+        try:
+            content = base64.b64decode(body.body_base64, validate=True)
+        except ValueError:
+            raise _refused("body_base64", "must be base64") from None
+    if body.headers is not None:
+        received = _recorded(body.headers, content, body.url)
+    elif sent is not None:
+        received = replace(sent, body=content)
+    else:
         raise _refused("headers", "must be given: no attempt was recorded with its request")
     named = []
     for secret in secrets:
@@ -135,19 +145,6 @@ def _moment(headers: Mapping[str, str]) -> str:
     """Return the time of a signature, or an empty text."""
     lower = {name.strip().lower(): value for name, value in headers.items()}
     return lower.get("webhook-timestamp", "").strip() or diagnosis.parts_of(lower.get("x-signature", "")).get("ts", "")
-
-
-def _received(body: DeliveryCheck, sent: Recorded | None) -> Recorded | None:
-    """Return the request to verify: headers, body and URL that were given; what is missing is as it was sent."""
-    content = b"" if sent is None else sent.body
-    if body.body_base64 is not None:
-        try:
-            content = base64.b64decode(body.body_base64, validate=True)
-        except ValueError:
-            raise _refused("body_base64", "must be base64") from None
-    if body.headers is None:
-        return None if sent is None else replace(sent, body=content)
-    return _recorded(body.headers, content, body.url)
 
 
 def _recorded(headers: dict[str, str], body: bytes, url: str | None) -> Recorded:

@@ -9,7 +9,7 @@ from paydesk.console import statuses
 from paydesk.console.api import Document, listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
-from paydesk.operators.list_pages import address, columns_of, filters_in
+from paydesk.operators.list_pages import address, columns_of, filters_in, next_page
 from paydesk.operators.orders.lists import CONDITIONS_OF_STATE
 from paydesk.operators.orders.operations import LIST
 from paydesk.operators.orders.rows import totals
@@ -73,7 +73,7 @@ async def show(request: ConsoleRequest) -> Answer:
         has_more_terminals=len(terminals) > TERMINALS_MAX,
         refused=refused,
         after=after,
-        older=address(HERE, chosen, after=page["next"]) if "next" in page else "",
+        older=next_page(HERE, chosen, page),
         newest=address(HERE, chosen) if after else "",
         csv=address(CSV_PATH, chosen) if refused is None and len(terminals) < 2 else "",
         here=HERE,

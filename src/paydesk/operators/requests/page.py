@@ -8,7 +8,7 @@ from paydesk.console.api import listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.core.ids import ULID_PATTERN
-from paydesk.operators.list_pages import address, columns_of, filters_in, queries
+from paydesk.operators.list_pages import address, columns_of, filters_in, next_page, queries
 from paydesk.operators.requests import curl
 from paydesk.operators.requests.operations import LIST
 from paydesk.platform.operation import Answer
@@ -54,7 +54,7 @@ async def show(request: ConsoleRequest) -> Answer:
         statuses=[(value, label, address(HERE, filters, status=value)) for value, label in STATUSES],
         by={one.name: one for one in LIST.query},
         refused=refused,
-        older=address(HERE, filters, after=listing["next"]) if "next" in listing else "",
+        older=next_page(HERE, filters, listing),
         newest=address(HERE, filters) if after else "",
         here=HERE,
     )

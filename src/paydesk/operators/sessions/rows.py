@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from paydesk.console.request import PATH, ConsoleRequest
-from paydesk.operators.list_pages import address, columns_of
+from paydesk.operators.list_pages import columns_of, next_page
 from paydesk.operators.sessions import operations
 from paydesk.platform.operation import Query
 
@@ -22,7 +22,7 @@ async def page_of(request: ConsoleRequest, operator_id: str, here: str) -> dict[
     return {
         "columns": columns_of(operations.LIST, *(() if operator_id == ALL else ("name",))),
         "rows": listed["data"],
-        "older": address(here, {AFTER.name: listed["next"]}) if "next" in listed else "",
+        "older": next_page(here, {}, listed, AFTER.name),
         # Only owners end sessions on the pages of operators.
         "here": here if request.is_owner else f"{PATH}/account",
     }

@@ -6,7 +6,7 @@ from paydesk.console.api import ApiRefused, listed
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, problem, render, screen
 from paydesk.operators.attention.items import ABOUT_TERMINALS
-from paydesk.operators.list_pages import address, columns_of, filters_in, queries
+from paydesk.operators.list_pages import address, columns_of, filters_in, next_page, queries
 from paydesk.operators.orders.operations import LIST
 from paydesk.operators.orders.waiting import RELEASABLE
 from paydesk.operators.terminals import operations
@@ -51,7 +51,7 @@ async def show(request: ConsoleRequest) -> Answer:
         filters=chosen,
         refused=refused,
         newest=address(HERE, chosen) if after else "",
-        more=address(HERE, chosen, after=listing["next"]) if "next" in listing else "",
+        more=next_page(HERE, chosen, listing),
         many=address(f"{HERE}/modes", chosen, after=after) if len(terminals) > 1 else "",
         here=HERE,
     )

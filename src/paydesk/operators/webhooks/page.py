@@ -9,7 +9,7 @@ from paydesk.console.api import Document, present
 from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import page, render, screen
 from paydesk.operators.deliveries.operations import LIST as DELIVERIES
-from paydesk.operators.list_pages import address, columns_of, filters_in
+from paydesk.operators.list_pages import address, columns_of, filters_in, next_page
 from paydesk.operators.subscriptions import looks as webhook_looks
 from paydesk.operators.subscriptions.operations import LIST as SUBSCRIPTIONS
 from paydesk.platform.operation import Answer, Query
@@ -20,6 +20,7 @@ SUBSCRIPTIONS_MAX = 50
 TABS = (("", "All"), ("exhausted", "Given up"), ("pending", "Pending"), ("delivered", "Delivered"))
 """The filters of deliveries by status."""
 LIVE_ON = "delivery subscriptions deliveries terminal"
+OF_DELIVERIES = "#deliveries"
 FILTERS = ("status", "failed", "subscription", "order", "since")
 
 
@@ -33,7 +34,6 @@ async def show(request: ConsoleRequest) -> Answer:
     is_first = not filters and "after" not in request.query
     failed = await _listed(request, {"failed": "true"}) if is_first else {"data": []}
     first = {one["id"] for one in failed["data"]}
-    more = address(HERE, {"subscriptions_after": subscriptions.get("next", "")})
     return render(
         request,
         "webhooks/list.html",
@@ -43,16 +43,16 @@ async def show(request: ConsoleRequest) -> Answer:
         here=HERE,
         subscriptions=subscriptions["data"],
         applications=await names(request, {one["client_id"] for one in subscriptions["data"]}),
-        more_subscriptions=f"{more}#subscriptions" if "next" in subscriptions else "",
+        more_subscriptions=next_page(HERE, {}, subscriptions, "subscriptions_after", fragment="#subscriptions"),
         is_rest=bool(after),
         failed=failed["data"],
-        more_failed=older(HERE, {"failed": "true"}, failed),
+        more_failed=next_page(HERE, {"failed": "true"}, failed, fragment=OF_DELIVERIES),
         subscription_columns=columns_of(SUBSCRIPTIONS),
         columns=columns_of(DELIVERIES),
         deliveries=[one for one in listed["data"] if one["id"] not in first],
         filters=filters,
         tabs=tabs(HERE, filters),
-        older=older(HERE, filters, listed),
+        older=next_page(HERE, filters, listed, fragment=OF_DELIVERIES),
     )
 
 
@@ -76,7 +76,7 @@ async def show_subscription(request: ConsoleRequest) -> Answer:
         deliveries=listed["data"],
         filters=filters,
         tabs=tabs(here, filters),
-        older=older(here, filters, listed),
+        older=next_page(here, filters, listed, fragment=OF_DELIVERIES),
     )
 
 
@@ -102,16 +102,10 @@ async def names(request: ConsoleRequest, wanted: Collection[str]) -> dict[str, s
 def tabs(here: str, filters: Mapping[str, str]) -> list[tuple[str, str, bool]]:
     """Return the tabs of a list of deliveries: address, label, and whether it is the current one."""
     chosen = filters.get("status", "")
-    return [(_deliveries(here, {**filters, "status": status}), label, status == chosen) for status, label in TABS]
-
-
-def older(here: str, filters: Mapping[str, str], listed: Document) -> str:
-    """Return the address of the next page, or an empty text."""
-    return _deliveries(here, {**filters, "after": listed["next"]}) if "next" in listed else ""
-
-
-def _deliveries(here: str, filters: Mapping[str, str]) -> str:
-    return f"{address(here, filters)}#deliveries"
+    return [
+        (address(here, {**filters, "status": status}) + OF_DELIVERIES, label, status == chosen)
+        for status, label in TABS
+    ]
 
 
 _FILTERS = (

@@ -59,7 +59,15 @@ def timeline_of(order: Document, requests: Sequence[Document], now_ms: int) -> T
         last = max((step for _, step in timeline.events), key=lambda step: (step.at_ms, step.order))
         timeline.slot = (timeline.events[0][1], ended or last)
     timeline.sort()
-    _add_bands(timeline)
+    # The statuses, each until the next one; consecutive equal ones are one band.
+    for event, step in timeline.events:
+        detail = event["payment_status_detail"]
+        name = detail if detail in ("check_on_terminal", "expired", "partially_refunded") else event["status"]
+        if timeline.bands and timeline.bands[-1].status == name:
+            continue
+        if timeline.bands:
+            timeline.bands[-1].end = step
+        timeline.bands.append(Band(name, _colour(event), step))
     timeline.shares = shares_of(timeline)
     return timeline
 
@@ -109,15 +117,3 @@ def _add_events(timeline: Timeline) -> None:
 
 def _colour(event: Document) -> str:
     return order_look(event["status"], event["status_detail"], event["payment_status_detail"]).colour
-
-
-def _add_bands(timeline: Timeline) -> None:
-    """Add the statuses, each until the next one; consecutive equal ones are one band."""
-    for event, step in timeline.events:
-        detail = event["payment_status_detail"]
-        name = detail if detail in ("check_on_terminal", "expired", "partially_refunded") else event["status"]
-        if timeline.bands and timeline.bands[-1].status == name:
-            continue
-        if timeline.bands:
-            timeline.bands[-1].end = step
-        timeline.bands.append(Band(name, _colour(event), step))
