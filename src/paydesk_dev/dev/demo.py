@@ -72,21 +72,18 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
 
 
 async def _application(tx: Transaction, name: str, base_url: str, now_ms: int) -> Application:
+    """Return the application, created if it is missing, with the demo callback as its first redirect URI."""
     redirect_uri, is_for_tests = base_url + CALLBACK, name == TEST_APPLICATION
-    for one in await applications.find_all(tx):
-        if one.name == name:
-            return await _corrected(tx, one, redirect_uri, test_tokens=is_for_tests or one.test_tokens)
-    application, _ = await applications.create(
-        tx, name=name, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms, test_tokens=is_for_tests
-    )
-    return application
-
-
-async def _corrected(tx: Transaction, application: Application, redirect_uri: str, *, test_tokens: bool) -> Application:
-    """Make the demo callback the application's first redirect URI, and set `test_tokens`; keep other redirect URIs."""
+    application = next((one for one in await applications.find_all(tx) if one.name == name), None)
+    if application is None:
+        application, _ = await applications.create(
+            tx, name=name, redirect_uris=(redirect_uri,), scopes=SCOPES, now_ms=now_ms, test_tokens=is_for_tests
+        )
+        return application
     uris = application.redirect_uris
     if uris[0] != redirect_uri:
         uris = (redirect_uri, *(uri for uri in uris if not uri.endswith(CALLBACK)))
+    test_tokens = is_for_tests or application.test_tokens
     changed = msgspec.structs.replace(application, redirect_uris=uris, test_tokens=test_tokens)
     if changed == application:
         return application
