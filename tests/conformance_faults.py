@@ -16,7 +16,7 @@ from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual import journal
 from paydesk_dev.virtual.journal import AUTHORIZING, Entry, Journal
 from paydesk_dev.virtual.scripts import scripts
-from paydesk_dev.virtual.terminal import payment, slot, terminal
+from paydesk_dev.virtual.terminal import payment, terminal
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable
 from paydesk_dev.virtual.terminal.payment import Device
 from paydesk_dev.virtual.terminal.reporter import Reporter
@@ -58,19 +58,19 @@ def forgets_its_journal(patch: pytest.MonkeyPatch) -> None:
 def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
     """It charges an order after the verdict `hold`."""
 
-    async def hold(self: Any, entry: Entry) -> bool:
-        return await _charge(self._device, entry, scripts.parse("approve").presented(entry.order))
+    async def resume(self: Device, entry: Entry) -> bool:
+        return await _charge(self, entry, scripts.parse("approve").presented(entry.order))
 
-    patch.setattr(slot.Slot, "_hold", hold)
+    patch.setattr(Device, "resume", resume)
 
 
 def ignores_cancels(patch: pytest.MonkeyPatch) -> None:
     """It does nothing with a cancel message."""
     handle = terminal.Terminal._handle
 
-    async def handle_others(self: Any, message: Message) -> None:
+    async def handle_others(self: Any, slot: Any, message: Message) -> None:
         if message.type != "cancel":
-            await handle(self, message)
+            await handle(self, slot, message)
 
     patch.setattr(terminal.Terminal, "_handle", handle_others)
 
@@ -79,9 +79,9 @@ def does_not_print(patch: pytest.MonkeyPatch) -> None:
     """It does nothing with a print message."""
     handle = terminal.Terminal._handle
 
-    async def handle_others(self: Any, message: Message) -> None:
+    async def handle_others(self: Any, slot: Any, message: Message) -> None:
         if message.type != "print":
-            await handle(self, message)
+            await handle(self, slot, message)
 
     patch.setattr(terminal.Terminal, "_handle", handle_others)
 

@@ -193,7 +193,7 @@ class Bench:
         journal = journals.read(path)
         assert journal is not None
         client = CrashingClient(self.http, self.node.base_url, journal, self.service.seller_id, crashes)
-        terminal = Terminal(client, journal, PACE)
+        terminal = Terminal(journal, lambda: client, PACE)
         terminal.start()
         return terminal
 

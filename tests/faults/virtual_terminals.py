@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ async def run(base_url: str, paths: list[Path], seller_id: int) -> None:
         for path in paths:
             journal = journals.read(path)
             assert journal is not None
-            Terminal(DoorClient(http, base_url, journal, seller_id), journal, PACE).start()
+            Terminal(journal, partial(DoorClient, http, base_url, journal, seller_id), PACE).start()
         await asyncio.Event().wait()
 
 

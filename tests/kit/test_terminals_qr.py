@@ -23,14 +23,6 @@ def test_svg_is_one_element_with_a_quiet_zone() -> None:
     assert qr.svg_of(ADDRESS) == text != qr.svg_of(ADDRESS.replace("BCDF", "ZZZZ"))
 
 
-def test_code_of_a_text_terminal_is_square() -> None:
-    """Two modules a character, so a line has as many characters as two lines have modules."""
-    lines = qr.terminal_of(ADDRESS).splitlines()
-    assert {len(line) for line in lines} == {33 + 2 * 2}
-    assert len(lines) == (33 + 2 * 2 + 1) // 2
-    assert set("".join(lines)) <= set(" █▀▄")
-
-
 def test_empty_text_is_refused() -> None:
     """Nothing to show is a defect of the caller."""
     with pytest.raises(AssertionError):

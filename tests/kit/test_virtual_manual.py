@@ -494,9 +494,9 @@ async def test_a_person_takes_over_too_late(database: Database, tmp_path: Path) 
     """They wait until the terminal has said hello again, and its power is cut meanwhile: nothing is charged."""
     async with counter(database, tmp_path, "hold") as desk:
         order_id = await desk.order()
-        handheld = desk.fleet.find(desk.terminal.id)
-        assert handheld.terminal is not None
-        lock = handheld.terminal.lock
+        used = desk.fleet.find(desk.terminal.id).slot
+        assert used is not None
+        lock = used.device.lock
         await lock.acquire()
         tap = asyncio.create_task(desk.act("tap", card="visa_approved"))
         await until(lambda: bool(lock._waiters))

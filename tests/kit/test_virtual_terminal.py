@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class Bench:
         if journal is None:
             journal = Journal(self.path, "T__1", Secret("PDT-1"), script, entries)
             await journal.save()
-        self.terminal = Terminal(DeviceClient(self.http, self.base_url, journal.device_token), journal, QUICK)
+        connect = partial(DeviceClient, self.http, self.base_url, journal.device_token)
+        self.terminal = Terminal(journal, connect, QUICK)
         self.terminal.start()
         return self.terminal
 

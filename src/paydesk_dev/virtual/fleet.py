@@ -22,7 +22,6 @@ from paydesk_dev.virtual.journal import Journal
 from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace
-from paydesk_dev.virtual.terminal.handheld import Handheld
 from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.terminal import Terminal
 
@@ -55,7 +54,7 @@ class Fleet:
         self._hidden, self._on_screen = hidden, on_screen
         self.base_url, self._folder, self._pace, self._seed = base_url, folder, pace or Pace(), seed
         self.counts = Counter[str]()
-        self._handhelds: dict[str, Handheld] = {}
+        self._terminals: dict[str, Terminal] = {}
         self._numbers: dict[str, int] = {}
         self._retired: dict[str, asyncio.Task[None] | None] = {}
         """Terminals that are switched off for good, each with the task that removes it."""
@@ -87,7 +86,7 @@ class Fleet:
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
-        known = self._handhelds.get(terminal_id)
+        known = self._terminals.get(terminal_id)
         if known is not None:
             await known.retire()
         if path is not None:
@@ -105,29 +104,29 @@ class Fleet:
     async def reset(self) -> AsyncIterator[None]:
         """Stop all terminals within the block, and let them begin anew afterwards: idle, with empty journals."""
         async with AsyncExitStack() as stack:
-            for handheld in list(self._handhelds.values()):
-                await stack.enter_async_context(handheld.reset())
+            for terminal in list(self._terminals.values()):
+                await stack.enter_async_context(terminal.reset())
             yield
 
-    def find(self, terminal_id: str) -> Handheld:
+    def find(self, terminal_id: str) -> Terminal:
         """Return the terminal. Raises `KeyError` for one that is not of this process."""
-        return self._handhelds[terminal_id]
+        return self._terminals[terminal_id]
 
     async def remove(self, terminal_id: str) -> None:
         """Stop the terminal, if it is one of this process, and delete its journal."""
-        handheld = self._handhelds.pop(terminal_id, None)
-        if handheld is not None:
-            await handheld.close()
+        terminal = self._terminals.pop(terminal_id, None)
+        if terminal is not None:
+            await terminal.close()
         if self._folder is not None:
             await asyncio.to_thread(journals.path_of(self._folder, terminal_id).unlink, missing_ok=True)
 
     async def retire(self, terminal_id: str, until_deleted: Callable[[], Awaitable[None]]) -> None:
         """Switch the terminal off for good, and remove it once `until_deleted` returns. A restart leaves it off."""
-        handheld = self._handhelds.pop(terminal_id, None)
-        if handheld is not None:
-            await handheld.close()
-            handheld.journal.is_retired = True
-            await handheld.journal.save()
+        terminal = self._terminals.pop(terminal_id, None)
+        if terminal is not None:
+            await terminal.close()
+            terminal.journal.is_retired = True
+            await terminal.journal.save()
         self.remove_later(terminal_id, until_deleted)
 
     def remove_later(self, terminal_id: str, until_deleted: Callable[[], Awaitable[None]]) -> None:
@@ -145,14 +144,14 @@ class Fleet:
         # First, so that no terminal is switched on meanwhile.
         http, self._http = self._http, None
         await tasks.cancel(*self._retired.values())
-        await asyncio.gather(*(handheld.close() for handheld in self._handhelds.values()))
-        self._handhelds.clear()
+        await asyncio.gather(*(terminal.close() for terminal in self._terminals.values()))
+        self._terminals.clear()
         if http is not None:
             await http.close()
 
     def terminals(self) -> tuple[str, ...]:
         """Return the ids of the terminals, switched on or off."""
-        return tuple(self._handhelds)
+        return tuple(self._terminals)
 
     def retired(self) -> tuple[str, ...]:
         """Return the ids of the terminals that are switched off for good, until they can be deleted."""
@@ -161,31 +160,31 @@ class Fleet:
     @property
     def connected(self) -> int:
         """How many terminals have a session."""
-        return sum(handheld.panel.is_online for handheld in self._handhelds.values())
+        return sum(terminal.panel.is_online for terminal in self._terminals.values())
 
     @property
     def paying(self) -> int:
         """How many terminals have an order in progress."""
-        running = [handheld.terminal for handheld in self._handhelds.values()]
-        return sum(terminal is not None and terminal.slot.is_paying for terminal in running)
+        slots = [terminal.slot for terminal in self._terminals.values()]
+        return sum(slot is not None and slot.is_paying for slot in slots)
 
-    def _run(self, journal: Journal, panel: Panel | None = None) -> Handheld:
+    def _run(self, journal: Journal, panel: Panel | None = None) -> Terminal:
         """Switch the terminal on, with the panel that it had before, if there is one."""
         panel = panel or Panel(journal.kind, hidden=self._hidden)
         if self._on_screen is not None:
             panel.on_show = partial(self._on_screen, journal.terminal_id)
-        handheld = Handheld(journal, panel, self._pace, partial(self._start, journal, panel))
-        self._handhelds[journal.terminal_id] = handheld
-        handheld.start()
-        return handheld
-
-    def _start(self, journal: Journal, panel: Panel) -> Terminal:
-        if self._http is None:
-            raise FleetStopped
-        client = DeviceClient(self._http, self.base_url, journal.device_token)
         # The n-th terminal has the same faults in each run.
         number = self._numbers.setdefault(journal.terminal_id, len(self._numbers))
         seed = None if self._seed is None else f"{self._seed}:{number}"
         if journal.seed is not None:
             seed = str(journal.seed)
-        return Terminal(client, journal, self._pace, seed=seed, counts=self.counts, panel=panel)
+        connect = partial(self._connect, journal)
+        terminal = Terminal(journal, connect, self._pace, panel, seed=seed, counts=self.counts)
+        self._terminals[journal.terminal_id] = terminal
+        terminal.start()
+        return terminal
+
+    def _connect(self, journal: Journal) -> DeviceClient:
+        if self._http is None:
+            raise FleetStopped
+        return DeviceClient(self._http, self.base_url, journal.device_token)

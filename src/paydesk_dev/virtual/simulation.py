@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -146,7 +147,8 @@ class Simulation:
             await self._pair()
             while not stop.is_set():
                 self._watcher.state(self.state())
-                await _within(WATCH_SECONDS, stop.wait())
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), WATCH_SECONDS)
             # A permit would keep its terminal from being removed.
             deadline = runtime.monotonic() + LAST_ORDERS_SECONDS_MAX
             while self._fleet.paying and runtime.monotonic() < deadline:  # noqa: ASYNC110 - such a sum has no event
@@ -171,19 +173,17 @@ class Simulation:
         return state | {name: fleet.counts[name] for name in OUTCOMES if fleet.counts[name]}
 
     async def _pair(self) -> None:
-        numbers = range(len(self._fleet.terminals()), self._plan.count)
+        numbers, call = range(len(self._fleet.terminals()), self._plan.count), self._service.operator
         if not numbers:
             return
         offered = await self._service.kind()
-        kind = self._plan.kind or offered
-        seller_id = self._plan.seller_id
+        kind, seller_id = self._plan.kind or offered, self._plan.seller_id
         if not seller_id:
-            sellers = (await self._service.operator("GET", "/sellers?limit=2"))["data"]
+            sellers = (await call("GET", "/sellers?limit=2"))["data"]
             if len(sellers) != 1:
                 hint = "Create one with `paydesk sellers create`." if not sellers else "Name one with --seller."
                 raise Refused(f"The service has {'several sellers' if sellers else 'no seller'}. {hint}")
             seller_id = sellers[0]["user_id"]
-        call = self._service.operator
         store = await call("POST", "/stores", {"seller_id": seller_id, "name": STORE_NAME})
         self._store_id = store["store_id"]
         approval = {"seller_id": seller_id, "store_id": self._store_id, "kind": kind, "live_mode": False}
@@ -212,15 +212,14 @@ class Simulation:
         if self._is_removing:
             await asyncio.sleep(seconds)
             return
-        await _within(seconds, self._stop.wait())
-        if self._stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
             raise Refused("The simulation ends.")
 
     async def _remove(self) -> None:
         """Release the terminals' orders; delete the terminals, their points of sale and the store."""
         self._is_removing = True
-        kept: dict[str, str] = {}
-        call = self._service.operator
+        kept, call = dict[str, str](), self._service.operator
         if self._store_id is None:
             return
 
@@ -252,9 +251,8 @@ class Simulation:
 
     async def _each(self, phase: str, work: Callable[[T], Awaitable[None]], items: Iterable[T]) -> None:
         """Do the work for each item, some at a time; the first failure ends it once the started ones have ended."""
-        waiting = list(items)
+        waiting = list(items)[::-1]
         total, done = len(waiting), 0
-        waiting.reverse()
 
         async def worker() -> None:
             nonlocal done
@@ -268,13 +266,5 @@ class Simulation:
                 self._watcher.progress(phase, done, total)
 
         results = await asyncio.gather(*(worker() for _ in range(AT_ONCE)), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-
-
-async def _within(seconds: float, work: Awaitable[object]) -> None:
-    try:
-        await asyncio.wait_for(work, seconds)
-    except TimeoutError:
-        return
+        for error in filter(None, results):
+            raise error

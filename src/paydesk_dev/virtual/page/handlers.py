@@ -25,7 +25,7 @@ from paydesk_dev.virtual.page import view as page_view
 from paydesk_dev.virtual.page.access import Access, check_form, check_key
 from paydesk_dev.virtual.page.looks import SCRIPTS, TRAY, WAYS
 from paydesk_dev.virtual.terminal.actions import ActionNotPossible
-from paydesk_dev.virtual.terminal.screens import ROWS
+from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, ROWS
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -36,6 +36,11 @@ _IMAGE_HEADERS = (
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
 )
+WORDS = {
+    **dict.fromkeys((*CARD_ACTIONS, "scan"), "The terminal asks for no card now."),
+    **dict.fromkeys(("press", "press_cancel"), "This key does nothing now."),
+}
+"""Why a screen does not take an action, unless its row says it."""
 _MINIMAL = "return=minimal"
 """The `Prefer` header (RFC 7240) of a page whose stream is open: it shows what changes, so an answer needs no body."""
 
@@ -63,8 +68,10 @@ async def act(call: Call) -> Answer:
     try:
         await access.fleet.find(access.terminal_id).act(form.as_action())
     except ActionNotPossible as error:
-        message = page_view.refusal_of(form.action, error.screen.name)
-        return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message or str(error)))
+        message, default = str(error), WORDS.get(form.action)
+        if default is not None:
+            message = ROWS[error.screen.name].refuses or default
+        return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=message))
     except ValueError as error:
         return refused(call, access, ACTION_NOT_POSSIBLE.with_reason(str(error), message=f"Not done: {error}."))
     except KeyError:
@@ -99,8 +106,7 @@ def refused(call: Call, access: Access, refusal: Refusal) -> Answer:
     """Answer an action that is not possible, with the reason in the place of the hint, or in the form of an order."""
     if "hx-request" not in call.headers:
         return page(access, refusal)
-    is_order = isinstance(call.body, OrderForm)
-    parts = page_view.order_refused(refusal.public_message) if is_order else page_view.refused(refusal)
+    parts = page_view.refused(refusal, is_order=isinstance(call.body, OrderForm))
     return html.fragment(live.partials(parts), refusal)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -37,16 +36,14 @@ async def create(call: Call) -> Answer:
     """Create a test order for the virtual terminal. The rules are those of `POST /v1/orders`."""
     form: OrderForm = call.body
     access = await check_form(call, form.key)
-    place = access.place
     try:
-        fields = {"description": form.description}
-        request = _request(form.amount, fields, access.terminal_id, place, call)
+        request = _request(call, access.place, access.terminal_id, form.amount, description=form.description)
         outcome = await call.database.write(
-            lambda tx: _create(call, tx, place, request),
+            lambda tx: _create(call, tx, access.place, request),
             conflict_keys=(conflict_keys.terminal(access.terminal_id),),
         )
     except Refusal as refusal:
-        return page.refused(call, access, refusal)
+        outcome = refusal
     return page.refused(call, access, outcome) if isinstance(outcome, Refusal) else page.done(call, access)
 
 
@@ -60,8 +57,7 @@ async def create_by_api(call: Call) -> Handled:
     place = await call.database.read(lambda tx: store.find_place(tx, terminal.terminal_id))
     if place is None:
         raise handlers.gone(call)
-    fields = {"description": body.description or "", "external_reference": body.external_reference or ""}
-    request = _request(body.amount, fields, terminal.terminal_id, place, call)
+    request = _request(call, place, terminal.terminal_id, **body.model_dump(exclude_none=True))
 
     async def work(tx: Transaction) -> Handled:
         outcome = await _create(call, tx, place, request, call.caller.application_id)
@@ -73,19 +69,18 @@ async def create_by_api(call: Call) -> Handled:
     return await call.database.write(work, conflict_keys=(conflict_keys.terminal(terminal.terminal_id),))
 
 
-def _request(amount: str, fields: Mapping[str, str], terminal_id: str, place: Place, call: Call) -> OrderRequest:
+def _request(call: Call, place: Place, terminal_id: str, amount: str, **fields: str) -> OrderRequest:
     """Return the request of an application. Raises `property_value` with the rule that the form breaks."""
     document: dict[str, Any] = {
         "type": "point",
         "transactions": {"payments": [{"amount": amount.strip().replace(",", ".")}]},
         "config": {"point": {"terminal_id": terminal_id}},
+        **{name: text.strip() for name, text in fields.items() if text.strip()},
     }
-    document |= {name: text.strip() for name, text in fields.items() if text.strip()}
-    settings = call.settings
     context = {
         "currency": place.currency,
-        "amount_minor_min": settings.order_amount_minor_min,
-        "references_checked": settings.card_numbers_refused_in_references,
+        "amount_minor_min": call.settings.order_amount_minor_min,
+        "references_checked": call.settings.card_numbers_refused_in_references,
     }
     try:
         return OrderRequest.model_validate(document, context=context)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,10 +21,9 @@ from paydesk.platform.web.html import environment
 from paydesk_dev.virtual.page import qr
 from paydesk_dev.virtual.page.access import Access
 from paydesk_dev.virtual.page.looks import CARD_COLOURS
-from paydesk_dev.virtual.terminal.actions import ActionName
 from paydesk_dev.virtual.terminal.panel import Exchanged, Panel
 from paydesk_dev.virtual.terminal.receipts import Paper
-from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, ROWS, Row, Screen, ScreenName
+from paydesk_dev.virtual.terminal.screens import ROWS, Row, Screen
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -88,26 +86,11 @@ def look_of(screen: Screen) -> Row:
     return look
 
 
-def refusal_of(action: ActionName, screen: ScreenName) -> str:
-    """Return in words why the screen does not take the action; empty where there are none."""
-    if action in (*CARD_ACTIONS, "scan"):
-        return ROWS[screen].refuses or "The terminal asks for no card now."
-    if action in ("press", "press_cancel"):
-        return ROWS[screen].refuses or "This key does nothing now."
-    return ""
-
-
-def refused(refusal: Refusal) -> dict[str, Markup]:
-    """Return the parts of the page that show and say why an action was refused."""
-    macros = _macros("parts.html")
-    message = refusal.public_message
-    return {"hint": macros.refused(message, refusal.kind.code), "say": macros.said(message)}
-
-
-def order_refused(message: str) -> dict[str, Markup]:
-    """Return the parts of the page that show in the form, and say, why an order was refused."""
-    macros = _macros("parts.html")
-    return {"order-refused": macros.order_refused(message), "say": macros.said(message)}
+def refused(refusal: Refusal, *, is_order: bool = False) -> dict[str, Markup]:
+    """Return the parts of the page that show and say why an action, or the order in its form, was refused."""
+    macros, message = _macros("parts.html"), refusal.public_message
+    shown = {"order-refused": macros.order_refused(message)} if is_order else {}
+    return {**(shown or {"hint": macros.refused(message, refusal.kind.code)}), "say": macros.said(message)}
 
 
 def _lines(screen: Screen) -> list[tuple[str, str]]:
@@ -165,20 +148,16 @@ def _tagged_lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]
     """Return the pieces of each line, each with its drawn code. A code has a line of its own."""
     from markupsafe import Markup
 
-    number, numbered = 0, list[tuple[int, Piece]]()
+    lines, drawn, is_ended = list[list[tuple[Piece, Markup | None]]](), 0, True
     for piece in pieces:
-        if piece.kind != "text":
-            number += 1
-        numbered.append((number, piece))
-        if piece.kind in ("qr", "pdf417"):
-            number += 1
-    drawn = [piece for piece in pieces if piece.kind == "qr"][:CODES_DRAWN_MAX]
-    # The payload of a code is in the drawing alone, which has no text.
-    drawings = {id(piece): Markup(qr.svg_of(piece.text)) for piece in drawn}  # noqa: S704
-    return [
-        [(piece, drawings.get(id(piece))) for _, piece in line]
-        for _, line in groupby(numbered, key=lambda item: item[0])
-    ]
+        if is_ended or piece.kind != "text":
+            lines.append([])
+        is_ended, drawing = piece.kind in ("qr", "pdf417"), None
+        if piece.kind == "qr" and drawn < CODES_DRAWN_MAX:
+            # The payload of a code is in the drawing alone, which has no text.
+            drawn, drawing = drawn + 1, Markup(qr.svg_of(piece.text))  # noqa: S704
+        lines[-1].append((piece, drawing))
+    return lines
 
 
 def _macros(template: str) -> Any:

@@ -9,15 +9,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
+
+import structlog
 
 from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual.journal import ACKNOWLEDGED, AUTHORIZING, OFFERED, Entry
+from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.virtual.scripts.playlists import Part
 from paydesk_dev.virtual.scripts.presented import paid_amount
 from paydesk_dev.virtual.scripts.scripts import MANUAL
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible, Dialogue
-from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded
+from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded, Verdict
 from paydesk_dev.virtual.terminal.payment import RESUMED_SEQ, Device
 from paydesk_dev.virtual.terminal.reporter import Reporter
 from paydesk_dev.virtual.terminal.screens import Screen
@@ -39,7 +43,7 @@ class Slot:
     """The slot for an order, and the reporter of results."""
 
     def __init__(self, device: Device, counts: Counter[str]) -> None:
-        self._device, self._panel, self._journal = device, device.panel, device.journal
+        self.device, self._panel, self._journal = device, device.panel, device.journal
         self.reporter = Reporter(device, counts, self._recorded)
         self.lease_id = ""
         """The lease of the order, or of the last one."""
@@ -49,13 +53,49 @@ class Slot:
         self._unshown: asyncio.Future[None] | None = None
         """Done once the outcome of the order is shown."""
         self._is_closed = False
+        self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=device.journal.terminal_id)
 
     @property
     def is_paying(self) -> bool:
         """Whether an order is in progress."""
         return self._payment is not None and not self._payment.done()
 
-    async def begin(self, entry: Entry, part: Part) -> None:
+    async def offer(self, lease_id: str, order: dict[str, Any], expires_date: str) -> None:
+        """Take the order that the service offers, again perhaps, unless the script ignores it."""
+        entry = self._journal.entries.get(lease_id)
+        if entry is None:
+            entry = Entry(lease_id, order, number=self._journal.number_of(lease_id), expires_date=expires_date)
+        if entry.result is not None:
+            self.report(entry)
+        elif self._part_of(entry).script.name != "ignore":
+            await self._begin(entry)
+
+    async def obey(self, verdict: Verdict) -> None:
+        """Do with a lease of the journal what the service says."""
+        entry = self._journal.entries.get(verdict.lease_id)
+        if entry is None:
+            self._log.warning("lease_not_in_journal", lease_id=verdict.lease_id, verdict=verdict.verdict)
+        elif entry.result is not None:
+            self.report(entry)
+        elif verdict.verdict == "resume":
+            await self._begin(entry)
+        elif verdict.verdict in ("forget", "abort"):
+            await self.drop(entry.lease_id, is_over=True)
+        elif verdict.verdict == "hold":
+            # The payment has a permit and no result in the journal: its outcome is to be found.
+            await self.stop()
+            self.lease_id = entry.lease_id
+            self._panel.begin(entry.order)
+            self._run(partial(self.device.resume, entry))
+        else:
+            self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
+
+    def report(self, entry: Entry) -> None:
+        """Report the result in the journal, if there is one, unless its payment is about to do so."""
+        if entry.result is not None and not (self.lease_id == entry.lease_id and self.is_paying):
+            self.reporter.add(entry.lease_id)
+
+    async def _begin(self, entry: Entry) -> None:
         """Process the order unless that is running already; for the service, any earlier order has ended."""
         if self.is_paying:
             if self.lease_id == entry.lease_id:
@@ -65,20 +105,14 @@ class Slot:
                 self.reporter.add(self.lease_id)
         # An earlier order's dialogue must not take the actions about this one.
         self.lease_id, self._dialogue = entry.lease_id, None
-        self._run(partial(self._pay, entry, part))
-
-    async def hold(self, entry: Entry) -> None:
-        """Find the outcome of a payment with a permit and no result in the journal."""
-        await self.stop()
-        self.lease_id = entry.lease_id
-        self._run(partial(self._hold, entry))
+        self._run(partial(self._pay, entry, self._part_of(entry)))
 
     async def drop(self, lease_id: str, *, is_over: bool = False, is_expired: bool = False) -> bool:
         """Stop processing the order and forget it; return False if it may be charged: its result is reported.
 
         `is_over`: the service has the outcome, so the order is kept only if its result must still be reported.
         """
-        async with self._device.lock:
+        async with self.device.lock:
             entry = self._journal.entries.get(lease_id)
             if entry is not None and (entry.result is not None or (entry.sent and not is_over)):
                 return False
@@ -143,7 +177,7 @@ class Slot:
         if reply.body.get("print") is True or outcome == "declined":
             screen = self._panel.screen
             shown = screen.receipt if screen.order_id == entry.order.get("id") else None
-            receipt = shown or self._device.receipt_of(entry)
+            receipt = shown or self.device.receipt_of(entry)
             if receipt is not None:
                 self._panel.print_receipt(receipt)
         if outcome == "unknown":
@@ -172,8 +206,11 @@ class Slot:
 
         self._payment = tasks.start(run(), "payment", self._journal.terminal_id)
 
+    def _part_of(self, entry: Entry) -> Part:
+        return playlists.parse(self._journal.script).at(entry.number)
+
     async def _pay(self, entry: Entry, part: Part) -> bool:
-        device = self._device
+        device = self.device
         if entry.step == OFFERED:
             await device.pace.sleep(part.delay_seconds)
         self._panel.begin(entry.order)
@@ -189,31 +226,27 @@ class Slot:
         self._dialogue.begin()
         return await device.converse(acknowledged, self._dialogue)
 
-    async def _hold(self, entry: Entry) -> bool:
-        self._panel.begin(entry.order)
-        return await self._device.resume(entry)
-
     def _show_outcome(self, entry: Entry) -> None:
         """Show the result, unless it was shown before."""
         if self._unshown is not None and not self._unshown.done():
             self._unshown.set_result(None)
             order = self._panel.order
             if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
-                self._panel.end(order.outcome(entry.result, self._device.receipt_of(entry)))
+                self._panel.end(order.outcome(entry.result, self.device.receipt_of(entry)))
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""
         screen = self._panel.screen
-        async with self._device.lock:
+        async with self.device.lock:
             entry = self._journal.entries.get(self.lease_id)
             has_gone_on = self._is_closed or self._panel.screen is not screen
             if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
-            dialogue = Dialogue(self._panel, entry.order, self._device.client.local_ms(entry.expires_date), asks=False)
+            dialogue = Dialogue(self._panel, entry.order, self.device.client.local_ms(entry.expires_date), asks=False)
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue
-            self._run(partial(self._device.converse, entry, dialogue, TAKEN_OVER_SEQ))
+            self._run(partial(self.device.converse, entry, dialogue, TAKEN_OVER_SEQ))
             await tasks.cancel(scripted)
 
     def _find_outcome(self, entry: Entry) -> None:
@@ -227,10 +260,10 @@ class Slot:
         """Ask the service for the outcome while the screen says that it is not known."""
         order_id, tries = entry.order.get("id"), 0
         while self._panel.is_unknown(order_id):
-            await self._device.pace.sleep(OUTCOME_PAUSES_SECONDS[min(tries, len(OUTCOME_PAUSES_SECONDS) - 1)])
+            await self.device.pace.sleep(OUTCOME_PAUSES_SECONDS[min(tries, len(OUTCOME_PAUSES_SECONDS) - 1)])
             tries += 1
             try:
-                order = await self._device.client.order_of(entry.lease_id)
+                order = await self.device.client.order_of(entry.lease_id)
             except ServiceUnavailable:
                 continue
             except SessionEnded:
