@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paydesk.core.errors import SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.secrets import Secret
 from paydesk.engine.terminals.schemas import Kind
 from paydesk_dev import http_client
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-class FleetStopped(Exception):
-    """A terminal cannot be switched on: the process stops."""
+def stopping() -> Refusal:
+    """Return the refusal of a request while the process stops."""
+    return SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
 
 
 class Fleet:
@@ -82,7 +84,7 @@ class Fleet:
 
         `seed` makes the faults of its network the same in each run. Returns after its first hello, at most after 5 s;
         then it continues to connect in the background. Raises `ValueError` for an invalid script or id, and
-        `FleetStopped`.
+        `SERVICE_UNAVAILABLE` while the process stops.
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
@@ -186,5 +188,5 @@ class Fleet:
 
     def _connect(self, journal: Journal) -> DeviceClient:
         if self._http is None:
-            raise FleetStopped
+            raise stopping()
         return DeviceClient(self._http, self.base_url, journal.device_token)

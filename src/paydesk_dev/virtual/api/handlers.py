@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 
 from paydesk.core.clock import Clock
-from paydesk.core.errors import IN_USE, PROPERTY_VALUE, SERVICE_UNAVAILABLE, TOO_MANY_REQUESTS, Refusal
+from paydesk.core.errors import IN_USE, PROPERTY_VALUE, TOO_MANY_REQUESTS, Refusal
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.terminals import registry
@@ -33,7 +33,7 @@ from paydesk_dev.virtual.api.schemas import (
     VirtualTerminals,
 )
 from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE
-from paydesk_dev.virtual.fleet import Fleet, FleetStopped
+from paydesk_dev.virtual.fleet import Fleet, stopping
 from paydesk_dev.virtual.terminal.actions import ActionNotPossible
 from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.screens import ScreenName
@@ -59,8 +59,6 @@ WAITING_MAX = 16
 """Requests that may wait for a screen of one terminal."""
 LOOK_AGAIN_SECONDS = 1.0
 """How soon a request that waits notices that its client has gone or that the node stops."""
-
-
 POLL_INTERVAL_SECONDS = 5.0
 """How soon the end of the order is noticed if its signal is lost."""
 
@@ -81,10 +79,7 @@ async def create(call: Call) -> Answer:
         return terminal, token.reveal()
 
     terminal, token = await call.database.write(work)
-    try:
-        await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
-    except FleetStopped:
-        raise _stopping() from None
+    await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
     return Answer(201, document_of(terminal, _page_url(call, terminal.terminal_id)))
 
 
@@ -150,8 +145,6 @@ async def act(call: Call) -> Answer:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
     except KeyError:
         raise gone(call) from None
-    except FleetStopped:
-        raise _stopping() from None
     return Answer(200, ScreenDocument.of_screen(screen))
 
 
@@ -214,12 +207,8 @@ def _fleet(call: Call) -> Fleet:
     """Return the virtual terminals of this process. Raises `SERVICE_UNAVAILABLE` while it stops."""
     fleet = call.shared.objects.get(Fleet)
     if call.database.signals.stopping or fleet is None:
-        raise _stopping()
+        raise stopping()
     return fleet
-
-
-def _stopping() -> Refusal:
-    return SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
 
 
 async def _seller(tx: Transaction, call: Call, seller_id: int | None, field: str) -> int:

@@ -16,7 +16,7 @@ import msgspec
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk_dev.virtual.scripts import presented
 from paydesk_dev.virtual.terminal.panel import Panel
-from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, INSTALLMENTS, TRIES_MAX, OrderScreens, Screen
+from paydesk_dev.virtual.terminal.screens import CARD_ACTIONS, INSTALLMENTS, TRIES_MAX, Screen
 
 PIN_DIGITS_MIN, PIN_DIGITS_MAX = 4, 6
 ACTIONS: Mapping[str, str] = {
@@ -90,29 +90,30 @@ class Dialogue:
     """A dialogue about the order on the panel. `ended` is set at its end; `steps` are those to report.
 
     `presented` is what the buyer presented, `result` how the order ended if the acquirer is not to be asked. With
-    `asks` false the dialogue begins at the card.
+    `asks` it shows the first question; without it the terminal asks for the card already.
     """
 
-    def __init__(self, panel: Panel, order: Mapping[str, Any], ends_ms: int | None, *, asks: bool = True) -> None:
+    def __init__(self, panel: Panel, ends_ms: int | None, *, asks: bool) -> None:
         assert panel.order is not None, "the order is shown"
-        self._panel, self._order, self._ends_ms = panel, order, ends_ms
-        self._screens: OrderScreens = panel.order
+        self._panel, self._screens, self._ends_ms = panel, panel.order, ends_ms
+        self._order = order = panel.order.order
         self._tip_percent, self._wrong, self._digits = 0, 0, 0
         method = order.get("payment_method") or {}
         self._installments = int(method.get("default_installments", 1))
-        tips = tuple((order.get("tip") or {}).get("percentages", ())) if asks else ()
-        is_credit = asks and method.get("default_type") == "credit_card" and "default_installments" not in method
-        self._questions: list[Screen] = [
-            *([self._screens.tip(tips)] if tips else []),
-            *([self._screens.screen("installments", choices=INSTALLMENTS)] if is_credit else []),
-        ]
+        self._questions = list[Screen]()
         self.steps: asyncio.Queue[str] = asyncio.Queue()
         self.ended = asyncio.Event()
         self.presented: dict[str, Any] = {}
         self.result: dict[str, Any] | None = None
+        if asks:
+            if tips := tuple((order.get("tip") or {}).get("percentages", ())):
+                self._questions.append(self._screens.tip(tips))
+            if method.get("default_type") == "credit_card" and "default_installments" not in method:
+                self._questions.append(self._screens.screen("installments", choices=INSTALLMENTS))
+            self._ask()
 
-    def begin(self) -> None:
-        """Show the first screen that waits for the person."""
+    def _ask(self) -> None:
+        """Show the next question, or the request for a card after the last one."""
         if self._questions:
             self._panel.show(self._questions.pop(0))
             return
@@ -165,7 +166,7 @@ class Dialogue:
             self._tip_percent = value
         else:
             self._installments = value
-        self.begin()
+        self._ask()
 
     def _present(self, action: Action) -> None:
         entry = action.name

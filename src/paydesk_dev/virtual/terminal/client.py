@@ -108,11 +108,10 @@ class DeviceClient:
         for entry in entries:
             result = {} if entry.result is None else {"result": entry.result}
             journal.append({"lease_id": entry.lease_id, "last_step": entry.step, "sent": entry.sent, **result})
-        body = {"app_version": __version__, "journal": journal}
         self._sends("hello")
-        reply = _successful("hello", await self._in_session("POST", "/hello", body))
+        reply = await self._in_session("POST", "/hello", {"app_version": __version__, "journal": journal})
         try:
-            welcome = msgspec.json.decode(reply.raw, type=Welcome)
+            welcome = msgspec.json.decode(_successful("hello", reply).raw, type=Welcome)
         except msgspec.DecodeError as error:
             raise ServiceUnavailable(f"the answer to hello is invalid: {error}") from None
         self._receives(f"welcome, mode {welcome.operating_mode}")
@@ -138,17 +137,14 @@ class DeviceClient:
         if self.link.takes_acknowledgement():
             self._receives("answer lost")
             raise ServiceUnavailable("the answer to the acknowledgement was lost")
-        self._refused(reply)
-        return reply
+        return self._answered(reply)
 
     async def progress(self, lease_id: str, seq: int, step: str) -> Reply:
         """Report a step of the payment; `authorizing` requests the authorization permit."""
         self._sends(f"progress {step}")
         reply = await self._in_session("POST", f"/leases/{lease_id}/progress", {"seq": seq, "step": step})
-        if reply.body.get("go") is True:
-            self._receives(f"go: true, until {str(reply.body.get('until', ''))[14:19]}")
-        self._refused(reply)
-        return reply
+        permit = f"go: true, until {str(reply.body.get('until', ''))[14:19]}"
+        return self._answered(reply, permit if reply.body.get("go") is True else "")
 
     async def order_of(self, lease_id: str) -> dict[str, Any]:
         """Return the lease's order: its status and detail; empty if it was taken from the terminal.
@@ -161,7 +157,7 @@ class DeviceClient:
 
     async def answer_cancel(self, lease_id: str, *, done: bool) -> Reply:
         """Report whether the terminal released the order."""
-        self._sends(f"cancel-result done: {'true' if done else 'false'}")
+        self._sends(f"cancel-result done: {str(done).lower()}")
         return await self._in_session("POST", f"/leases/{lease_id}/cancel-result", {"done": done})
 
     async def report_print(self, action_id: str, outcome: str) -> Reply:
@@ -173,10 +169,8 @@ class DeviceClient:
         """Send a result. The service accepts it from an earlier session and under a revoked token too."""
         self._sends(f"result {result.get('outcome', '')}")
         reply = await self._call("PUT", f"/leases/{lease_id}/results/{result_id}", result)
-        if isinstance(order := reply.body.get("order"), dict):
-            self._receives(f"order {order.get('status', '')}")
-        self._refused(reply)
-        return reply
+        order = reply.body.get("order")
+        return self._answered(reply, f"order {order.get('status', '')}" if isinstance(order, dict) else "")
 
     async def authorize(self, request: dict[str, Any]) -> Reply:
         """Request the authorization from the simulated acquirer, under the payment's id."""
@@ -218,10 +212,13 @@ class DeviceClient:
         if self.messages is not None:
             self.messages.exchanged(text, sent=False)
 
-    def _refused(self, reply: Reply) -> None:
-        """List the answer if it is an error."""
+    def _answered(self, reply: Reply, text: str = "") -> Reply:
+        """List an answer that is an error or has such a text, and return it."""
+        if text:
+            self._receives(text)
         if reply.status >= 400:
             self._receives(f"{reply.status} {reply.code}")
+        return reply
 
     async def _in_session(
         self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float = CALL_SECONDS_MAX

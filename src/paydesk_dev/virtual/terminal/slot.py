@@ -152,7 +152,8 @@ class Slot:
             raise ActionNotPossible.on(panel.screen, action)
         if action.name == "remove_card":
             panel.remove_card()
-        elif self._dialogue is not None:
+            return panel.screen
+        if self._dialogue is not None:
             self._dialogue.act(action)
         else:
             await self._take_over(action)
@@ -222,8 +223,7 @@ class Slot:
         if acknowledged is None:
             return False
         assert not self._panel.hidden, "the simulation refuses the script"
-        self._dialogue = Dialogue(self._panel, entry.order, device.client.local_ms(entry.expires_date))
-        self._dialogue.begin()
+        self._dialogue = Dialogue(self._panel, device.client.local_ms(entry.expires_date), asks=True)
         return await device.converse(acknowledged, self._dialogue)
 
     def _show_outcome(self, entry: Entry) -> None:
@@ -242,7 +242,7 @@ class Slot:
             has_gone_on = self._is_closed or self._panel.screen is not screen
             if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
-            dialogue = Dialogue(self._panel, entry.order, self.device.client.local_ms(entry.expires_date), asks=False)
+            dialogue = Dialogue(self._panel, self.device.client.local_ms(entry.expires_date), asks=False)
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue
