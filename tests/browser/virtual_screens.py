@@ -38,8 +38,8 @@ APPROVED = {
 DECLINED = {"outcome": "declined", "status_detail": "invalid_installments"}
 
 
-def _order(entry: Any = "", card: str = "") -> OrderScreens:
-    made = OrderScreens(ORDER, "Aurora Bakery")
+def _order(entry: Any = "", card: str = "", expires_ms: int | None = None) -> OrderScreens:
+    made = OrderScreens(ORDER, "Aurora Bakery", expires_ms=expires_ms)
     made.entry, made.card = entry, card
     return made
 
@@ -55,7 +55,7 @@ SCREENS: dict[str, Screen] = {
     "amount": _order().screen("amount"),
     "tip": _order().tip((5, 10, 15)),
     "installments": _order().screen("installments", choices=INSTALLMENTS),
-    "present_card": _order().present_card(_soon(25), "2.49"),
+    "present_card": _order(expires_ms=_soon(25)).present_card("2.49"),
     "pin": _order("insert", "visa_approved").pin(0, 1),
     "authorizing": _order("tap", "visa_approved").screen("authorizing"),
     "approved": _order("tap", "visa_approved").outcome(APPROVED, RECEIPT),

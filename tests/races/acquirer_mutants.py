@@ -53,7 +53,7 @@ ACQUIRER_MUTANTS = (
         "An approved payment is never lost",
         "a virtual terminal calls the acquirer before it writes its journal",
         PAYMENT,
-        "            charged = await self.journal.put(msgspec.structs.replace(permitted, presented=presented))\n",
+        "            charged = await self.journal.put(permitted, presented=presented)\n",
         "            charged = msgspec.structs.replace(permitted, presented=presented)\n",
         TERMINAL,
         "in_the_journal_before_it_is_made",

@@ -98,10 +98,11 @@ class Journal:
             self.orders += 1
         return self.orders - 1
 
-    async def put(self, entry: Entry) -> Entry:
-        """Write the entry and return it; it is durable then."""
-        await self._write(lambda entries: entries.update({entry.lease_id: entry}))
-        return entry
+    async def put(self, entry: Entry, **changes: Any) -> Entry:
+        """Write the entry with these changes and return it; it is durable then."""
+        changed = msgspec.structs.replace(entry, **changes)
+        await self._write(lambda entries: entries.update({entry.lease_id: changed}))
+        return changed
 
     async def forget(self, lease_id: str) -> None:
         """Delete the lease."""

@@ -47,6 +47,7 @@ def parts(access: Access) -> dict[str, Markup]:
     panel, now_ms = access.panel, access.clock.now_ms()
     screen, paper = panel.screen, panel.paper
     local = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    zone, moved_ms = local.utcoffset() or timedelta(), now_ms - runtime.wall_ns() // 1_000_000
     is_frozen = isinstance(access.clock, MovableClock) and access.clock.frozen_ms is not None
     has_digits = screen.name == "pin" and screen.digits
     view = {
@@ -66,7 +67,8 @@ def parts(access: Access) -> dict[str, Markup]:
         "order_id": panel.order_id,
         # The time on the glass where it stands still, as that of the receipts.
         "clock": f"{local:%H:%M}" if is_frozen else "",
-        "clock_ahead_ms": _ahead_ms(now_ms, local),
+        # What it is ahead of UTC by the machine's clock, in whole seconds.
+        "clock_ahead_ms": (round(moved_ms / 1000) + int(zone.total_seconds())) * 1000,
     }
     macros = _macros("parts.html")
     return {name: getattr(macros, name)(view) for name in PARTS}
@@ -162,12 +164,6 @@ def _tagged_lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]
 
 def _macros(template: str) -> Any:
     return environment(PACKAGE).get_template(template).module
-
-
-def _ahead_ms(now_ms: int, local: datetime) -> int:
-    """Return what a local time is ahead of UTC by the machine's clock, in whole seconds as milliseconds."""
-    moved, zone = now_ms - runtime.wall_ns() // 1_000_000, local.utcoffset() or timedelta()
-    return (round(moved / 1000) + int(zone.total_seconds())) * 1000
 
 
 def _line(message: Exchanged) -> dict[str, object]:

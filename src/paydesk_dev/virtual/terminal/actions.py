@@ -93,9 +93,9 @@ class Dialogue:
     `asks` it shows the first question; without it the terminal asks for the card already.
     """
 
-    def __init__(self, panel: Panel, ends_ms: int | None, *, asks: bool) -> None:
+    def __init__(self, panel: Panel, *, asks: bool) -> None:
         assert panel.order is not None, "the order is shown"
-        self._panel, self._screens, self._ends_ms = panel, panel.order, ends_ms
+        self._panel, self._screens = panel, panel.order
         self._order = order = panel.order.order
         self._tip_percent, self._wrong, self._digits = 0, 0, 0
         method = order.get("payment_method") or {}
@@ -119,7 +119,7 @@ class Dialogue:
             return
         self.steps.put_nowait("card_requested")
         tip = presented.by_person(self._order, "", "scan", tip_percent=self._tip_percent).get("tip_amount", "")
-        self._panel.show(self._screens.present_card(self._ends_ms, tip))
+        self._panel.show(self._screens.present_card(tip))
 
     def act(self, action: Action) -> None:
         """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""

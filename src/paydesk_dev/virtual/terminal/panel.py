@@ -143,10 +143,10 @@ class Panel(Changes):
 
     # Orders
 
-    def begin(self, order: Mapping[str, Any]) -> None:
+    def begin(self, order: Mapping[str, Any], expires_ms: int | None = None) -> None:
         """Take another order; its first screen comes with the acknowledgement."""
         if not self.hidden:
-            self.order = OrderScreens(order, self.seller_name, self._kind)
+            self.order = OrderScreens(order, self.seller_name, self._kind, expires_ms)
 
     def show(self, screen: Screen, seconds: float | None = None, then: Callable[[], None] | None = None) -> None:
         """Show the screen until the next one, or for so many seconds and `then` what is shown between orders."""

@@ -72,7 +72,7 @@ class Device:
         else:
             entry = acknowledged
         for seq, step in enumerate(script.steps[skipped:], skipped + 1):
-            self._show_step(entry, step)
+            self._show_step(step)
             if step != AUTHORIZING:
                 await self.pace.retry(partial(self.client.progress, entry.lease_id, seq, step))
             elif not await self.authorize(entry, script.presented(entry.order), seq):
@@ -132,7 +132,7 @@ class Device:
             if reply.status != 200:
                 await self._release(entry, ACKNOWLEDGED, reply)
                 return None
-            return await self.journal.put(msgspec.structs.replace(entry, step=ACKNOWLEDGED))
+            return await self.journal.put(entry, step=ACKNOWLEDGED)
 
     async def authorize(self, entry: Entry, presented: dict[str, Any], seq: int) -> bool:
         """Request the permit, charge what the buyer presented, and write the result."""
@@ -144,7 +144,7 @@ class Device:
             return self.client.progress(entry.lease_id, seq, AUTHORIZING)
 
         async with self.lock:
-            permitted = await self.journal.put(msgspec.structs.replace(entry, step=AUTHORIZING))
+            permitted = await self.journal.put(entry, step=AUTHORIZING)
             reply = await self.pace.retry(request_permit)
             if reply.status != 200 or reply.body.get("go") is not True:
                 if requests == 1:
@@ -154,7 +154,7 @@ class Device:
             permitted = msgspec.structs.replace(permitted, until=str(reply.body.get("until", "")))
             if not self.client.is_before(permitted.until):
                 return await self._store(permitted, NEVER_CHARGED)
-            charged = await self.journal.put(msgspec.structs.replace(permitted, presented=presented))
+            charged = await self.journal.put(permitted, presented=presented)
             self.panel.show_authorizing()
             return await self._store(charged, await self._call_acquirer(charged))
 
@@ -163,13 +163,13 @@ class Device:
         async with self.lock:
             return await self._store(entry, result)
 
-    def _show_step(self, entry: Entry, step: str) -> None:
+    def _show_step(self, step: str) -> None:
         """Show what a terminal shows while a script plays the step; `authorize` shows its own screen."""
         screens = self.panel.order
         if screens is None:
             return
         if step == "card_requested":
-            self.panel.show(screens.present_card(self.client.local_ms(entry.expires_date)))
+            self.panel.show(screens.present_card())
         elif step == "pin_requested":
             screens.entry = "insert"
             # Its PIN is the script's: a person can only cancel.
@@ -209,7 +209,7 @@ class Device:
         return partial(self.client.authorize_by_service, entry.lease_id, request)
 
     async def _store(self, entry: Entry, result: dict[str, Any]) -> bool:
-        await self.journal.put(msgspec.structs.replace(entry, result=result, result_id=str(uuid4())))
+        await self.journal.put(entry, result=result, result_id=str(uuid4()))
         return True
 
     async def _release(self, entry: Entry, step: str, reply: Reply) -> bool:

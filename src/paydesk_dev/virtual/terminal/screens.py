@@ -200,10 +200,15 @@ def of(name: str, *, ends_ms: int | None = None, **texts: str) -> Screen:
 
 
 class OrderScreens:
-    """The screens of one order. `card` and `entry` are what the buyer presented, once that is known."""
+    """The screens of one order. `card` and `entry` are what the buyer presented, once that is known.
 
-    def __init__(self, order: Mapping[str, Any], seller_name: str, kind: Kind = "terminal") -> None:
-        self.order, self._seller_name, self._kind = order, seller_name, kind
+    `expires_ms` is when it expires by the machine's clock, if that is known.
+    """
+
+    def __init__(
+        self, order: Mapping[str, Any], seller_name: str, kind: Kind = "terminal", expires_ms: int | None = None
+    ) -> None:
+        self.order, self._seller_name, self._kind, self._expires_ms = order, seller_name, kind, expires_ms
         self.order_id: str | None = order.get("id")
         self.card = ""
         self.entry = ""
@@ -232,13 +237,13 @@ class OrderScreens:
         offered = ", ".join(f"{percent} %" for percent in percentages)
         return self.screen("tip", {"offered": offered}, choices=(0, *percentages))
 
-    def present_card(self, ends_ms: int | None, tip: str = "") -> Screen:
+    def present_card(self, tip: str = "") -> Screen:
         """Return the request for a card, until the order expires."""
         preferred = (self.order.get("payment_method") or {}).get("default_type")
         is_by_qr = preferred == "qr" and self._kind != "service"
         asked = "Scan the QR code, or tap, insert or swipe a card" if is_by_qr else "Tap, insert or swipe a card"
         added = f"with a tip of {spelled(tip, self._currency)}" if tip else ""
-        return self.screen("present_card", {"tip": added, "asked": asked}, ends_ms=ends_ms)
+        return self.screen("present_card", {"tip": added, "asked": asked}, ends_ms=self._expires_ms)
 
     def pin(self, digits: int = 0, wrong: int = 0) -> Screen:
         """Return the request for the PIN, after so many wrong ones."""

@@ -214,7 +214,7 @@ class Slot:
         device = self.device
         if entry.step == OFFERED:
             await device.pace.sleep(part.delay_seconds)
-        self._panel.begin(entry.order)
+        self._panel.begin(entry.order, device.client.local_ms(entry.expires_date))
         if entry.step == AUTHORIZING and entry.chosen is not None:
             return await device.authorize(entry, entry.chosen, RESUMED_SEQ)
         if entry.step == AUTHORIZING or part.script.name != MANUAL:
@@ -223,7 +223,7 @@ class Slot:
         if acknowledged is None:
             return False
         assert not self._panel.hidden, "the simulation refuses the script"
-        self._dialogue = Dialogue(self._panel, device.client.local_ms(entry.expires_date), asks=True)
+        self._dialogue = Dialogue(self._panel, asks=True)
         return await device.converse(acknowledged, self._dialogue)
 
     def _show_outcome(self, entry: Entry) -> None:
@@ -242,7 +242,7 @@ class Slot:
             has_gone_on = self._is_closed or self._panel.screen is not screen
             if has_gone_on or entry is None or entry.step != ACKNOWLEDGED or entry.result:
                 raise ActionNotPossible(self._panel.screen, "the terminal has gone on meanwhile")
-            dialogue = Dialogue(self._panel, self.device.client.local_ms(entry.expires_date), asks=False)
+            dialogue = Dialogue(self._panel, asks=False)
             dialogue.act(action)
             # Both at once: a stop of the terminal finds the one or the other.
             scripted, self._dialogue = self._payment, dialogue
