@@ -17,7 +17,7 @@ ORDER_ID_PATTERN = f"^ORD{ULID_PATTERN}$"
 PAYMENT_ID_PATTERN = f"^PAY{ULID_PATTERN}$"
 REFUND_ID_PATTERN = f"^REF{ULID_PATTERN}$"
 NUMBER_PATTERN = "^[0-9]{1,18}$"
-"""Of the ids that are numbers, such as those of applications, sellers and stores."""
+"""The pattern of ids that are numbers, such as those of applications, sellers and stores."""
 ORDER_ID = re.compile(ORDER_ID_PATTERN)
 UUID = re.compile(UUID_PATTERN)
 

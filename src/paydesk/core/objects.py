@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Objects:
-    """At most one object of each type; a subclass is another type."""
+    """Objects by their type, at most one of each; a subclass is another type."""
 
     def __init__(self, *objects: object) -> None:
         self._by_type: dict[type, Any] = {type(one): one for one in objects}

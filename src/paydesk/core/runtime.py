@@ -11,7 +11,7 @@ import time
 monotonic = time.monotonic
 """Seconds since an arbitrary start; they never go back."""
 monotonic_ns = time.monotonic_ns
-"""The same in nanoseconds."""
+"""The steady clock in nanoseconds."""
 wall_ns = time.time_ns
 """Nanoseconds since 1970 in UTC, by the machine's clock, which may be set."""
 

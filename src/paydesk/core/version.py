@@ -1,4 +1,4 @@
-"""What runs: the version, and the commit of the code. Building the package imports this too, without dependencies."""
+"""The version, and the commit of the code. Building the package imports this too, without dependencies."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ GIT_SECONDS_MAX = 5
 @cache
 def version() -> str:
     """Return the version with the commit, as it was when this process first asked."""
-    found = commit()
-    return f"{__version__} ({found})" if found else __version__
+    sha = commit()
+    return f"{__version__} ({sha})" if sha else __version__
 
 
 def commit() -> str:

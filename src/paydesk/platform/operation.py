@@ -196,7 +196,7 @@ class Operation:
     surface: Surface
     handler: Handler | ThreePhase
     summary: str = ""
-    """By default the first sentence of the handler."""
+    """The summary; by default the first sentence of the handler."""
     optimistic_handler: Handler | None = None
     """Does an idempotent operation without looking first whether it may: it only defers what `handler` would write, and
     the statements that rely on something are `required`. If that is not so, nothing is kept and `handler` runs."""
@@ -207,7 +207,7 @@ class Operation:
     """The type of the answer's body, such as a `core.response.Response`; None without a body."""
     example: Any = None
     scope: Scope | None = None
-    """Of an application's token; by default, on the surfaces that take one, `write`, and `read` for a read."""
+    """The scope of an application's token; by default, where one is needed, `write`, and `read` for a read."""
     transaction: TransactionKind = "write"
     body: type[BaseModel] | None = None
     raw_body: bool = False
@@ -241,7 +241,7 @@ class Operation:
     role: Required | None = None
     """The operators who may use it; by default `change`, and `every` for a read."""
     action: Any = None
-    """What an operator does with it: `operators.words.Action`. Nothing below looks inside."""
+    """The operator's action: `operators.words.Action`. Nothing below looks inside."""
     of_fleet: bool = False
     """Whether all terminals call it at once after an outage: it gets only a share of the requests in the database."""
     is_constant: bool = False
@@ -271,11 +271,11 @@ class Query:
     description: str
     required: bool = False
     shown: Any = None
-    """How people see it: `operators.words.Shown`."""
+    """Its form for people: `operators.words.Shown`."""
     canonical: Callable[[str], str] = str
     """Makes the same text of a header's values that request the same under an idempotency key."""
     rule: str = ""
-    """What a text must be that has the schema's pattern."""
+    """The rule of a text that has the schema's pattern."""
     check: Callable[[str], Any] | None = None
     """Returns the value of a text, if the schema does not say all. Raises `ValueError` with the rule it breaks."""
 

@@ -27,7 +27,7 @@ class Shared:
     development: bool
     """Whether this is `paydesk dev`: it has the development operations, and URLs may lead to this machine."""
     objects: Objects
-    """What the packages above make, such as bearers, throttles, the gateway; what only `paydesk dev` has, too."""
+    """The objects of the packages above, such as bearers, throttles, the gateway; those of `paydesk dev`, too."""
     https_host_names: frozenset[str] = frozenset()
     """Further values of `Host` that are accepted only on the TLS listener of `paydesk dev`."""
 

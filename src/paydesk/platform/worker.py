@@ -15,7 +15,7 @@ from paydesk.platform.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What every worker gets. `loopback_allowed`: webhooks may be sent to this machine (development only).
+    """The context of every worker. `loopback_allowed`: webhooks may be sent to this machine (development only).
 
     `development`: this is `paydesk dev`, which logs and records for a developer who watches.
     `objects`: those of this process's listener, such as the acquirers and the gateway.

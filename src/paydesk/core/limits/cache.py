@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class LookupCache(Generic[K, V]):
-    """At most `entries_max` values, each for `seconds` after it was stored; `seconds = 0` stores nothing.
+    """A cache of at most `entries_max` values, each for `seconds` after it was stored; `seconds = 0` stores nothing.
 
     A failed look-up raises and is never stored: a row inserted a moment later is found by the next request. A value
     that was read while a change was reported is returned but not stored, since it may be older than the change.

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 ACQUIRER_SECONDS_MAX = 30
-"""How long a call to the acquirer may take."""
+"""Maximum duration of a call to the acquirer."""
 EXPIRATION_SECONDS_MIN, EXPIRATION_SECONDS_MAX = 30, 3 * 3600
 """Bounds of an order's `expiration_time`."""
 

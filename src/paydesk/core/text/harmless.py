@@ -146,9 +146,9 @@ def _value(value: str, *, is_json: bool) -> str:
     return _SCALAR.sub(_item, value) if shown != value and is_json and not value.startswith('"') else shown
 
 
-def _item(found: re.Match[str]) -> str:
+def _item(match: re.Match[str]) -> str:
     """Return a number, or a text of an array, that has something to mask: a value may be spread over all of them."""
-    return found[0] if not _DIGIT.search(found[0]) and words(found[0]) == found[0] else f'"{MASK}"'
+    return match[0] if not _DIGIT.search(match[0]) and words(match[0]) == match[0] else f'"{MASK}"'
 
 
 def _is_word(text: str) -> bool:

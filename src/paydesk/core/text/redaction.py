@@ -32,7 +32,7 @@ _CREDENTIAL = re.compile(
 _PREFIX = re.compile("APP_USR-|TEST-|TG-|PD[TOSL]-|whsec_|argon2id")
 _HEX = re.compile("[0-9a-fA-F]{40}")
 AGENT_START_CHARACTERS = 400
-"""Of a `User-Agent` no more is looked at: 200 are kept, and a long one would take long to mask."""
+"""Characters of a `User-Agent` that are searched: 200 are kept, and a long text would take long to mask."""
 _USER_CODE = re.compile(f"-(?<={_CONSONANTS}-){_CONSONANTS}")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|secret|token|authorization|cookie|verifier|(?:user|device|authorization)_code"
@@ -187,6 +187,6 @@ def _is_ip_address(text: str) -> bool:
     return "%" not in text
 
 
-def _prefix_and_mask(found: re.Match[str]) -> str:
-    prefix = next((group for group in found.groups() if group), "")
+def _prefix_and_mask(match: re.Match[str]) -> str:
+    prefix = next((group for group in match.groups() if group), "")
     return f"{prefix}-{MASK}" if prefix else MASK

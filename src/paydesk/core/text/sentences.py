@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 Names = Mapping[str, Any]
-"""What sentences can name: JSON values by their names."""
+"""The values that sentences can name: JSON values by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class When:
 
 
 class First(tuple[str | When, ...]):
-    """Of these sentences, the first that holds."""
+    """The first of these sentences that holds."""
 
     __slots__ = ()
 

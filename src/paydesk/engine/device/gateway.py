@@ -38,7 +38,7 @@ class Poll:
         self.seller_id, self.terminal_id, self.number, self.began = seller_id, terminal_id, number, began
         self.ended = False
         self.disconnected: Callable[[], bool] | None = None
-        """Whether its connection was closed, which the poll itself notices at its end."""
+        """Returns whether its connection was closed, which the poll itself notices at its end."""
         self.sighting: Sighting | None = None
         self.waiter: Waiter | None = None
 
@@ -51,12 +51,12 @@ class Poll:
 
 @dataclass(slots=True)
 class Memory:
-    """What this node remembers of a terminal: the mode its session was sent, and when each message was sent."""
+    """This node's memory of a terminal: the mode that its session was sent, and when each message was sent."""
 
     session: int = 0
     operating_mode: OperatingMode | None = None
     sent: dict[tuple[str, str], float] = field(default_factory=dict)
-    """By type of message and lease or print action."""
+    """When each message was sent, by its type and its lease or print action."""
     poll: Poll | None = None
     """The newest poll on this node, open or answered."""
     offered: tuple[str | None, int] | None = None

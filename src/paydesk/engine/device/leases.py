@@ -80,7 +80,13 @@ async def progress(call: Call) -> Handled:
     if call.database.signals.watched:
         call.tx.notify(f"hint:order:{order.order_id}")
     if request.step == AUTHORIZING:
-        return await _authorize(change, order, lease, session, request.seq, call.settings.grant_seconds)
+        permitted_ms = await permit(change, order, lease, session)
+        if isinstance(permitted_ms, Refusal):
+            return permitted_ms
+        if order.permitted_ms is None:
+            await store.advance_lease(call.tx, order.seller_id, order.ulid, request.seq, AUTHORIZING, call.now_ms)
+        until_ms = permitted_ms + call.settings.grant_seconds * 1000
+        return Answer(200, ProgressAnswer(go=True, until=rfc3339(until_ms)))
     if lease.session == session:
         await store.advance_lease(call.tx, order.seller_id, order.ulid, request.seq, request.step, call.now_ms)
     return Answer(200, order_body(order))
@@ -135,17 +141,6 @@ async def take(change: Change, order: Order, session: int, offered_ms: int | Non
 def order_body(order: Order) -> OrderAnswer:
     """Return the order as every answer to a terminal shows it."""
     return OrderAnswer(LeasedOrder(order.order_id, order.status, order.status_detail))
-
-
-async def _authorize(
-    change: Change, order: Order, lease: Lease, session: int, seq: int, permit_seconds: int
-) -> Handled:
-    permitted_ms = await permit(change, order, lease, session)
-    if isinstance(permitted_ms, Refusal):
-        return permitted_ms
-    if order.permitted_ms is None:
-        await store.advance_lease(change.tx, order.seller_id, order.ulid, seq, AUTHORIZING, change.now_ms)
-    return Answer(200, ProgressAnswer(go=True, until=rfc3339(permitted_ms + permit_seconds * 1000)))
 
 
 async def permit(change: Change, order: Order, lease: Lease, session: int) -> int | Refusal:

@@ -1,4 +1,4 @@
-"""Which terminals polled this node: one statement writes all of them every 15 s.
+"""Signs of life of the terminals that poll this node: one statement writes all of them every 15 s.
 
 A poll itself writes nothing. A terminal that was silent is written at once, together with all others that are due, at
 most once a second.

@@ -93,7 +93,7 @@ class AuthorizeRequest(Model):
 
 
 class JudgedLease(Response, frozen=True):
-    """What the terminal does with a lease."""
+    """A lease, and the verdict that its terminal follows."""
 
     lease_id: str
     verdict: Verdict
@@ -178,7 +178,7 @@ class ProgressAnswer(Response, frozen=True):
 
 
 class AuthorizationAnswer(Response, frozen=True):
-    """What the acquirer answered, as the order shows it. `unknown`: no outcome yet."""
+    """The acquirer's answer as the order shows it. `unknown`: no outcome yet."""
 
     outcome: Literal["approved", "declined", "unknown"]
     status_detail: str

@@ -18,7 +18,7 @@ FEEDS_MAX = 10_000
 WAITING_PER_TOKEN_MAX = 16
 WAITING_RETRY_SECONDS = "5"
 INTEREST_SECONDS = 60.0
-"""How long a reader's announcement is valid. A reader announces itself again after at most 55 s."""
+"""Validity of a reader's announcement. A reader announces itself again after at most 55 s."""
 
 
 def topics(feed: Feed) -> tuple[str, str]:

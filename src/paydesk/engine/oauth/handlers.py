@@ -74,9 +74,9 @@ async def revoke(call: Call) -> Answer | Refusal:
     request = _presented(call)
 
     async def work(application: Application) -> Answer:
-        found = await _find(call, request.token, application)
-        if found is not None:
-            await presented.revoke(call.tx, found, call.now_ms)
+        stored = await _find(call, request.token, application)
+        if stored is not None:
+            await presented.revoke(call.tx, stored, call.now_ms)
         return Answer(200, {})
 
     return await _as_client(call, request, work)
@@ -87,11 +87,11 @@ async def introspect(call: Call) -> Answer | Refusal:
     request = _presented(call)
 
     async def work(application: Application) -> Answer:
-        found = await _find(call, request.token, application)
-        if found is None:
+        stored = await _find(call, request.token, application)
+        if stored is None:
             return Answer(200, Introspection(active=False))
         issuer = call.settings.issuer
-        return Answer(200, await presented.introspect(call.tx, found, application, call.now_ms, issuer))
+        return Answer(200, await presented.introspect(call.tx, stored, application, call.now_ms, issuer))
 
     return await _as_client(call, request, work)
 
@@ -104,10 +104,10 @@ def _presented(call: Call) -> PresentedToken:
 
 
 async def _find(call: Call, token: str, application: Application) -> AccessToken | RefreshToken | None:
-    found = await presented.find(call.tx, token, application)
-    if found is not None:
-        call.logged_seller_id = found.seller_id
-    return found
+    stored = await presented.find(call.tx, token, application)
+    if stored is not None:
+        call.logged_seller_id = stored.seller_id
+    return stored
 
 
 async def _as_client(

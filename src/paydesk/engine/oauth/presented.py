@@ -45,7 +45,7 @@ async def introspect(
 ) -> Introspection:
     """Describe a valid token, a refresh token without `token_type`, as it is no bearer token.
 
-    Of any other token return only that it is not active.
+    Any other token is only described as not active.
     """
     if isinstance(token, AccessToken):
         scope, token_type = token.effective_scope, BEARER

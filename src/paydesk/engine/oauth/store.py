@@ -12,7 +12,7 @@ from paydesk.platform.storage.database import Transaction
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What a code and a refresh token have in common: their authorization, with everything that forbids redeeming."""
+    """The common part of a code and a refresh token: their authorization, with everything that forbids redeeming."""
 
     seller_id: int
     application_id: int

@@ -27,7 +27,7 @@ _COUNTRIES = {
     "URY": ("UY", "MLU"),
     "PER": ("PE", "MPE"),
 }
-"""By a country's ISO 3166 alpha-3 code: its alpha-2 code, and the id of its site in the interface."""
+"""The alpha-2 code of each country and the id of its site in the interface, by its ISO 3166 alpha-3 code."""
 
 
 class UserDocument(Response, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from paydesk.engine.terminals import modes
 from paydesk.platform.storage.database import Transaction
 
 EndedBy = Literal["result", "authorization", "abort", "inquiry", "operator", "expiry", "cancel", "detached"]
-"""What ended a terminal's lease."""
+"""The cause of a lease's end."""
 
 COLUMNS = ", ".join(Order.__struct_fields__)
 LIVE_STATUSES = ", ".join(f"'{name}'" for name in status.LIVE)

@@ -1,4 +1,4 @@
-"""What an inquiry and the reversal of a late approval share: one attempt at the acquirer, step by step.
+"""One attempt at the acquirer, step by step: of an inquiry, or of the reversal of a late approval.
 
 An attempt inquires about the payment and commits what follows. If that is the intent to reverse the payment, it does
 so under the job's own key, and commits the outcome. Without one the job is retried; operators are alerted once.
@@ -52,7 +52,7 @@ class Attempt(ABC, Generic[J]):
         self.payment = payment_of(order, tip_minor=terms.requested_tip_minor)
         self.acquirer = context.objects[Acquirers].of(bool(row.live))
         self.not_found_from_ms = row.created_ms + context.settings.inquiry_not_found_seconds * 1000
-        """From then on a payment that the acquirer does not find is reversed."""
+        """The time from which on a payment that the acquirer does not find is reversed."""
 
     @classmethod
     async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:

@@ -24,7 +24,7 @@ class Inquiry(OpenJob, frozen=True):
 
 
 class OpenInquiry(msgspec.Struct, frozen=True):
-    """What an open inquiry waits for: its next attempt, or the reversal that began at `reversing_ms`."""
+    """The next attempt of an open inquiry, or the reversal that began at `reversing_ms`."""
 
     created_ms: int
     next_ms: int

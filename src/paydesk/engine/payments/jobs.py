@@ -126,8 +126,8 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
         return bool(await change.tx.run(self.alert_open, row.seller_id, self._id(row), change.now_ms))
 
     def _id(self, row: T) -> str:
-        found: str = getattr(row, self._key)
-        return found
+        identity: str = getattr(row, self._key)
+        return identity
 
 
 def next_attempt_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:

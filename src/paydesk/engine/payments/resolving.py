@@ -1,4 +1,4 @@
-"""How an operator resolves what the acquirer has not answered: an unknown outcome, or a pending reversal."""
+"""Resolve what the acquirer has not answered, for an operator: an unknown outcome, or a pending reversal."""
 
 from __future__ import annotations
 

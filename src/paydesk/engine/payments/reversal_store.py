@@ -12,7 +12,7 @@ from paydesk.engine.payments.lifecycles import PENDING, REVERSALS
 from paydesk.platform.storage.database import Transaction
 
 BY_ACQUIRER = "inquiry"
-"""In place of a result's id, if the approval is the acquirer's own answer."""
+"""Stands for a result's id if the approval is the acquirer's own answer."""
 
 Ending = Literal["reversed", "not_found"]
 

@@ -1,4 +1,4 @@
-"""What holds a terminal: what its live order waits for, until when, and what follows."""
+"""The cause that keeps a terminal busy: what its live order waits for, until when, and what follows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SENTENCES: dict[WaitsFor, str] = {
         "The outcome is unknown and no acquirer can be asked. An operator can resolve the order from {resolvable}."
     ),
 }
-"""What an order waits for, as people read it."""
+"""The sentence for each cause, as people read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a live order waits for. `until_ms`: what it waits for is over then, at the latest.
+    """The cause that a live order waits for. `until_ms`: the wait is over then, at the latest.
 
     `next_ms`: the next attempt at the acquirer. `not_found_ms`: from then on a payment that the acquirer does not find
     was not made. `resolvable_ms`: from then on an operator can set the outcome.

@@ -61,8 +61,8 @@ async def get(call: Call) -> Handled:
 
 async def cancel(call: Call) -> Handled:
     """Cancel a print action. Its terminal must not have fetched it."""
-    found = await _requested_action(call)
-    await terminals.lock(call.tx, found.seller_id, found.terminal_id)
+    action = await _requested_action(call)
+    await terminals.lock(call.tx, action.seller_id, action.terminal_id)
     action = await action_store.expire_overdue(call.tx, await _requested_action(call), call.now_ms)
     canceled = await action_store.end(call.tx, action, CANCEL, call.now_ms)
     if canceled is None:

@@ -32,7 +32,7 @@ S = TypeVar("S")
 
 
 class Account(NamedTuple, Generic[Id]):
-    """What a sign-in reads of an account. `barred_ms`: since when it is suspended or revoked, or None."""
+    """An account as a sign-in reads it. `barred_ms`: since when it is suspended or revoked, or None."""
 
     account_id: Id
     password_hash: str | None
@@ -117,8 +117,8 @@ UPDATE {sessions} AS s SET ended_ms = $1 WHERE ended_ms IS NULL AND {found(2)}""
         if isinstance(attempt, int):
             return Refusal(SIGN_IN_THROTTLED, "throttled", extra={"seconds": attempt})
         with attempt:
-            found = await call.database.read(partial(self.find, email=email))
-            account_id, stored, barred_ms = found or (None, None, None)
+            row = await call.database.read(partial(self.find, email=email))
+            account_id, stored, barred_ms = row or (None, None, None)
             if self.admit is None and barred_ms is not None:
                 stored = None
             is_right = await verify_password(

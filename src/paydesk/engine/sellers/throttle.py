@@ -29,12 +29,12 @@ class SignInRates:
     """Failed sign-ins per hour; 0 means no limit. `known_hours`: how long the address of a sign-in stays known."""
 
     pair_per_hour: int = 30
-    """For one e-mail address from one address, and for all known browsers of a seller together."""
+    """Failures for one e-mail address from one address, and for all known browsers of a seller together."""
     address_per_hour: int = 300
     email_per_hour: int = 100
     known_hours: int = 24
     processes: int = 1
-    """Of a node; each has an equal part of the limits."""
+    """Processes of a node; each has an equal part of the limits."""
 
 
 @dataclass(frozen=True, slots=True)

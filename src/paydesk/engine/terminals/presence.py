@@ -1,4 +1,4 @@
-"""Whether terminals are active and online, and the order that each of them has."""
+"""The presence of terminals: active or not, online or not, and the order that each of them has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paydesk.platform.storage.database import Row, Transaction
 from paydesk.platform.storage.statements import CLOCK_MS
 
 ONLINE_SECONDS, DEGRADED_SECONDS = 45, 120
-"""After its last sign of life a terminal is online, then degraded, then offline."""
+"""Times after its last sign of life: a terminal is online, then degraded, then offline."""
 
 # `paydesk serve` refuses a database whose clock was moved.
 NOW_MS = f"""COALESCE((
@@ -50,7 +50,7 @@ COLUMNS = f"""{IS_ACTIVE}, t.last_seen_ms, {AGE_MS}, o.order_id, o.status, o.sta
     SELECT MIN(e.created_ms) FROM order_events e
      WHERE e.seller_id = o.seller_id AND e.order_id = o.order_id
        AND e.status = o.status AND e.status_detail = o.status_detail)"""
-"""What `shown` takes: the last columns of a list of terminals."""
+"""The last columns of a list of terminals, which `shown` takes."""
 
 STATUS = f"CASE WHEN {IS_ACTIVE} THEN 'active' ELSE 'inactive' END"
 """The status of terminals `t`, as `status_of` returns it."""

@@ -185,10 +185,10 @@ async def lock_all(tx: Transaction, seller_id: int, terminal_ids: Sequence[str])
 
     Their points of sale are locked first, so that no other terminal there can change to mode PDV.
     """
-    found = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
-    for pos_id in sorted({terminal.pos_id for terminal in found}):
+    known = [terminal for terminal_id in terminal_ids if (terminal := await find(tx, seller_id, terminal_id))]
+    for pos_id in sorted({terminal.pos_id for terminal in known}):
         await stores.lock_pos(tx, seller_id, pos_id)
-    locked = [await lock(tx, seller_id, found_id) for found_id in sorted(terminal.terminal_id for terminal in found)]
+    locked = [await lock(tx, seller_id, known_id) for known_id in sorted(terminal.terminal_id for terminal in known)]
     return [terminal for terminal in locked if terminal is not None]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from paydesk.platform.storage.database import Transaction
 
 NAMED_MAX = 10
-"""What uses a store or a point of sale is named up to this number."""
+"""Maximum number of users of a store or a point of sale that a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)

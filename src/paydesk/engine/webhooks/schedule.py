@@ -34,8 +34,8 @@ SUPERSEDED_AFTER_ATTEMPTS = 5
 
 OF_RECEIVER = "subscription_id || '' = $2"
 PENDING_OF_ORDER = f"status || '' = '{PENDING.name}'"
-"""For statements about one order: no index has these expressions. PostgreSQL without statistics would prefer an index
-of pending deliveries, and pass all those of a subscription for the few of the order."""
+"""Conditions of statements about one order: no index has these expressions. PostgreSQL without statistics would prefer
+an index of pending deliveries, and pass all those of a subscription for the few of the order."""
 
 PARKED_MS = 253_402_300_799_000
 """`next_ms` of pending deliveries of a paused subscription: the end of the year 9999."""

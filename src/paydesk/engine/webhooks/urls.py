@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 URL_CHARACTERS_MAX = 500
 LOOKUP_SECONDS_MAX = 10
-"""At registration. An attempt includes its lookup in `webhook_timeout_seconds`."""
+"""Limit of the lookup at registration. An attempt includes its lookup in `webhook_timeout_seconds`."""
 _VISIBLE = re.compile(r"[!-~]+")
 _HOST = re.compile(r"(?=.{1,254}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 # Such a name is an IPv4 address, as in browsers: the C library reads octal, hexadecimal and short forms.

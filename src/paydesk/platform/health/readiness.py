@@ -1,4 +1,4 @@
-"""Whether this node is ready for traffic. The database is checked at most once a second."""
+"""The readiness of this node for traffic. The database is checked at most once a second."""
 
 from __future__ import annotations
 

@@ -99,8 +99,10 @@ def parse_json(raw: bytes, name_fault: NameFault | None = None) -> Any:
     # An escaped quotation mark may be inside a name.
     if len(raw) > NAME_CHARACTERS_MAX and (b"\\" in raw or max(map(len, raw.split(b'"'))) > NAME_CHARACTERS_MAX):
         _check_names(document, name_fault)
-    if _LONG_RUN in raw.translate(_AS_ZEROS) and _has_long_number(raw):
-        raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
+    if _LONG_RUN in raw.translate(_AS_ZEROS):
+        numbers = _NUMBER.findall(_STRING.sub(b"", raw))
+        if any(len(number.translate(None, b".eE+-")) > NUMBER_DIGITS_MAX for number in numbers):
+            raise JSON_SYNTAX_ERROR.with_reason("long number", f"a number must have at most {NUMBER_DIGITS_MAX} digits")
     return document
 
 
@@ -178,8 +180,3 @@ def _long_name(name: str, name_fault: NameFault | None) -> Refusal:
     if name_fault is not None:
         return name_fault("long name", name, f"must be a name of at most {NAME_CHARACTERS_MAX} characters")
     return JSON_SYNTAX_ERROR.with_reason("long name", f"a name must have at most {NAME_CHARACTERS_MAX} characters")
-
-
-def _has_long_number(raw: bytes) -> bool:
-    numbers = _NUMBER.findall(_STRING.sub(b"", raw))
-    return any(len(number.translate(None, b".eE+-")) > NUMBER_DIGITS_MAX for number in numbers)

@@ -66,12 +66,8 @@ def described(message: str, detail: str) -> str:
     if not detail.endswith("."):
         detail += "."
     stem = message.removesuffix(".")
-    if ". " in stem or ": " in stem:
-        return f"{stem}. {_capitalized(detail)}"
-    return f"{stem}: {detail}"
-
-
-def _capitalized(sentence: str) -> str:
-    """Return the sentence with a capital first letter, unless it begins with the name of a field."""
-    is_word = sentence.partition(" ")[0].rstrip(",:;.").isalpha()
-    return sentence[0].upper() + sentence[1:] if is_word else sentence
+    if ". " not in stem and ": " not in stem:
+        return f"{stem}: {detail}"
+    # The name of a field stays as it is.
+    is_word = detail.partition(" ")[0].rstrip(",:;.").isalpha()
+    return f"{stem}. {detail[0].upper() + detail[1:] if is_word else detail}"

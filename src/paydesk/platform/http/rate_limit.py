@@ -21,7 +21,7 @@ CheckRate = Callable[[Caller], None]
 
 
 class Shared(TypedDict):
-    """What all buckets of a process share."""
+    """The arguments that all buckets of a process share."""
 
     processes: int
     monotonic: Monotonic

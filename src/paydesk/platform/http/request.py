@@ -211,7 +211,7 @@ class Request:
             )
 
     def client_address(self, trusted_proxies: Collection[str]) -> str:
-        """Return the client's address: the one that trusted proxies report, otherwise the connection's."""
+        """Return the client's address: what trusted proxies report, otherwise the connection's."""
         if not trusted_proxies:
             return self.address
         return forwarded_address(self.address, self.all("x-forwarded-for"), trusted_proxies)
@@ -281,9 +281,9 @@ def _ip_address(hop: str) -> str | None:
 
     An IPv6 zone is refused, because it can be any text.
     """
-    found = _HOP.fullmatch(hop)
+    match = _HOP.fullmatch(hop)
     try:
-        return str(ipaddress.ip_address(found[found.lastindex or 0])) if found is not None else None
+        return str(ipaddress.ip_address(match[match.lastindex or 0])) if match is not None else None
     except ValueError:
         return None
 

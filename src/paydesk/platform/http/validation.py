@@ -96,17 +96,17 @@ def _step(step: str | int) -> str:
     return f"[{name}]" if name.startswith('"') else f".{name}"
 
 
-def _collect_forbidden(container: Any, path: Path, found: dict[Path, Any]) -> None:
+def _collect_forbidden(container: Any, path: Path, faults: dict[Path, Any]) -> None:
     """Collect the first 50 nulls and forbidden characters of any field, in document order."""
     for step, value in container.items() if isinstance(container, dict) else enumerate(container):
         if isinstance(value, str):
             if text.has_forbidden(value):
-                found[*path, step] = PROPERTY_VALUE, text.RULE
+                faults[*path, step] = PROPERTY_VALUE, text.RULE
         elif value is None:
-            found[*path, step] = PROPERTY_TYPE, "must not be null"
+            faults[*path, step] = PROPERTY_TYPE, "must not be null"
         elif isinstance(value, dict | list):
-            _collect_forbidden(value, (*path, step), found)
-        if len(found) >= FAULTS_MAX:
+            _collect_forbidden(value, (*path, step), faults)
+        if len(faults) >= FAULTS_MAX:
             return
 
 
@@ -150,7 +150,7 @@ class _Order:
 
     def __init__(self, document: Any) -> None:
         self._containers: dict[Path, tuple[Path, Any, dict[Any, int]]] = {(): ((), document, _indexes(document))}
-        """By path: its sort key, its value, and the index of each member of the value."""
+        """The sort key of each path, its value, and the index of each member of the value."""
 
     def __call__(self, path: Path) -> tuple[Any, ...]:
         if not path:

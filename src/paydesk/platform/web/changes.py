@@ -6,7 +6,7 @@ import asyncio
 
 
 class Changes:
-    """What changes: `revision` counts how often, from 1."""
+    """A source of changes: `revision` counts them, from 1."""
 
     def __init__(self) -> None:
         self.revision = 1

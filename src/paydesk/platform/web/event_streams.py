@@ -61,11 +61,11 @@ class EventStreams:
             yield COMMENT
             checked = self._monotonic()
             while not self._signals.stopping:
-                revision, found = source.revision, lacking()
-                if found is None:
+                revision, missing = source.revision, lacking()
+                if missing is None:
                     return
-                if found:
-                    yield found
+                if missing:
+                    yield missing
                 if spacing_seconds:
                     await asyncio.sleep(spacing_seconds)
                 # A slow reader always lacks something: check between messages too.

@@ -104,6 +104,6 @@ def _cookies(header: str) -> dict[str, str]:
     cookies: dict[str, str] = {}
     for part in header.split(";"):
         name, _, value = part.partition("=")
-        # Of two cookies with one name the first has the longer path (RFC 6265 section 5.4).
+        # If two cookies have one name, the first has the longer path (RFC 6265 section 5.4).
         cookies.setdefault(name.strip(), value.strip())
     return cookies

@@ -25,7 +25,7 @@ from paydesk.platform.web.live import SPACING_SECONDS
 
 PER_READER_MAX, STREAMS_MAX = 8, 400
 SENT_PER_SECOND_MAX = 40
-"""Of all streams together: with more than ten streams, messages come less often than four times a second."""
+"""Messages of all streams together: with more than ten streams, each gets fewer than four a second."""
 REMEMBERED_MAX = 1000
 """This many hints can be sent again to a browser that reconnects."""
 IDS_MAX = 50
@@ -34,10 +34,10 @@ WATCHING = "watching"
 ANNOUNCE_SECONDS = 20.0
 """A node with streams announces itself to the others this often."""
 INTEREST_SECONDS = 60.0
-"""How long an announcement of another node is valid."""
+"""Validity of another node's announcement."""
 
 EXPECTED_SECONDS = 60.0
-"""How long hints are collected for a page that was rendered and has no stream yet."""
+"""Time in which hints are collected for a page that was rendered and has no stream yet."""
 
 
 class Batch(NamedTuple):

@@ -54,15 +54,15 @@ def environment(package: str = SHARED) -> Environment:
 
     loaders = [PackageLoader(name) for name in dict.fromkeys((package, SHARED))]
     loaders += [PackageLoader(name, "") for name in BESIDE.get(package, ())]
-    made = Environment(
+    created = Environment(
         loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": partial(assets.path_of, package), "icon": icon, "scripts": False}
-    return made
+    created.globals |= {"asset": partial(assets.path_of, package), "icon": icon, "scripts": False}
+    return created
 
 
 def indented(text: str) -> str:

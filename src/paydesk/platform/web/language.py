@@ -41,10 +41,10 @@ def texts(language: str) -> Texts:
 
 
 def _flat(document: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    flat: list[tuple[str, str]] = []
     for name, value in document.items():
-        found += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
-    return found
+        flat += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return flat
 
 
 def choose(accept_language: str) -> str:
@@ -54,7 +54,7 @@ def choose(accept_language: str) -> str:
         tag, _, parameters = part.partition(";")
         primary = tag.strip().lower().partition("-")[0]
         if primary:
-            # Of `pt-BR, pt;q=0.9` the higher weight counts.
+            # `pt-BR, pt;q=0.9` counts with its higher weight.
             weights[primary] = max(weights.get(primary, 0.0), _weight(parameters))
     others = weights.get("*", 0.0)
     order = (DEFAULT, *(language for language in LANGUAGES if language != DEFAULT))

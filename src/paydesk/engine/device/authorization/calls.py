@@ -30,7 +30,7 @@ from paydesk.platform.storage.database import Database, Transaction
 
 ANSWER_SECONDS_MAX = 25.0
 NOT_SENT_PAUSE_SECONDS = 1.0
-"""Before the next attempt to reach the acquirer."""
+"""Pause before the next attempt to reach the acquirer."""
 
 log = structlog.get_logger("acquirer")
 
@@ -70,7 +70,7 @@ class Authorization:
     card: Card
     blob: bytes = field(repr=False)
     send_seconds_max: float
-    """How long the request may be sent: the permit ends then."""
+    """Time in which the request may be sent: the permit ends then."""
 
 
 @dataclass(frozen=True, slots=True)

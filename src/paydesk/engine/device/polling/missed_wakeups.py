@@ -42,8 +42,8 @@ async def scan(context: WorkerContext, stop: asyncio.Event) -> None:
         seller_id, terminal_id = 0, ""
         while not stop.is_set():
             step = partial(awaiting_terminal, seller_id=seller_id, terminal_id=terminal_id, limit=STEP_ROWS_MAX)
-            found = await context.database.read(step)
-            context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in found)
-            if len(found) < STEP_ROWS_MAX:
+            rows = await context.database.read(step)
+            context.database.signals.notify_local(f"terminal:{terminal_id}" for _, terminal_id in rows)
+            if len(rows) < STEP_ROWS_MAX:
                 break
-            seller_id, terminal_id = found[-1]
+            seller_id, terminal_id = rows[-1]

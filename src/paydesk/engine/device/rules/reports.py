@@ -1,6 +1,6 @@
 """The results that terminals report: their model, and what is recorded of an unreadable one.
 
-Of an unreadable result only known, well-formed fields are recorded. Any other value may be a card verification value, a
+Only known, well-formed fields of an unreadable result are recorded. Any other value may be a card verification value, a
 PIN block or magnetic stripe data, which are never stored.
 """
 
@@ -100,19 +100,18 @@ def parse(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Rece
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        return _unreadable({"bytes": len(raw), "digest": keyed_digest(keys, raw)})
+        return _received(None, {"bytes": len(raw), "digest": keyed_digest(keys, raw)})
     try:
         report = Report.model_validate(document)
     except ValidationError as error:
-        return _unreadable(_known_part(document, error))
+        return _received(None, _known_part(document, error))
     if card_numbers_refused and card_numbers.carried_by_reference(report.reference_id or ""):
-        return _unreadable({"known": _fields(document, Report, ()), "reason": "the reference is a card number"})
+        return _received(None, {"known": _fields(document, Report, ()), "reason": "the reference is a card number"})
     # A repetition after a restart has another boot_id and is the same result.
     content = report.model_dump(exclude_none=True, exclude={"boot_id"})
     if report.status_detail not in DETAILS:
         content.pop("status_detail", None)
-    recorded = _json(content)
-    return Received(report, recorded, _digest(recorded))
+    return _received(report, content)
 
 
 def keyed_digest(keys: Keys, value: bytes) -> str:
@@ -120,9 +119,9 @@ def keyed_digest(keys: Keys, value: bytes) -> str:
     return keys.derive(keys.active, "reported value", value).hex()
 
 
-def _unreadable(content: Mapping[str, Any]) -> Received:
-    recorded = _json(content)
-    return Received(None, recorded, _digest(recorded))
+def _received(report: Report | None, content: Mapping[str, Any]) -> Received:
+    recorded = msgspec.json.encode(content, order="sorted").decode()
+    return Received(report, recorded, hashlib.sha256(recorded.encode()).digest())
 
 
 def _known_part(document: Mapping[str, Any], error: ValidationError) -> dict[str, Any]:
@@ -168,11 +167,3 @@ def _may_be_recorded(name: str, value: Any) -> bool:
 
 def _masked(name: str) -> str:
     return name if _NAME.fullmatch(name) and redaction.redacted(name) == name else MASK
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(document, order="sorted").decode()
-
-
-def _digest(recorded: str) -> bytes:
-    return hashlib.sha256(recorded.encode()).digest()

@@ -9,11 +9,11 @@ from paydesk.engine.orders.order import Order
 
 Verdict = Literal["resume", "forget", "abort", "report", "hold"]
 Effect = Literal["none", "re_lease", "cancel", "inquire", "fail"]
-"""What the verdict does to the order: nothing · move its lease to the new session · cancel or expire it · move it to
+"""The verdict's effect on the order: nothing · move its lease to the new session · cancel or expire it · move it to
 `check_on_terminal` and inquire at the acquirer · fail it, because nothing was charged."""
 
 Progress = Literal["offered", "acknowledged", "unsent", "authorizing"]
-"""How far the terminal came. `unsent`: the permit was requested or granted, and the acquirer was never called;
+"""The terminal's progress. `unsent`: the permit was requested or granted, and the acquirer was never called;
 `authorizing`: it may have been."""
 
 OrderState = Literal["ended", "created", "open", "canceling", "overdue", "permitted", "lapsed", "unknown"]

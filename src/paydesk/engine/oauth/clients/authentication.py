@@ -144,13 +144,13 @@ class ClientRates:
     """Failed authentications per minute, and requests of an authenticated client; 0 means no limit."""
 
     pair_per_minute: int = 10
-    """For one client_id from one address."""
+    """Failures of one client_id from one address."""
     address_per_minute: int = 100
     requests_per_second: int = 50
     requests_burst: int = 100
     known_hours: int = 24
     processes: int = 1
-    """Of a node; each has an equal part of the limits."""
+    """Processes of a node; each has an equal part of the limits."""
 
 
 class ClientThrottle:

@@ -51,7 +51,7 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with an authorization request: the error and description sent to the application."""
+    """A fault of an authorization request: the error and the description that the application gets."""
 
     error: str
     description: str

@@ -24,8 +24,8 @@ REFUSED = "The seller refused."
 async def show(call: Call) -> Answer:
     """Ask a seller to authorize an application: validate the request, sign the seller in, show the consent page."""
     settings, asked = call.settings, authorization.read(call.query_string)
-    found = await call.database.read(partial(applications.find, client_id=asked.client_id))
-    application = authorization.check_client(asked, found)
+    registered = await call.database.read(partial(applications.find, client_id=asked.client_id))
+    application = authorization.check_client(asked, registered)
     references_checked = settings.card_numbers_refused_in_references
     fault = authorization.find_fault(asked, application, references_checked=references_checked)
     if fault is not None:

@@ -41,7 +41,7 @@ from paydesk.engine.payments.refunds.store import PERIOD_MS
 from paydesk.platform.operation import Answer, Call, Handled, ThreePhase
 
 LEASE_MARGIN_SECONDS = 2
-"""After the response is due, before a worker may claim the refund."""
+"""Time after the response is due in which no worker may claim the refund."""
 
 
 @dataclass(frozen=True, slots=True)

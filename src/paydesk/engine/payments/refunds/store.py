@@ -19,7 +19,7 @@ from paydesk.engine.payments.refund import Refund, with_refund, without_refund
 from paydesk.platform.storage.database import Transaction
 
 PERIOD_MS = 90 * 86_400_000
-"""After the payment, in which it can be refunded."""
+"""Time after the payment in which it can be refunded."""
 PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
 """The pause after the first attempt, the second, …; the last one repeats."""
 

@@ -19,7 +19,7 @@ from paydesk.platform.storage.database import Transaction
 
 LIFETIME_SECONDS = 300
 TOKEN_LIFETIME_SECONDS = 600
-"""After the approval a terminal can get its token for this time, until it has used it."""
+"""Time after the approval in which a terminal can get its token, until it has used it."""
 USER_CODES_MAX = 4
 """Codes to try: one in two million is taken while ten thousand are open."""
 NO_STORE = (("cache-control", "no-store"),)

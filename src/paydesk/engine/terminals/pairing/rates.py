@@ -15,7 +15,7 @@ from paydesk.core.limits.throttle_log import ThrottleLog
 MINUTE_SECONDS = 60
 INTERVAL_SECONDS = 3
 SLOWER_SECONDS = 5
-"""What `slow_down` adds to the interval of a pairing (RFC 8628 section 3.5)."""
+"""Time that `slow_down` adds to the interval of a pairing (RFC 8628 section 3.5)."""
 INTERVAL_SECONDS_MAX = 60
 TOLERANCE_NS = SECOND_NS // 2
 """Polls may arrive this much closer together than they were sent."""

@@ -100,12 +100,12 @@ async def pending(tx: Transaction, user_code: str, now_ms: int) -> Pairing | Non
 async def approve(
     tx: Transaction, user_code: str, now_ms: int, *, seller_id: int, key_version: int, expires_ms: int
 ) -> Pairing | None:
-    """Approve the pairing for a seller, once; return None if it can't be decided any more."""
+    """Approve the pairing for a seller, once; return None if it is decided or has expired."""
     row = await tx.one(APPROVE, digest(user_code), now_ms, seller_id, key_version, expires_ms)
     return Pairing(*row) if row else None
 
 
 async def deny(tx: Transaction, user_code: str, now_ms: int) -> Pairing | None:
-    """Deny the pairing, once; return None if it can't be decided any more."""
+    """Deny the pairing, once; return None if it is decided or has expired."""
     row = await tx.one(DENY, digest(user_code), now_ms)
     return Pairing(*row) if row else None

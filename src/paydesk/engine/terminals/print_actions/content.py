@@ -12,7 +12,7 @@ Kind = Literal["text", "break", "qr", "pdf417"]
 Align = Literal["left", "center"]
 
 CODE_BYTES_MAX: dict[str, int] = {"qr": 1_000, "pdf417": 800}
-"""What fits into a code that a receipt printer of 58 mm prints legibly, in UTF-8."""
+"""The most that fits into a code that a receipt printer of 58 mm prints legibly, in UTF-8."""
 STYLES = ("b", "w", "s")
 ALIGNMENTS: tuple[Align, ...] = ("left", "center")
 TAGS = ("br", *STYLES, *ALIGNMENTS, *CODE_BYTES_MAX)

@@ -9,7 +9,7 @@ import zlib
 
 IMAGE_BYTES_MAX = 1_000_000
 WIDTH_MAX, HEIGHT_MAX = 1_000, 5_000
-"""In pixels. A receipt printer of 80 mm has 576 in a line."""
+"""The largest width and height in pixels. A receipt printer of 80 mm has 576 in a line."""
 PARTS_MAX = 1_000
 """Chunks of a PNG, or segments of a JPEG."""
 

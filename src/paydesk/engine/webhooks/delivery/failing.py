@@ -15,10 +15,10 @@ from paydesk.platform.storage.database import Transaction
 HOUR_MS = 3_600_000
 PAUSED_AFTER_MS = 5 * 24 * HOUR_MS
 GAP_MS_MAX = 48 * HOUR_MS
-"""After a longer time without any failure the five days start anew. The longest pause of the schedule is shorter."""
+"""Time without any failure after which the five days start anew. The longest pause of the schedule is shorter."""
 REFRESH_MS = HOUR_MS
 FIRST_MS = 1
-"""Before the creation of any delivery, but not 0, which starts their schedules anew."""
+"""A time before the creation of any delivery, but not 0, which starts their schedules anew."""
 
 # $2 is now. A failure that another node recorded within the hour changes nothing.
 FAILED = f"""

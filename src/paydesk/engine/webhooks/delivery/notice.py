@@ -15,7 +15,7 @@ from paydesk.engine.webhooks.delivery.sending import Sender
 from paydesk.engine.webhooks.schemas import TOPIC
 
 TIMEOUT_SECONDS = 22.0
-"""The service waits this long for an answer by default."""
+"""Time that the service waits for an answer by default."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from paydesk.platform.storage.database import Database, Transaction
 
 STEP_ROWS_MAX = 500
 STEP_SELLERS_MAX = 20
-"""A turn of the worker moves deliveries of at most so many sellers, so that other subscriptions do not wait long."""
+"""Maximum number of sellers in one turn of the worker, so that other subscriptions do not wait long."""
 
 
 def _sellers(where: str, limit: str) -> str:
@@ -100,8 +100,8 @@ async def move(database: Database, due: Due, now_ms: int, wall_ms: int) -> None:
     for seller_id, _ in sellers[:STEP_SELLERS_MAX]:
         if moved < STEP_ROWS_MAX:
             moved += await database.write(partial(_move, due=due, moves=moves, seller_id=seller_id))
-    found = sum(count for _, count in sellers)
-    if moves.step == FORWARD and found < STEP_ROWS_MAX and len(sellers) <= STEP_SELLERS_MAX:
+    total = sum(count for _, count in sellers)
+    if moves.step == FORWARD and total < STEP_ROWS_MAX and len(sellers) <= STEP_SELLERS_MAX:
         # All of them. Those that fail from now on wait for their retries.
         await database.write(lambda tx: tx.run(FORWARDED, due.subscription_id, due.forward_ms))
 

@@ -49,7 +49,7 @@ RETURNING order_id, version
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where the next step of a replay begins: at this seller, after this version of an order."""
+    """The place where the next step of a replay begins: this seller, after this version of an order."""
 
     seller_id: int = 0
     order_id: str = ""

@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Connection:
-    """What is known of the connection of a request."""
+    """The connection of a request: whether it was used before."""
 
     reused: bool = False
 

@@ -12,7 +12,7 @@ RECEIVERS_MAX = 10_000
 AHEAD_PER_SLOT = 7
 """Deliveries to a fast receiver that are claimed ahead of each slot: a claim and a commit then do for many."""
 AHEAD_SECONDS_MAX = 1.0
-"""A delivery that was claimed ahead waits at most this long for a slot; then its claim is released."""
+"""Maximum wait of a delivery that was claimed ahead for a slot; then its claim is released."""
 
 Slot = asyncio.Future[None]
 
@@ -68,7 +68,7 @@ class Slots:
         return slot
 
     async def wait(self, receiver: str, slot: Slot) -> bool:
-        """Wait until the slot is taken; return False if it is not in time, and the place in the queue is given up."""
+        """Wait until the slot is taken; return False, and leave the queue, if it is not in time."""
         try:
             async with asyncio.timeout(AHEAD_SECONDS_MAX):
                 await asyncio.shield(slot)

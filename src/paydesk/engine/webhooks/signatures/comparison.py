@@ -1,4 +1,4 @@
-"""What a receiver got, compared with what was sent in one attempt, part by part. Pure functions."""
+"""Compare what a receiver got with what was sent in one attempt, part by part. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from paydesk.engine.webhooks.signatures.mistakes import Recorded
 SIGNED_HEADERS = ("X-Signature", "X-Request-Id", "webhook-id", "webhook-timestamp", "webhook-signature")
 """The headers that are signatures, or that are signed."""
 AROUND_CHARACTERS = 24
-"""Of two bodies, this much is shown before and after the place where they begin to differ."""
+"""Length of the text shown before and after the place where two bodies begin to differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part that is not the one that was sent. None: it is missing."""
+    """A part that differs from what was sent. None: it is missing."""
 
     part: str
     sent: str | None
@@ -24,7 +24,7 @@ class Difference:
 def differences(sent: Recorded, received: Recorded) -> list[Difference]:
     """Return the signatures, and the signed parts, that differ. `data.id` is compared if the receiver's URL is known.
 
-    Of bodies the text around the first difference is returned.
+    Bodies are represented by the text around their first difference.
     """
     different = []
     for name in SIGNED_HEADERS:

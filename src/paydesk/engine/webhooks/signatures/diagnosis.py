@@ -1,4 +1,4 @@
-"""Why a notification's signature is not valid: it is compared with what the usual mistakes would have signed.
+"""Diagnose a signature that is not valid: it is compared with what the usual mistakes would have signed.
 
 The match with the fewest mistakes explains the difference.
 """
@@ -39,7 +39,7 @@ STANDARD_HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is known of one signature: `reasons` say why it is not valid, `remarks` what else is worth knowing."""
+    """The diagnosis of one signature: `reasons` say why it is not valid, `remarks` what else is worth knowing."""
 
     header: str
     is_valid: bool

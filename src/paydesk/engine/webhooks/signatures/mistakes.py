@@ -1,6 +1,6 @@
 """The usual mistakes around signatures: what a part of the signed text, or the key, may have been instead.
 
-The first variant of each part is the one that was received; the others are what a mistake would have made of it.
+The first variant of each part was received; the others are what a mistake would have made of it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Recorded:
     def body_id(self) -> str:
         """The `data.id` in the body, or ""."""
         try:
-            found = json.loads(self.body)["data"]["id"]
+            data_id = json.loads(self.body)["data"]["id"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return ""
-        return found if isinstance(found, str) and found.isascii() else ""
+        return data_id if isinstance(data_id, str) and data_id.isascii() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class NamedSecret:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A part of the signed text; `mistake` says what went wrong if this is the one that was signed."""
+    """A part of the signed text; `mistake` says what went wrong if this was signed."""
 
     value: str | bytes
     mistake: str = ""
@@ -103,72 +103,74 @@ def decoded_keys(secrets: Sequence[NamedSecret]) -> list[Key]:
 def id_variants(recorded: Recorded, data_id: str) -> list[Variant]:
     """Return the `data.id`, and what may have been signed in its place."""
     lower = data_id.lower()
-    found = [Variant(data_id)]
+    variants = [Variant(data_id)]
     if lower != data_id:
         mistake = (
             f"data.id is {data_id}, but {lower} was signed: use data.id of the query, which is in lower case, not that"
             " of the body."
         )
-        found.append(Variant(lower, mistake))
+        variants.append(Variant(lower, mistake))
     if data_id and data_id.upper() != data_id:
-        found.append(Variant(data_id.upper(), "data.id was signed in upper case: it must be signed as in the query."))
+        variants.append(
+            Variant(data_id.upper(), "data.id was signed in upper case: it must be signed as in the query.")
+        )
     in_body = recorded.body_id.lower()
     if in_body and in_body != lower:
         what = f"is {data_id}, but that of the body was signed" if data_id else "is missing in the query"
-        found.append(Variant(in_body, f"data.id {what}: {in_body}."))
+        variants.append(Variant(in_body, f"data.id {what}: {in_body}."))
     if data_id:
-        found.append(Variant("", "It was signed without data.id."))
-    return found
+        variants.append(Variant("", "It was signed without data.id."))
+    return variants
 
 
 def request_id_variants(recorded: Recorded, request_id: str) -> list[Variant]:
     """Return the request id, and what may have been signed in its place."""
-    found = [Variant(request_id)]
+    variants = [Variant(request_id)]
     message_id = recorded.headers.get("webhook-id", "")
     if message_id and message_id != request_id:
-        found.append(Variant(message_id, "webhook-id was signed in the place of X-Request-Id."))
+        variants.append(Variant(message_id, "webhook-id was signed in the place of X-Request-Id."))
     if request_id:
-        found.append(Variant("", "It was signed without X-Request-Id."))
-    return found
+        variants.append(Variant("", "It was signed without X-Request-Id."))
+    return variants
 
 
 def message_id_variants(recorded: Recorded, message_id: str) -> list[Variant]:
     """Return the notification's id, and what may have been signed in its place."""
-    found = [Variant(message_id)]
+    variants = [Variant(message_id)]
     request_id = recorded.headers.get("x-request-id", "")
     if request_id and request_id != message_id:
-        found.append(Variant(request_id, "X-Request-Id was signed in the place of webhook-id."))
-    return found
+        variants.append(Variant(request_id, "X-Request-Id was signed in the place of webhook-id."))
+    return variants
 
 
 def time_variants(text: str, name: str) -> list[Variant]:
     """Return the time, and the same in the other unit."""
-    found = [Variant(text)]
+    variants = [Variant(text)]
     if text.isascii() and text.isdigit():
         if int(text[:20]) >= MILLISECONDS_FROM:
-            found.append(Variant(text[:-3], f"{name} is in milliseconds, but was signed in seconds."))
+            variants.append(Variant(text[:-3], f"{name} is in milliseconds, but was signed in seconds."))
         else:
-            found.append(Variant(f"{text}000", f"{name} is in seconds, but was signed in milliseconds."))
-    return found
+            variants.append(Variant(f"{text}000", f"{name} is in seconds, but was signed in milliseconds."))
+    return variants
 
 
 def body_variants(body: bytes) -> list[Variant]:
     """Return the body, and what it may have been before it was changed on its way to the check."""
-    found = {body: ""}
+    mistakes = {body: ""}
     added = "The body has white space at its end that was not signed: verify the bytes as they were received."
     lacking = "The body lacks the newline at its end that was signed: verify the bytes as they were received."
     line_ends = "The body's line ends were changed: verify the bytes as they were received."
     changed = "The body was parsed and written again: verify the bytes as they were received, before parsing."
-    found.setdefault(body.rstrip(), added)
-    found.setdefault(body + b"\n", lacking)
-    found.setdefault(body.replace(b"\r\n", b"\n"), line_ends)
+    mistakes.setdefault(body.rstrip(), added)
+    mistakes.setdefault(body + b"\n", lacking)
+    mistakes.setdefault(body.replace(b"\r\n", b"\n"), line_ends)
     with suppress(ValueError, RecursionError):
         document = json.loads(body)
         for is_ascii, separators in itertools.product((False, True), ((",", ":"), (", ", ": "))):
             # As libraries write it. Lone surrogates can't be encoded, so no signature has them.
             written = json.dumps(document, ensure_ascii=is_ascii, separators=separators)
-            found.setdefault(written.encode("utf-8", "replace"), changed)
-    return [Variant(value, mistake) for value, mistake in found.items()]
+            mistakes.setdefault(written.encode("utf-8", "replace"), changed)
+    return [Variant(value, mistake) for value, mistake in mistakes.items()]
 
 
 def _decoded(text: str) -> bytes:

@@ -49,7 +49,8 @@ def manifest(data_id: str, request_id: str, seconds: int | str) -> str:
 
 def x_signature(secret: Secret, *, data_id: str, request_id: str, seconds: int) -> str:
     """Return the value of `X-Signature`: one `ts` and one `v1`, since official validators read the last of several."""
-    return f"ts={seconds},v1={_hex(secret, manifest(data_id, request_id, seconds))}"
+    signed = manifest(data_id, request_id, seconds).encode()
+    return f"ts={seconds},v1={hmac.new(secret.reveal().encode(), signed, hashlib.sha256).hexdigest()}"
 
 
 def standard_headers(secrets: Sequence[Secret], *, message_id: str, seconds: int, body: str) -> dict[str, str]:
@@ -61,7 +62,3 @@ def standard_headers(secrets: Sequence[Secret], *, message_id: str, seconds: int
         "webhook-timestamp": str(seconds),
         "webhook-signature": " ".join(signatures),
     }
-
-
-def _hex(secret: Secret, text: str) -> str:
-    return hmac.new(secret.reveal().encode(), text.encode(), hashlib.sha256).hexdigest()

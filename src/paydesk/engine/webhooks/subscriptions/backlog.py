@@ -1,4 +1,4 @@
-"""How many deliveries of subscriptions are pending and exhausted, counted up to a limit."""
+"""The number of pending and exhausted deliveries of subscriptions, counted up to a limit."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class SubscriptionSecret:
 
 @dataclass(frozen=True, slots=True)
 class _UrlFaults:
-    """What is wrong with a URL, as details of a refusal. `refused`: its host has an address that is not public."""
+    """The faults of a URL, as details of a refusal. `refused`: its host has an address that is not public."""
 
     details: Sequence[str]
     refused: AddressRefused | None = None
@@ -157,9 +157,9 @@ async def refuse_invalid_url(
 
     Resolves the URL's host; the refusal's cause is as in `refuse_invalid`.
     """
-    found = await _url_faults(url, ports, loopback_allowed, private_networks)
-    if found.details:
-        raise PROPERTY_VALUE.with_reason("invalid URL", *found.details) from found.refused
+    of_url = await _url_faults(url, ports, loopback_allowed, private_networks)
+    if of_url.details:
+        raise PROPERTY_VALUE.with_reason("invalid URL", *of_url.details) from of_url.refused
 
 
 async def create(

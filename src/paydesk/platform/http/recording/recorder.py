@@ -24,7 +24,7 @@ from paydesk.platform.operation import Operation
 SUCCEEDED_PER_SECOND, FAILED_PER_SECOND, UNAUTHENTICATED_PER_SECOND = 20, 40, 10
 BURST_SECONDS = 5
 WAITING_MAX = 1000
-"""How many requests may wait in development, where there is no rate."""
+"""Maximum number of waiting requests in development, where there is no rate."""
 BODY_CHARACTERS_MAX = 65_536
 PATH_CHARACTERS_MAX, REASON_CHARACTERS_MAX, AGENT_CHARACTERS_MAX, KEY_CHARACTERS_MAX = 500, 500, 200, 64
 METHOD_CHARACTERS_MAX = 20
@@ -178,10 +178,10 @@ def _parameter(parameter: str) -> str:
 
 
 def _order_id(request: Request, reply: Reply) -> str | None:
-    """Return the order that a request is about: of its path, of its terminal's lease, or the one that it created."""
-    found = _OF_ORDER.match(request.path)
-    if found is not None:
-        return (found[1] or f"ORD{found[2]}").upper()
+    """Return the order that a request is about: in its path, of its terminal's lease, or created by it."""
+    named = _OF_ORDER.match(request.path)
+    if named is not None:
+        return (named[1] or f"ORD{named[2]}").upper()
     if reply.status == 201:
         created = _CREATED.search(reply.body[:_ID_START_BYTES])
         return created[1].decode() if created is not None else None

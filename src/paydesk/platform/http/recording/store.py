@@ -11,7 +11,7 @@ from paydesk.platform.storage.database import Row, Transaction
 
 KEPT_MAX, KEPT_MS = 10_000, 7 * 86_400_000
 UNKNOWN_MAX = 2000
-"""How many requests without an authenticated caller are kept: a flood of them must not displace all others."""
+"""Maximum number of requests without an authenticated caller: a flood of them must not displace all others."""
 ROWS_PER_STATEMENT = (32, 16, 8, 4, 2, 1)
 """The numbers of rows of one INSERT: few, so that there are few different statements."""
 PRUNED_MAX = 1000

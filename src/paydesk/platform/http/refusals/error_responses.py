@@ -41,8 +41,8 @@ def shared_errors(operation: Operation) -> tuple[ErrorKind, ...]:
         # Health checks report an unavailable database in their own format.
         (not (operation.is_constant or operation.is_health_check), (errors.SERVICE_UNAVAILABLE,)),
     )
-    made = dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds)
-    return tuple(kind for kind in made if kind not in policy.replaced)
+    declared = dict.fromkeys(kind for applies, kinds in checks if applies for kind in kinds)
+    return tuple(kind for kind in declared if kind not in policy.replaced)
 
 
 def takes_body(operation: Operation) -> bool:

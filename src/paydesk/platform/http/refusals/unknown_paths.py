@@ -35,7 +35,7 @@ _SENTENCES = (
         f"{_TERMINALS_ONLY} {DOCS}",
     ),
 )
-"""By pattern of the path: what is said of operations that existing clients have for other kinds of orders."""
+"""The sentence for operations that existing clients have for other kinds of orders, by pattern of the path."""
 _ELSEWHERE = tuple((re.compile(pattern), sentence) for pattern, sentence in _SENTENCES)
 
 _PARAMETER = re.compile(r"\\{\w+\\}")
@@ -45,7 +45,7 @@ _IGNORED = re.compile(r"/(?:api|v\d+(?:\.\d+)?)?(?=/)")
 
 @dataclass(frozen=True, slots=True)
 class UnknownPaths:
-    """The paths of a listener's operations, to find the one that a client may have meant."""
+    """The paths of a listener's operations, among which is perhaps what a client meant."""
 
     patterns: Sequence[tuple[re.Pattern[str], str]]
     """The pattern of the paths that are similar to an operation's, and that operation's path with its methods."""

@@ -335,7 +335,7 @@ class BoundedProtocol(EvictableProtocol):
 
 
 class Rest(Coroutine[Any, Any, None]):
-    """What is left of a coroutine that waits for `awaited`, for a task: it waits for that first."""
+    """The rest of a coroutine that waits for `awaited`, for a task: it waits for that first."""
 
     __slots__ = ("_awaited", "_steps")
 

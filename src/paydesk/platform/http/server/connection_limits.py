@@ -16,10 +16,10 @@ from paydesk.platform.http.server.connection_state import Evictable, State
 from paydesk.platform.settings import Settings
 
 RECENT_SECONDS = 0.25
-"""After this time the first request of a new connection has arrived, and an active client has sent its next one."""
+"""Time after which the first request of a new connection has arrived, and an active client has sent its next."""
 
 UNFINISHED_SHARE = 4
-"""At most a quarter of the connections may be new ones without a request that evict idle ones."""
+"""At most a quarter of the connections may be new, without a request, and evict idle connections."""
 
 ACCEPTS_PER_TURN_MAX = 128
 ACCEPTS_SHARE = 8

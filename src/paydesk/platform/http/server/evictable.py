@@ -44,7 +44,7 @@ class EvictableProtocol(HttpToolsProtocol):
     limits: ConnectionLimits
 
     deadline: float | None = None
-    """In the event loop's time."""
+    """The deadline in the event loop's time."""
 
     _state: State | None = None
     _running: RequestResponseCycle | None = None
@@ -82,7 +82,7 @@ class EvictableProtocol(HttpToolsProtocol):
         self.flow = _Flow(transport, self.pipeline)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Mark the running request as disconnected; uvicorn marks only the one that was parsed last."""
+        """Mark the running request as disconnected; uvicorn marks only the request that was parsed last."""
         self.limits.forget(self)
         if self._running is not None:
             self._running.disconnected = True

@@ -1,4 +1,4 @@
-"""What a listener does at this moment, for those who watch it: tests wait for it, metrics can report it."""
+"""The present state of a listener: tests wait for it, metrics can report it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SWEEP_SECONDS = 0.25
 SWEEP_COUNT, SWEEP_PAUSE_SECONDS = 10, 0.004
 DRAIN_SECONDS = 3
 QUIET_SECONDS = 0.5
-"""After the shutdown began, a connection without a request may send one for this long."""
+"""Time after the shutdown began in which a connection without a request may send one."""
 
 HSTS = ("strict-transport-security", "max-age=31536000")
 """No includeSubDomains: other hosts of the domain may not support https."""
