@@ -50,7 +50,7 @@ def configure(
     structlog.configure(
         processors=[
             _after_requests,
-            *([] if process is None else [_with_process(process)]),
+            *([] if process is None else [lambda _logger, _method, event: {**event, "process": process}]),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -68,14 +68,6 @@ def _after_requests(_logger: Any, _method: str, event: structlog.typing.EventDic
     """Write the waiting lines of requests first: the process may end after this one."""
     request_log.flush()
     return event
-
-
-def _with_process(number: int) -> structlog.typing.Processor:
-    def add(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-        event["process"] = number
-        return event
-
-    return add
 
 
 class StandardLibraryHandler(logging.Handler):

@@ -6,7 +6,7 @@ import difflib
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,18 +28,19 @@ CLIENT_VARIABLES = frozenset(
 """Variables with the prefix of the settings that are not settings."""
 
 
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise property_fault("must be an IP address") from None
+def _canonical(parse: Callable[[str], object], message: str) -> AfterValidator:
+    """Return the annotation of a text that is kept as `parse` writes it; `parse` raises `ValueError`."""
+
+    def check(text: str) -> str:
+        try:
+            return str(parse(text))
+        except ValueError:
+            raise property_fault(message) from None
+
+    return AfterValidator(check)
 
 
-def _network(text: str) -> str:
-    try:
-        return str(ipaddress.ip_network(text))
-    except ValueError:
-        raise property_fault("must be a network such as 10.20.0.0/16, whose address ends with it") from None
+_NETWORK = _canonical(ipaddress.ip_network, "must be a network such as 10.20.0.0/16, whose address ends with it")
 
 
 Expiration = Annotated[
@@ -91,7 +92,7 @@ class Settings(BaseModel):
     """Address `serve` listens on."""
     operator_listen: str = Field("127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$")
     """Address `serve` listens on for operators."""
-    trusted_proxies: tuple[Annotated[str, AfterValidator(_address)], ...] = ()
+    trusted_proxies: tuple[Annotated[str, _canonical(ipaddress.ip_address, "must be an IP address")], ...] = ()
     """Addresses of proxies whose X-Forwarded-For is used, comma-separated."""
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json`, `text`, or `auto`: text on a terminal, otherwise JSON."""
@@ -198,7 +199,7 @@ class Settings(BaseModel):
     """Pauses between the attempts of a delivery, comma-separated."""
     webhook_ports: tuple[Port, ...] = (443, 8443)
     """Ports allowed in a webhook URL."""
-    webhook_private_networks: tuple[Annotated[str, AfterValidator(_network)], ...] = ()
+    webhook_private_networks: tuple[Annotated[str, _NETWORK], ...] = ()
     """Private networks in which webhooks may be received, such as `10.20.0.0/16`, comma-separated. Loopback, link-local
     and cloud metadata addresses are always refused."""
     webhook_concurrency_max: Positive = 64

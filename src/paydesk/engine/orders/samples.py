@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import Any
 
 import msgspec
 
@@ -31,7 +32,15 @@ STEP_MS = 4_000
 EVENT_ID = "0b8fa5f2-6f8c-4d1f-9a55-0d6e0f4d2c11"
 CONSENT_ID = 1_276_391_004_581_722
 REFUND_ULID = "01J67D5XJVM2Z0S9C3HQ4T8W1N"
-_PAID = (status.PROCESSED, status.PARTIALLY_REFUNDED, status.REFUNDED)
+_PAID_STATES = (status.PROCESSED, status.PARTIALLY_REFUNDED, status.REFUNDED)
+PAID: dict[str, Any] = {
+    "tip_minor": 0,
+    "reference_id": "115019989860",
+    "authorization_code": "831000",
+    "payment_method": '{"id":"visa","type":"credit_card","installments":1}',
+    "card": '{"first_digits":"503175","last_digits":"6351","entry_mode":"contactless"}',
+}
+"""The columns of a payment, beside its times and its amount."""
 _DEFAULT_DETAILS = {"order.refunded": status.REFUNDED.payment_detail}
 """The details of samples that are not the first possible one."""
 
@@ -100,7 +109,7 @@ def sample(  # noqa: PLR0913 - one parameter for each part of a sample
     path = _path(way.state)
     version = len(path) + 1 if way.move is status.REFUND_FAILED else len(path)
     created_ms = now_ms - STEP_MS * (version - 1)
-    paid = way.state in _PAID
+    paid, paid_ms = way.state in _PAID_STATES, created_ms + 2 * STEP_MS
     order = msgspec.structs.replace(
         EXAMPLE_ORDER,
         seller_id=seller_id,
@@ -120,7 +129,7 @@ def sample(  # noqa: PLR0913 - one parameter for each part of a sample
         updated_ms=now_ms,
         expires_ms=created_ms + EXAMPLE_ORDER.expires_ms - EXAMPLE_ORDER.created_ms,
         origin=_origin(way.state),
-        **(_paid_columns(amount_minor, created_ms + 2 * STEP_MS) if paid else {}),
+        **({**PAID, "permitted_ms": paid_ms, "paid_ms": paid_ms, "paid_minor": amount_minor} if paid else {}),
     )
     order = _with_refunds(order, way, now_ms)
     body = event_of(way.move, order, now_ms, way.labels, event_id=event_id).body
@@ -200,19 +209,6 @@ def _origin(state: State) -> str | None:
     if state == status.CANCELED_ON_TERMINAL:
         return "customer"
     return "network" if state == status.CHECK_ON_TERMINAL else status.ORIGINS.get(state.payment_detail)
-
-
-def _paid_columns(amount_minor: int, paid_ms: int) -> dict[str, object]:
-    return {
-        "permitted_ms": paid_ms,
-        "paid_ms": paid_ms,
-        "paid_minor": amount_minor,
-        "tip_minor": 0,
-        "reference_id": "115019989860",
-        "authorization_code": "831000",
-        "payment_method": '{"id":"visa","type":"credit_card","installments":1}',
-        "card": '{"first_digits":"503175","last_digits":"6351","entry_mode":"contactless"}',
-    }
 
 
 def _with_refunds(order: Order, way: _Way, now_ms: int) -> Order:

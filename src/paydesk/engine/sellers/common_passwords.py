@@ -28,7 +28,14 @@ def is_common(password: str) -> bool:
     """
     signs = unicodedata.normalize("NFKD", password.lower())
     plain = "".join(sign for sign in signs if not unicodedata.combining(sign))
-    return any(_is_listed(core) or _repeats_name(core) for core in _cores(plain))
+    for core in _cores(plain):
+        letters = "".join(sign for sign in core if sign.isalpha())
+        repeats_name = letters != "" and not letters.replace(SERVICE_NAME, "")
+        if repeats_name or len(core) < LETTERS_MIN or any(core in row or core[::-1] in row for row in _ROWS):
+            return True
+        if f"\n{core}\n".encode("utf-8", "replace") in _word_list():
+            return True
+    return False
 
 
 def has_few_letters(password: str) -> bool:
@@ -52,17 +59,6 @@ def _unit(text: str) -> str:
         if left in (0, len(text[:length].rstrip(_AROUND))) and text.startswith(text[length:]):
             return text[:length]
     return text
-
-
-def _repeats_name(core: str) -> bool:
-    letters = "".join(sign for sign in core if sign.isalpha())
-    return letters != "" and not letters.replace(SERVICE_NAME, "")
-
-
-def _is_listed(core: str) -> bool:
-    if len(core) < LETTERS_MIN or any(core in row or core[::-1] in row for row in _ROWS):
-        return True
-    return f"\n{core}\n".encode("utf-8", "replace") in _word_list()
 
 
 @cache

@@ -130,19 +130,17 @@ def _fault(path: Path, fault: Any) -> Fault:
     if isinstance(fault, tuple):
         kind, rule = fault
     else:
-        name, is_text = fault["type"], isinstance(fault["input"], str)
+        name, rule, is_text = fault["type"], fault["msg"], isinstance(fault["input"], str)
         is_type = name.endswith("_type") or (name in ("literal_error", CHOICE_FAULT) and not is_text)
-        kind, rule = PROPERTY_TYPE if is_type else _KINDS.get(name, PROPERTY_VALUE), _rule(name, fault["msg"])
+        kind = PROPERTY_TYPE if is_type else _KINDS.get(name, PROPERTY_VALUE)
+        for pydantic_text, replacement in _REPLACEMENTS:
+            rule = rule.replace(pydantic_text, replacement)
+        _, should, expected = rule.partition(" should ")
+        if name == "model_type":
+            rule = "must be an object"
+        elif should:
+            rule = f"must {expected}"
     return Fault(kind, f"'{json_path(path)}' - {rule}")
-
-
-def _rule(kind: str, message: str) -> str:
-    for pydantic_text, replacement in _REPLACEMENTS:
-        message = message.replace(pydantic_text, replacement)
-    if kind == "model_type":
-        return "must be an object"
-    _, should, expected = message.partition(" should ")
-    return f"must {expected}" if should else message
 
 
 class _Order:

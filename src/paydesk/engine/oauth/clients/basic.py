@@ -38,19 +38,10 @@ def with_credentials(document: Mapping[str, Any], authorizations: Sequence[str])
                 "credentials in the header and in the body",
                 message=f"{name} must not be sent in the body together with Authorization: Basic; send one of the two.",
             )
-    return {**document, **dict(zip(_CREDENTIALS, _decoded(authorizations[0]), strict=True))}
-
-
-def _decoded(authorization: str) -> tuple[str, str]:
     try:
-        text = base64.b64decode(authorization[5:].strip(), validate=True).decode()
-        client_id, colon, client_secret = text.partition(":")
-        if not colon:
-            raise ValueError
-        return _form_decoded(client_id), _form_decoded(client_secret)
+        text = base64.b64decode(authorizations[0][5:].strip(), validate=True).decode()
+        parts = text.split(":", maxsplit=1)
+        credentials = [urllib.parse.unquote_plus(part, errors="strict") for part in parts]
+        return {**document, **dict(zip(_CREDENTIALS, credentials, strict=True))}
     except (binascii.Error, ValueError):
         raise INVALID_REQUEST.with_reason("malformed Basic credentials", message=_MALFORMED) from None
-
-
-def _form_decoded(text: str) -> str:
-    return urllib.parse.unquote_plus(text, errors="strict")

@@ -85,13 +85,8 @@ def _x_signature(
         time_variants(seconds, "ts"),
         text_keys(secrets),
     )
-    if match is not None and not match.mistakes:
-        reasons = _age(seconds, now_seconds, "ts")
-        return Verdict(
-            "X-Signature", not reasons, reasons, (*remarks, f"Signed with {match.name}."), signed, match.name
-        )
     if match is not None:
-        return Verdict("X-Signature", False, match.mistakes, remarks, signed)
+        return _verdict("X-Signature", match, _age(seconds, now_seconds, "ts"), remarks, signed)
     if not request_id:
         reason = "The header X-Request-Id is missing, and it is part of what is signed."
     elif body_matches:
@@ -126,21 +121,26 @@ def _standard(recorded: Recorded, secrets: Sequence[NamedSecret], now_seconds: f
         decoded_keys(secrets),
     )
     signed = f"{message_id}.{seconds}.<body of {len(recorded.body)} bytes>"
-    if match is not None and not match.mistakes:
-        reasons = _age(seconds, now_seconds, "webhook-timestamp")
-        remarks = [f"Signed with {match.name}."]
-        if len(signatures) > 1:
-            remarks.append(f"The header has {len(signatures)} signatures: the secret is being rotated.")
-        return Verdict("webhook-signature", not reasons, reasons, tuple(remarks), signed, match.name)
-    if match is not None:
-        return Verdict("webhook-signature", False, match.mistakes, (), signed)
-    return Verdict("webhook-signature", False, (UNEXPLAINED,), (), signed)
+    if match is None:
+        return Verdict("webhook-signature", False, (UNEXPLAINED,), (), signed)
+    verdict = _verdict("webhook-signature", match, _age(seconds, now_seconds, "webhook-timestamp"), (), signed)
+    if verdict.secret and len(signatures) > 1:
+        rotated = f"The header has {len(signatures)} signatures: the secret is being rotated."
+        verdict = replace(verdict, remarks=(*verdict.remarks, rotated))
+    return verdict
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
     mistakes: tuple[str, ...]
     name: str
+
+
+def _verdict(header: str, match: _Match, age: tuple[str, ...], remarks: tuple[str, ...], signed: str) -> Verdict:
+    """Return the verdict on a signature that a known secret made; `age`: why its time is refused."""
+    if match.mistakes:
+        return Verdict(header, False, match.mistakes, remarks, signed)
+    return Verdict(header, not age, age, (*remarks, f"Signed with {match.name}."), signed, match.name)
 
 
 def _closest(matches: Callable[..., bool], *fields: Sequence[Variant | Key]) -> _Match | None:

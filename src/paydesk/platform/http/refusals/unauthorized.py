@@ -44,15 +44,8 @@ def _detail(authorization: str | None, accepted: Credential) -> str:
     token = token.strip()
     if not token:
         return f"the header Authorization has no token; send Bearer, a space and {accepted.needed}"
-    sent = _kind(token, accepted)
+    others = (kind for prefix, kind in KINDS.items() if token.startswith(prefix) and prefix not in accepted.prefixes)
+    sent = "a public key" if _PUBLIC_KEY.fullmatch(token) else next(others, None)
     if sent is not None:
         return f"{sent} was sent; this operation needs {accepted.needed}"
     return f"the token is unknown; send {accepted.needed}, unchanged"
-
-
-def _kind(token: str, accepted: Credential) -> str | None:
-    """Return the kind of credential that was sent, or None if it is unknown or one that the surface accepts."""
-    if _PUBLIC_KEY.fullmatch(token):
-        return "a public key"
-    prefix = next((prefix for prefix in KINDS if token.startswith(prefix)), None)
-    return None if prefix is None or prefix in accepted.prefixes else KINDS[prefix]
