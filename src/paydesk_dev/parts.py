@@ -11,6 +11,7 @@ from paydesk.operators.terminals.virtual import VirtualTerminals
 from paydesk.platform.settings import Settings
 from paydesk.service.compose import Parts
 from paydesk_dev.api import API
+from paydesk_dev.console import terminals
 from paydesk_dev.faults import console as faults_console
 from paydesk_dev.faults.courier import COURIER
 from paydesk_dev.faults.documents import REPAIRS
@@ -19,6 +20,11 @@ from paydesk_dev.resending import page as resending
 from paydesk_dev.virtual.fleet import Fleet
 from paydesk_dev.virtual.page_keys import page_url
 from paydesk_dev.virtual.scripts import playlists
+
+_ADDITIONS = Additions(
+    {**faults_console.ADDITIONS, **resending.ADDITIONS, **terminals.ADDITIONS},
+    ((terminals.SECTION, "Development", terminals.PATH, "flask"),),
+)
 
 
 def parts(
@@ -34,7 +40,7 @@ def parts(
         objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
     return Parts(
         api=API,
-        objects=(COURIER, REPAIRS, Additions({**faults_console.ADDITIONS, **resending.ADDITIONS}), *objects),
+        objects=(COURIER, REPAIRS, _ADDITIONS, *objects),
         wire=HeldAnswers,
         development=True,
         loopback_allowed=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 from urllib.parse import quote, urlsplit
 
@@ -71,8 +71,13 @@ class Notice(msgspec.Struct, frozen=True):
 class Additions:
     """What pages show besides their own content. The development kit has additions, production has none."""
 
-    at: Mapping[str, Callable[[ConsoleRequest, Document], str]]
+    at: Mapping[str, Callable[[ConsoleRequest, Document], str]] = field(default_factory=dict)
     """By the place, which the template names: returns the HTML about the document that is shown there."""
+    sections: tuple[tuple[str, str, str, str], ...] = ()
+    """Further sections of the navigation: name, title, path, icon."""
+
+
+NO_ADDITIONS = Additions()
 
 
 class ConsoleRequest(BrowserRequest):
@@ -85,6 +90,7 @@ class ConsoleRequest(BrowserRequest):
         self.position = ""
         """The id from which the page follows the hints."""
         self.development = call.shared.development
+        self.additions = call.shared.objects.get(Additions) or NO_ADDITIONS
         # Browsers send the cookies of one host to all its ports.
         port = urlsplit(f"//{call.headers.get('host', '')}").port if self._is_host_sound(call) else None
         own = "" if self._is_secure else f"_{port or 80}"
@@ -173,8 +179,7 @@ class ConsoleRequest(BrowserRequest):
 
     def addition(self, place: str, document: Document) -> str:
         """Return the HTML that is added about a document at a place of the page; empty if there is none."""
-        additions = self.call.shared.objects.get(Additions)
-        add = additions.at.get(place) if additions is not None else None
+        add = self.additions.at.get(place)
         return add(self, document) if add is not None else ""
 
     @property

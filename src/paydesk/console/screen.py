@@ -43,14 +43,13 @@ SECTIONS = (
     ("webhooks", "Webhooks", f"{PATH}/webhooks", "hooks"),
     ("requests", "Requests", f"{PATH}/requests?sender=applications", "swap"),
 )
-"""The sections: name, title, path, icon. Those of development and of the setup follow."""
+"""The sections: name, title, path, icon. Additions and those of the setup follow."""
 SET_UP = (
     ("applications", "Applications", f"{PATH}/applications", "app"),
     ("sellers", "Sellers", f"{PATH}/sellers", "shop"),
     ("operators", "Operators", f"{PATH}/operators", "people"),
     ("audit", "Audit trail", f"{PATH}/audit", "history"),
 )
-DEVELOPMENT = ("development", "Development", f"{PATH}/development", "flask")
 
 OF_NOUNS: dict[str, Any] = {}
 """The functions that templates call to show an object: `service/pages.py` adds those of each noun."""
@@ -155,7 +154,7 @@ def environment() -> Environment:
 
 def sections_of(request: ConsoleRequest) -> tuple[tuple[str, str, str, str], ...]:
     """Return the sections of the navigation."""
-    return (*SECTIONS, DEVELOPMENT) if request.development else SECTIONS
+    return (*SECTIONS, *request.additions.sections)
 
 
 def problem(request: ConsoleRequest, refused: ApiRefused, section: str = "", *ways: tuple[str, str]) -> Answer:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
 
 from paydesk.console.actions import ActionForm, Done, act
-from paydesk.console.api import Api
+from paydesk.console.api import Api, Document
 from paydesk.console.field import Field
 from paydesk.console.request import PATH as CONSOLE
 from paydesk.console.request import ConsoleRequest
@@ -135,3 +138,20 @@ async def delete(api: Api, terminal_id: str, _: Mapping[str, str]) -> str:
 
 
 OPERATIONS = (*create, *disturb, *script, *delete)
+
+
+def _link_to_all(*_: object) -> str:
+    return Markup('<a class="button" href="{}">Virtual terminals</a>').format(PATH)
+
+
+def _link_to_script(request: ConsoleRequest, terminal: Document) -> str:
+    if not request.may_change:
+        return ""
+    address = f"{PATH}/terminals/{terminal['id']}/script?now={quote(terminal['script'], safe='')}"
+    return Markup(' <a href="{}" data-dialog>Change</a>').format(address)
+
+
+ADDITIONS: dict[str, Callable[[ConsoleRequest, Document], str]] = {
+    "terminals.acts": _link_to_all,
+    "terminal.script": _link_to_script,
+}
