@@ -82,6 +82,12 @@ ENDED_BY: Mapping[str, str] = {
 }
 """The reasons of a failed order by the outcome of its inquiry, where that says more than the detail."""
 
+REFUNDS: Mapping[str, str] = {
+    "processing": "is in progress at the acquirer",
+    "failed": "failed: the acquirer declined it",
+}
+"""The words of each refund that is not processed, by its status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -111,7 +117,13 @@ def explain(order: Document) -> Explanation:
         charged = "The card may be charged." if is_permitted else "Nothing was charged yet."
         to_do = waiting_sentence(order)
     elif detail in ("accredited", "partially_refunded", "refunded"):
-        why, charged, to_do = STATES[detail], f"{_paid(order)}. {_reversed(order)}".rstrip(), _refunds(order)
+        why, charged = STATES[detail], f"{_paid(order)}. {_reversed(order)}".rstrip()
+        refunds = order.get("order_refunds", order["transactions"].get("refunds", ()))
+        to_do = " ".join(
+            f"A refund of {money(order, refund['amount'])} {REFUNDS[refund['status']]}."
+            for refund in refunds
+            if refund["status"] in REFUNDS
+        )
     else:
         why, to_do = DECLINES.get(detail, (STATES.get(detail, str(order["status"])), NEW_ORDER))
         code, charged = detail, _reversed(order) or NOTHING_CHARGED
@@ -141,17 +153,6 @@ def _paid(order: Document) -> str:
     if order["status"] == "refunded":
         return f"{text}, and all of it was refunded"
     return f"{text}, and {money(order, refunded)} was refunded" if refunded else text
-
-
-def _refunds(order: Document) -> str:
-    """Return a sentence for each refund that is not processed."""
-    refunds = order.get("order_refunds", order["transactions"].get("refunds", ()))
-    words = {"processing": "is in progress at the acquirer", "failed": "failed: the acquirer declined it"}
-    return " ".join(
-        f"A refund of {money(order, refund['amount'])} {words[refund['status']]}."
-        for refund in refunds
-        if refund["status"] in words
-    )
 
 
 def _reversed(order: Document) -> str:
