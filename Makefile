@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Each one sets up .venv first, with git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all bench check format lock sbom generate screenshots clean
+.PHONY: help setup run test test-all bench check format lock sbom wheels generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -51,7 +51,7 @@ format: $(DEV) ## Format all files
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
-generate: $(DEV) ## Write the generated files: pages of docs/, the list of common passwords
+generate: $(DEV) ## Write the generated files: pages of docs/, versions, the list of common passwords
 	@$(BIN)/python -m tools.docs.generated
 	@$(BIN)/python scripts/common_passwords.py
 
@@ -59,26 +59,34 @@ screenshots: $(DEV) ## Write the screenshots in docs/; needs Chromium
 	@$(BIN)/python -m tests.browser
 
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-header --upgrade --group build
+	--no-emit-index-url --no-emit-find-links --no-emit-package paydesk --no-emit-package paydesk-dev --no-header --upgrade \
+	--group build
 
-lock: $(DEV) ## Update the two lock files and the bill of materials
+lock: $(DEV) ## Update the lock files and the bill of materials
 	@$(LOCK) --output-file requirements.lock
-	@$(LOCK) --group dev --constraints requirements.lock --output-file requirements-dev.lock
+	@$(LOCK) src/pyproject.toml --constraints requirements.lock --output-file requirements-kit.lock
+	@$(LOCK) src/pyproject.toml --group dev --constraints requirements-kit.lock --output-file requirements-dev.lock
 	@$(MAKE) --no-print-directory sbom
 
 # The installed packages must match the lock: their licences are read.
 sbom: $(DEV) ## Write sbom.cdx.json, the bill of materials, from the lock file
 	@$(BIN)/python scripts/sbom.py
 
+wheels: $(RUN) ## Build the wheels of paydesk and of its development kit into dist/
+	@rm -rf dist
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-index \
+		--no-build-isolation --wheel-dir dist . ./src
+	@ls dist
+
 clean: ## Remove .venv and all caches, but not the data in .paydesk
-	@rm -rf .venv bench/peers/node_modules tests/clients/node/node_modules
-	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build src/*.egg-info
+	@rm -rf .venv dist bench/peers/node_modules tests/clients/node/node_modules
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find src tests -name __pycache__ -prune -exec rm -rf {} +
 
-$(RUN): requirements.lock pyproject.toml scripts/setup
+$(RUN): requirements-kit.lock pyproject.toml src/pyproject.toml scripts/setup
 	@scripts/setup run
 	@touch $@
 
-$(DEV): requirements-dev.lock requirements.lock pyproject.toml scripts/setup scripts/programs
+$(DEV): requirements-dev.lock requirements-kit.lock pyproject.toml src/pyproject.toml scripts/setup scripts/programs
 	@scripts/setup dev
 	@touch $(RUN) $@

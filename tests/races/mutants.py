@@ -828,7 +828,7 @@ def passes(test: str, which: str, folder: Path) -> bool:
 @contextmanager
 def copied() -> Iterator[Path]:
     """The project without what is made from it, in a folder of its own until the end of the block."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    ignored = shutil.ignore_patterns("__pycache__")
     with tempfile.TemporaryDirectory(prefix="paydesk-mutant-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         for part in COPIED:

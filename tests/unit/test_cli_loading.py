@@ -6,12 +6,12 @@ import re
 import socket
 import subprocess
 import sys
-import sysconfig
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from installed import make_environment, packages_of
 from paydesk.commands import cli
 from paydesk.commands.client.options import top
 from paydesk_process import environment
@@ -109,21 +109,19 @@ def test_the_commands_of_the_kit_are_known_without_it() -> None:
 
 
 @pytest.fixture(scope="module")
-def without_kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with everything that is installed here but the development kit."""
-    folder = tmp_path_factory.mktemp("site-packages")
-    for installed in Path(sysconfig.get_path("purelib")).iterdir():
-        if not installed.name.lower().startswith(("paydesk", "__editable__")):
-            folder.joinpath(installed.name).symlink_to(installed)
-    folder.joinpath("paydesk").symlink_to(Path(cli.__file__).parents[1])
-    return folder
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment that has `paydesk` without the development kit."""
+    folder = tmp_path_factory.mktemp("environment")
+    programs = make_environment(folder, "requirements.lock")
+    packages_of(folder).joinpath("paydesk").symlink_to(Path(cli.__file__).parents[1])
+    return programs / "python"
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run `paydesk …` with what the folder has alone."""
+def run(python: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run `paydesk …` with this Python."""
     return subprocess.run(
-        [sys.executable, "-S", "-c", RUN, *arguments],
-        env=environment(PYTHONPATH=str(folder), **variables),
+        [python, "-c", RUN, *arguments],
+        env=environment(**variables),
         capture_output=True,
         text=True,
         check=False,
@@ -131,22 +129,22 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
 
 
 @each("lacking", ["dev", "clock", "terminals simulate"])
-def test_a_command_of_the_kit_says_how_to_install_it(without_kit: Path, lacking: str) -> None:
+def test_a_command_of_the_kit_says_how_to_install_it(python: Path, lacking: str) -> None:
     """In one sentence, whatever its arguments are."""
-    ended = run(without_kit, *lacking.split(), "--help")
+    ended = run(python, *lacking.split(), "--help")
     sentence = f"The development kit, which has `paydesk {lacking}`, is not installed: pip install 'paydesk[dev]'\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", sentence)
 
 
-def test_help_and_completion_without_the_kit(without_kit: Path) -> None:
+def test_help_and_completion_without_the_kit(python: Path) -> None:
     """They list what can be run, and a name that nothing has is answered as usual."""
-    listed = run(without_kit, "--help").stdout
+    listed = run(python, "--help").stdout
     assert VERB.findall(listed) == list(cli.COMMANDS)
     assert "pip install 'paydesk[dev]'" in listed
-    verbs = set(VERB.findall(run(without_kit, "terminals", "--help").stdout))
+    verbs = set(VERB.findall(run(python, "terminals", "--help").stdout))
     assert {"list", "queue"} <= verbs
     assert "simulate" not in verbs
     completing = {"COMP_CWORD": "2", "_PAYDESK_COMPLETE": "complete_bash"}
-    completed = run(without_kit, COMP_WORDS="paydesk pay --scr", **completing)
+    completed = run(python, COMP_WORDS="paydesk pay --scr", **completing)
     assert (completed.stdout.strip(), completed.stderr) == ("", "")
-    assert "No such command 'paid'" in run(without_kit, "paid").stderr
+    assert "No such command 'paid'" in run(python, "paid").stderr

@@ -1,4 +1,4 @@
-"""All run-time dependencies, direct and indirect, have permissive licences."""
+"""All run-time dependencies, direct and indirect, have permissive licences, those of the development kit too."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 
 
 VENDOR = Path(__file__).parents[2] / "src" / "paydesk" / "platform" / "web" / "static" / "vendor"
-PACKAGES = sorted(_needed("paydesk", set()) - {"paydesk"})
+PACKAGES = sorted(_needed("paydesk-dev", set()) - {"paydesk", "paydesk-dev"})
 
 
 def test_indirect_dependencies_are_included() -> None:
     """The check covers dependencies of dependencies."""
-    assert {"starlette", "pydantic-core", "multidict", "click"} <= set(PACKAGES)
+    assert {"starlette", "pydantic-core", "multidict", "click", "segno"} <= set(PACKAGES)
 
 
 @each("package", PACKAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-kit.lock", "requirements-dev.lock")
 
 
 def _pins(lock: str) -> dict[str, str]:
@@ -39,10 +40,16 @@ def test_no_host_is_named(lock: str) -> None:
 
 
 def test_every_declared_dependency_is_locked() -> None:
-    """The dev lock contains the other one with the same versions."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    run, dev = _pins("requirements.lock"), _pins("requirements-dev.lock")
-    assert {_name(one) for one in project["project"]["dependencies"]} <= set(run)
-    assert {_name(one) for one in project["dependency-groups"]["dev"]} <= set(dev)
-    for name, entry in run.items():
-        assert dev[name].split()[0] == entry.split()[0]
+    """Each lock contains the one before it with the same versions; what the kit alone needs is not in the first."""
+    project, kit = (tomllib.loads((ROOT / name).read_text()) for name in ("pyproject.toml", "src/pyproject.toml"))
+    locks = [_pins(lock) for lock in LOCKS]
+    of_kit = {_name(one) for one in kit["project"]["dependencies"]} - {"paydesk"}
+    groups = project["dependency-groups"]
+    for lock, requirements in zip(
+        locks, ([*project["project"]["dependencies"], *groups["build"]], of_kit, groups["dev"]), strict=True
+    ):
+        assert set(map(_name, requirements)) <= set(lock)
+    assert of_kit & set(locks[0]) == set()
+    for before, after in itertools.pairwise(locks):
+        for name, entry in before.items():
+            assert after[name].split()[0] == entry.split()[0]

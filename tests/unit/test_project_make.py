@@ -122,8 +122,10 @@ def test_failed_installation_fails_the_set_up_only_in_ci(tmp_path: Path, *, ci: 
 
 def test_make_does_nothing_after_a_set_up_that_failed(tmp_path: Path) -> None:
     """The next call of make tries it again."""
-    (tmp_path / "scripts").mkdir()
-    for file in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml", "scripts/programs"):
+    for folder in ("scripts", "src"):
+        (tmp_path / folder).mkdir()
+    files = ("Makefile", "pyproject.toml", "src/pyproject.toml", "requirements-kit.lock", "requirements-dev.lock")
+    for file in (*files, "scripts/programs"):
         shutil.copy(ROOT / file, tmp_path / file)
     (tmp_path / "scripts/setup").write_text("#!/bin/sh\nmkdir .venv && exit 1\n")
     (tmp_path / "scripts/setup").chmod(0o755)

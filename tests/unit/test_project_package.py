@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from installed import build_wheel
 from paydesk import __version__
 from paydesk.core import version
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
+PAGE = ROOT / "docs" / "operations.md"
 
 
-def test_every_file_beside_the_code_is_in_the_package() -> None:
-    """A checkout has them anyway, so a missing pattern shows only where the package was installed from a wheel."""
-    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    packed = {path for name, patterns in data.items() for one in patterns for path in (SOURCES / name).glob(one)}
-    beside = {
-        path
-        for name in data
-        for path in (SOURCES / name).rglob("*")
-        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
-    }
-    assert SOURCES / "paydesk" / "operators" / "overview" / "page.html" in beside
-    assert sorted(str(path.relative_to(SOURCES)) for path in beside - packed) == []
+@pytest.mark.parametrize(("project", "package"), [(ROOT, "paydesk"), (SOURCES, "paydesk_dev")])
+def test_every_file_of_the_package_is_in_its_wheel(tmp_path: Path, project: Path, package: str) -> None:
+    """And no other but the commit: statements, templates, scripts, the types' marker, and the licence beside them."""
+    with zipfile.ZipFile(build_wheel(project, tmp_path)) as wheel:
+        packed = {name for name in wheel.namelist() if not name.endswith("/") and ".dist-info/" not in name}
+        licence = wheel.read(f"{package}-{__version__}.dist-info/licenses/LICENSE")
+    files = (path for path in (SOURCES / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    assert packed - {"paydesk/core/commit.txt"} == {path.relative_to(SOURCES).as_posix() for path in files}
+    assert licence == (ROOT / "LICENSE").read_bytes()
 
 
-FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src/paydesk/__init__.py")
+def test_the_page_names_the_packages_that_each_wheel_needs() -> None:
+    """And no other."""
+    row = re.search(r"^\| Packages \| (.*), and theirs \| also (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    assert row is not None
+    for file, named in (("pyproject.toml", row[1]), ("src/pyproject.toml", row[2])):
+        needed = tomllib.loads((ROOT / file).read_text())["project"]["dependencies"]
+        assert set(re.split(", | and ", named)) == {re.split("[=<>]", one)[0] for one in needed} - {"paydesk"}
+
+
+FILES = ("pyproject.toml", "README.md", "LICENSE", "src/paydesk/__init__.py", "scripts/paydesk_build.py")
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@shop.example", "-c", "commit.gpgsign=false")
-BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 PRINT = "from paydesk import moved; from paydesk.core.version import version; print(moved.NAME, version())"
 
 
@@ -45,10 +54,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def _installed(checkout: Path, target: Path) -> str:
     """Build the checkout in its folder and unpack it, as `pip install` does; return what the package says."""
-    target.mkdir()
-    subprocess.run([sys.executable, "-c", BUILD, target], cwd=checkout, check=True, capture_output=True)
-    (wheel,) = target.glob("*.whl")
-    shutil.unpack_archive(wheel, target, "zip")
+    shutil.unpack_archive(build_wheel(checkout, target), target, "zip")
     environment = {**os.environ, "PYTHONPATH": str(target)}
     ended = subprocess.run(
         [sys.executable, "-c", PRINT], cwd=target, env=environment, capture_output=True, text=True, check=True
@@ -60,6 +66,7 @@ def test_a_second_installation_has_nothing_of_the_first(tmp_path: Path) -> None:
     """A package that became a module since is not installed beside it, and the version names the commit of each."""
     checkout, package = tmp_path / "checkout", tmp_path / "checkout" / "src" / "paydesk"
     shutil.copytree(ROOT / "src" / "paydesk" / "core", package / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "scripts").mkdir()
     for name in FILES:
         shutil.copy(ROOT / name, checkout / name)
     (package / "moved").mkdir()

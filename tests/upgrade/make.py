@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import console_world
 import shared_objects
 import webhooks_scene
 from console_world import World
+from installed import build_wheel
 from paydesk.core.clock import MovableClock
 from paydesk.engine.orders import status
 from paydesk.platform.storage.connect import open_database
@@ -30,7 +30,6 @@ from service import tokens
 from upgrade import kept
 
 ROOT = Path(__file__).parents[2]
-BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
 STATES = "SELECT status, status_detail, payment_status_detail, order_id FROM orders ORDER BY order_id"
 TILLS = 4
 FILLED = (
@@ -78,12 +77,9 @@ def _wheel(commit: str, folder: Path) -> Path:
     checkout, built = folder / "checkout", folder / "built"
     _git("worktree", "add", "--detach", str(checkout), commit)
     try:
-        command = [sys.executable, "-c", BUILD, str(built)]
-        subprocess.run(command, cwd=checkout, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": ""})
+        return build_wheel(checkout, built)
     finally:
         _git("worktree", "remove", "--force", str(checkout))
-    (wheel,) = built.glob("*.whl")
-    return wheel
 
 
 async def _sqlite(folder: Path) -> tuple[bytes, dict[str, Any]]:

@@ -17,6 +17,7 @@ from tools.docs import (
     pictures,
     settings,
     simulator,
+    versions,
     webhook_events,
     webhook_pictures,
 )
@@ -40,6 +41,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "webhook-events.md": webhook_events.page_of_events,
     "webhook-retries.svg": webhook_pictures.retries,
     **command_rows.files(),
+    **versions.files(),
 }
 
 
