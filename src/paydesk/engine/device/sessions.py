@@ -9,7 +9,7 @@ from paydesk.core.errors import UNAUTHORIZED, Refusal
 from paydesk.engine.device import store
 from paydesk.engine.device.errors import STALE_SESSION
 from paydesk.engine.device.gateway import Gateway
-from paydesk.engine.device.rules.verdicts import AFTER_PERMIT, Effect, judge, state_of
+from paydesk.engine.device.rules.verdicts import AFTER_PERMIT, judge, state_of
 from paydesk.engine.device.schemas import HelloAnswer, HelloRequest, JournalEntry, JudgedLease
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
@@ -118,8 +118,18 @@ async def _judge_entry(
     if is_repeated and effect == "fail" and state in AFTER_PERMIT:
         # A delayed hello may arrive after its repetition: the terminal may have called the acquirer since.
         verdict, effect = judge(entry.last_step, state, has_result=False, sent=True)
-    if order is not None:
-        await _apply(change, order, effect, session)
+    if order is None:
+        return JudgedLease(entry.lease_id, verdict)
+    match effect:
+        case "re_lease":
+            await store.set_lease_session(change.tx, order.seller_id, order.ulid, session)
+        case "cancel":
+            await orders.confirm_cancel(change, await orders.expire_overdue(change, order))
+        case "inquire":
+            await _inquire(change, order)
+        case "fail":
+            # An open inquiry continues: should the acquirer have an approval all the same, it is reversed.
+            await outcomes.decline(change, order, by="abort", detail="processing_error", origin="terminal")
     return JudgedLease(entry.lease_id, verdict)
 
 
@@ -138,19 +148,6 @@ async def _judge_missing(
         return []
     await _inquire(change, order)
     return [JudgedLease(order.ulid, "hold")]
-
-
-async def _apply(change: Change, order: Order, effect: Effect, session: int) -> None:
-    match effect:
-        case "re_lease":
-            await store.set_lease_session(change.tx, order.seller_id, order.ulid, session)
-        case "cancel":
-            await orders.confirm_cancel(change, await orders.expire_overdue(change, order))
-        case "inquire":
-            await _inquire(change, order)
-        case "fail":
-            # An open inquiry continues: should the acquirer have an approval all the same, it is reversed.
-            await outcomes.decline(change, order, by="abort", detail="processing_error", origin="terminal")
 
 
 async def _inquire(change: Change, order: Order) -> None:

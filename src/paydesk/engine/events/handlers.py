@@ -34,11 +34,14 @@ async def read(call: Call) -> Handled:
     if cursor is not None and after is None:
         raise _invalid_cursor("no cursor of this feed")
     with ExitStack() as waiting:
-        return await _wait(call, feed, after, seconds, waiting)
+        page = await _wait(call, feed, after, seconds, waiting)
+    last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
+    data = [msgspec.Raw(body.encode()) for _, body in page.events]
+    return Answer(200, EventPage(data, cursors.encode(feed, last)))
 
 
-async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting: ExitStack) -> Answer:
-    """Return the first events. From its first wait on the request counts as waiting."""
+async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting: ExitStack) -> Page:
+    """Return the first events, or an empty page. From its first wait on the request counts as waiting."""
     readers, signals, loop = call.shared.objects[Readers], call.database.signals, asyncio.get_running_loop()
     deadline = loop.time() + seconds
     interval, later = POLL_INTERVAL_SECONDS
@@ -49,9 +52,7 @@ async def _wait(call: Call, feed: Feed, after: int | None, seconds: int, waiting
             page = await _page(call, feed, after)
             left = deadline - loop.time()
             if page.events or left <= 0 or signals.stopping or (call.disconnected is not None and call.disconnected()):
-                last = page.events[-1][0] if page.events else max(after or 0, page.first_number - 1)
-                data = [msgspec.Raw(body.encode()) for _, body in page.events]
-                return Answer(200, EventPage(data, cursors.encode(feed, last)))
+                return page
             if interval != later:
                 waiting.enter_context(readers.waiting(call.caller.token_digest))
             await waiter.wait(min(left, interval))

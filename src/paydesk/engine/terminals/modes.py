@@ -20,7 +20,11 @@ UNKNOWN = f"is unknown; send {FROM_LIST}"
 
 async def apply(tx: Transaction, seller_id: int, changes: Sequence[ModeRequest], now_ms: int, *, live: bool) -> None:
     """Make all changes; the errors of the operation are raised before any."""
-    _refuse_repeated(changes)
+    seen: set[str] = set()
+    for index, change in enumerate(changes):
+        if change.id in seen:
+            raise PROPERTY_VALUE.with_reason("named twice", _detail(index, "repeats an earlier terminal"))
+        seen.add(change.id)
     locked = await store.lock_all(tx, seller_id, [change.id for change in changes])
     terminals = {terminal.terminal_id: terminal for terminal in locked if bool(terminal.live) == live}
     of_seller = {terminal.terminal_id: terminal for terminal in locked}
@@ -80,14 +84,6 @@ def _other_mode(terminal_id: str, live: int) -> str:
     return (
         f"is a {model} terminal, which takes test tokens only, and the access token is live; {HOW_TO_GET_TEST_TOKENS}"
     )
-
-
-def _refuse_repeated(changes: Sequence[ModeRequest]) -> None:
-    seen: set[str] = set()
-    for index, change in enumerate(changes):
-        if change.id in seen:
-            raise PROPERTY_VALUE.with_reason("named twice", _detail(index, "repeats an earlier terminal"))
-        seen.add(change.id)
 
 
 def _detail(index: int, problem: str) -> str:

@@ -28,21 +28,21 @@ def fault(text: str, *, loopback_allowed: bool) -> str | None:
     address = _split(text)
     if address is None:
         return _NO_ADDRESS
-    if "#" in text:
-        return "must not have a fragment"
-    if "@" in address.netloc:
-        return "must not carry a user or a password"
-    if "*" in text:
-        return "must be one address, without * (as a plain character it is %2A)"
-    return _scheme_fault(address, loopback_allowed) or _query_fault(address.query)
-
-
-def _query_fault(query: str) -> str | None:
-    names = {name for name, _ in urllib.parse.parse_qsl(query, keep_blank_values=True)}
-    taken = [name for name in RESERVED if name in names]
-    if not taken:
-        return None
-    return f"must not have {' or '.join(taken)} in its query: Paydesk adds parameters of that name; rename yours"
+    for sign, part, rule in (
+        ("#", text, "must not have a fragment"),
+        ("@", address.netloc, "must not carry a user or a password"),
+        ("*", text, "must be one address, without * (as a plain character it is %2A)"),
+    ):
+        if sign in part:
+            return rule
+    if address.scheme == "http" and address.hostname in LOOPBACK:
+        if not loopback_allowed:
+            return "must be https; http on the own machine is for `paydesk dev` alone"
+    elif address.scheme != "https":
+        return "must be https" + (", or http on this machine" if loopback_allowed else "")
+    names = {name for name, _ in urllib.parse.parse_qsl(address.query, keep_blank_values=True)}
+    taken = " or ".join(name for name in RESERVED if name in names)
+    return f"must not have {taken} in its query: Paydesk adds parameters of that name; rename yours" if taken else None
 
 
 def _split(text: str) -> SplitResult | None:
@@ -54,11 +54,3 @@ def _split(text: str) -> SplitResult | None:
         return None
     is_host = ":" in host or _HOST.fullmatch(host)
     return address if is_host and port != 0 else None
-
-
-def _scheme_fault(address: SplitResult, loopback_allowed: bool) -> str | None:  # noqa: FBT001 - private
-    if address.scheme == "https":
-        return None
-    if address.scheme != "http" or address.hostname not in LOOPBACK:
-        return "must be https" + (", or http on this machine" if loopback_allowed else "")
-    return None if loopback_allowed else "must be https; http on the own machine is for `paydesk dev` alone"

@@ -32,20 +32,19 @@ def explained(refusal: Refusal, authorization: str | None, accepted: Credential 
     """Return the refusal of a request's `Authorization` with a detail, unless it has one or is another error."""
     if refusal.kind is not UNAUTHORIZED or refusal.details or accepted is None:
         return refusal
-    return replace(refusal, details=(_detail(authorization, accepted),))
-
-
-def _detail(authorization: str | None, accepted: Credential) -> str:
+    scheme, _, token = (authorization or "").partition(" ")
+    token, prefixes = token.strip(), KINDS.keys() - set(accepted.prefixes)
+    others = (KINDS[prefix] for prefix in prefixes if token.startswith(prefix))
     if authorization is None:
-        return f"send the header Authorization: Bearer with {accepted.needed}"
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer":
-        return f"the header Authorization does not begin with Bearer; send Bearer, a space and {accepted.needed}"
-    token = token.strip()
-    if not token:
-        return f"the header Authorization has no token; send Bearer, a space and {accepted.needed}"
-    others = (kind for prefix, kind in KINDS.items() if token.startswith(prefix) and prefix not in accepted.prefixes)
-    sent = "a public key" if _PUBLIC_KEY.fullmatch(token) else next(others, None)
-    if sent is not None:
-        return f"{sent} was sent; this operation needs {accepted.needed}"
-    return f"the token is unknown; send {accepted.needed}, unchanged"
+        detail = f"send the header Authorization: Bearer with {accepted.needed}"
+    elif scheme.lower() != "bearer":
+        detail = f"the header Authorization does not begin with Bearer; send Bearer, a space and {accepted.needed}"
+    elif not token:
+        detail = f"the header Authorization has no token; send Bearer, a space and {accepted.needed}"
+    elif _PUBLIC_KEY.fullmatch(token):
+        detail = f"a public key was sent; this operation needs {accepted.needed}"
+    elif (sent := next(others, None)) is not None:
+        detail = f"{sent} was sent; this operation needs {accepted.needed}"
+    else:
+        detail = f"the token is unknown; send {accepted.needed}, unchanged"
+    return replace(refusal, details=(detail,))
