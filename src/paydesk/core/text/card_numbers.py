@@ -118,13 +118,11 @@ def _numbers(runs: list[str], *, glued: bool = False, inside: bool = False) -> I
     heads = digits if glued or inside else "".join([group[0].ljust(len(group), "0") for group in groups])
     ends = range(len(digits)) if inside else set(accumulate(map(len, groups)))
     for first, last in _with_check_digit(digits, heads, LENGTHS_INSIDE if inside else LENGTHS):
-        if last in ends and digits.find("x", first, last) < 0 and _has_brand(digits, first, last, inside=inside):
+        if last not in ends or digits.find("x", first, last) >= 0:
+            continue
+        prefix = _PREFIX.match(digits, first)
+        if prefix is not None and last - first in _BRANDS[(prefix.lastindex or 0) - 1][2 if inside else 1]:
             yield first, last
-
-
-def _has_brand(digits: str, first: int, last: int, *, inside: bool) -> bool:
-    prefix = _PREFIX.match(digits, first)
-    return prefix is not None and last - first in _BRANDS[(prefix.lastindex or 0) - 1][2 if inside else 1]
 
 
 def _with_check_digit(digits: str, heads: str, lengths: Iterable[int]) -> Iterator[tuple[int, int]]:

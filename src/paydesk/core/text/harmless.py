@@ -116,9 +116,11 @@ def masked(text: str, names: Collection[str] = ()) -> str:
             name = _BEFORE_NAME.split(before[-NAME_CHARACTERS_MAX:])[-1]
             before, begin = before[: len(before) - len(name)], f"{name}{begin}"
         kept += [words(before), begin if _NAME.fullmatch(name) else words(begin)]
-        kept.append(
-            value if _is_named_harmless(name, value, names) else _value(value, is_json=field["json"] is not None)
-        )
+        if not _is_named_harmless(name, value, names):
+            masked = words(value)
+            is_container = field["json"] is not None and not value.startswith('"')
+            value = _SCALAR.sub(_item, value) if is_container and masked != value else masked
+        kept.append(value)
         end = field.end()
     return _MASKS.sub(MASK, "".join([*kept, words(text[end:])]))
 
@@ -139,11 +141,6 @@ def _is_named_harmless(name: str, value: str, names: Collection[str]) -> bool:
         return True
     form = _BY_NAME.get(_HUMP.sub("_", name).replace("-", "_").lower())
     return form is not None and form.fullmatch(value.strip('"')) is not None
-
-
-def _value(value: str, *, is_json: bool) -> str:
-    shown = words(value)
-    return _SCALAR.sub(_item, value) if shown != value and is_json and not value.startswith('"') else shown
 
 
 def _item(match: re.Match[str]) -> str:

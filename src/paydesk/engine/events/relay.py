@@ -29,21 +29,19 @@ async def run(context: WorkerContext, stop: asyncio.Event) -> None:
 
 async def sweep(context: WorkerContext, stop: asyncio.Event) -> bool:
     """Run one step for every feed with unnumbered events; return whether there may be more."""
+    loop = asyncio.get_running_loop()
     more, after, count = False, 0, QUERY_EVENTS_MAX
     while count == QUERY_EVENTS_MAX and not stop.is_set():
         query = partial(store.unnumbered_feeds, after_seller=after, limit=QUERY_EVENTS_MAX)
         feeds = await context.database.read(query, heavy=True)
         count = len(feeds)
         for feed in dict.fromkeys(feeds):
-            more |= not stop.is_set() and await _step(context, feed) == STEP_EVENTS_MAX
+            if stop.is_set():
+                break
+            began = loop.time()
+            with context.database.signals.subscribe("stop") as waiter:
+                numbered = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
+                await waiter.wait(min((loop.time() - began) * PAUSE_RATIO, PAUSE_SECONDS_MAX))
+            more |= numbered == STEP_EVENTS_MAX
             after = feed.seller_id
     return more
-
-
-async def _step(context: WorkerContext, feed: store.Feed) -> int:
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    with context.database.signals.subscribe("stop") as waiter:
-        count = await context.database.write(partial(store.number, feed=feed, limit=STEP_EVENTS_MAX))
-        await waiter.wait(min((loop.time() - began) * PAUSE_RATIO, PAUSE_SECONDS_MAX))
-    return count

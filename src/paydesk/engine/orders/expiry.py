@@ -51,7 +51,12 @@ class Deadline:
         while not stop.is_set():
             with context.database.signals.subscribe("clock", "stop") as waiter:
                 if await self.step(context) < BATCH:
-                    await waiter.wait(await _pause(context))
+                    next_ms = await context.database.read(store.next_expiry_ms)
+                    seconds = POLL_INTERVAL_SECONDS
+                    if next_ms is not None:
+                        seconds = max((next_ms - context.clock.now_ms()) / 1000, CONTENTION_PAUSE_SECONDS)
+                    # Other nodes create orders too.
+                    await waiter.wait(min(seconds, POLL_INTERVAL_SECONDS))
 
     async def step(self, context: WorkerContext) -> int:
         """Process up to `BATCH` due orders, except those that another transaction has locked; return their number."""
@@ -71,14 +76,6 @@ class Deadline:
         due = await context.database.read(lambda tx: store.due(tx, self.sql, due_ms, BATCH))
         await asyncio.gather(*(work_on(order) for order in due))
         return len(due)
-
-
-async def _pause(context: WorkerContext) -> float:
-    """Return the seconds until the next order expires, at most a second: other nodes create orders too."""
-    next_ms = await context.database.read(store.next_expiry_ms)
-    if next_ms is None:
-        return POLL_INTERVAL_SECONDS
-    return min(max((next_ms - context.clock.now_ms()) / 1000, CONTENTION_PAUSE_SECONDS), POLL_INTERVAL_SECONDS)
 
 
 async def _check(change: Change, order: Order) -> Order | None:

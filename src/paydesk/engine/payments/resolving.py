@@ -23,7 +23,21 @@ async def resolve(change: Change, order: Order, outcome: Outcome, *, after_secon
     After a decline the inquiry continues if there is an acquirer (`has_acquirer`), so that an approval that it reports
     later is reversed.
     """
-    await _check_resolvable(change, order, outcome, after_seconds)
+    if order.state != status.CHECK_ON_TERMINAL:
+        certainty = "its outcome is not in doubt yet" if order.status in status.LIVE else "its outcome is known"
+        raise CANNOT_RESOLVE_ORDER.with_reason(
+            f"the order is {order.state}", f"the order is {order.status}; {certainty}"
+        )
+    # While its outcome is unknown the order does not change, so its last change is when that state began.
+    from_ms = order.updated_ms + after_seconds * 1000
+    if change.now_ms < from_ms:
+        raise CANNOT_RESOLVE_ORDER.with_reason(
+            "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
+        )
+    if outcome == "approved" and await inquiry_store.status_of(change.tx, order) == REVERSING.name:
+        raise CANNOT_RESOLVE_ORDER.with_reason(
+            "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
+        )
     if outcome == "approved":
         tip_minor = (await terms.find(change.tx, order)).requested_tip_minor
         resolved = await outcomes.approve(change, order, Paid(tip_minor=tip_minor), by="operator")
@@ -71,21 +85,3 @@ def _reversal_fault(
     if ending == "not_found" and reversal.confirmed == "approved":
         return "the acquirer has confirmed the approval; it can only end as reversed"
     return None
-
-
-async def _check_resolvable(change: Change, order: Order, outcome: Outcome, after_seconds: int) -> None:
-    if order.state != status.CHECK_ON_TERMINAL:
-        certainty = "its outcome is not in doubt yet" if order.status in status.LIVE else "its outcome is known"
-        raise CANNOT_RESOLVE_ORDER.with_reason(
-            f"the order is {order.state}", f"the order is {order.status}; {certainty}"
-        )
-    # While its outcome is unknown the order does not change, so its last change is when that state began.
-    from_ms = order.updated_ms + after_seconds * 1000
-    if change.now_ms < from_ms:
-        raise CANNOT_RESOLVE_ORDER.with_reason(
-            "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
-        )
-    if outcome == "approved" and await inquiry_store.status_of(change.tx, order) == REVERSING.name:
-        raise CANNOT_RESOLVE_ORDER.with_reason(
-            "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
-        )

@@ -125,7 +125,14 @@ class Sender:
         except TimeoutError:
             return Outcome(None, error=f"no complete answer within {self._timeout_seconds:g} s")
         except (ClientError, OSError, ValueError) as error:
-            return _failed(error)
+            cause = getattr(error, "os_error", error)
+            refused = cause if isinstance(cause, AddressRefused) else None
+            # `message` lacks the URL that aiohttp adds to an error's text: its query may have credentials.
+            own = str(refused or _connect_message(error))
+            text = own or str(getattr(error, "message", "") or error) or type(error).__name__
+            # Any other error may repeat what the receiver sent.
+            reason = str((redacted if own else redacted_answer)(" ".join(text.replace("\0", "").split())))
+            return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
 
     async def _post(self, url: URL, headers: Mapping[str, str], body: bytes, connection: _Connection) -> Outcome:
         async with self._session.post(
@@ -149,17 +156,6 @@ def _text(raw: bytes) -> str:
         # Masking shortens the text, so an unmasked first part of a secret could move into the stored part.
         masked = masked[:-MASKING_BYTES_EXTRA]
     return masked[:STORED_BYTES_MAX].decode("utf-8", "ignore")
-
-
-def _failed(error: Exception) -> Outcome:
-    cause = getattr(error, "os_error", error)
-    refused = cause if isinstance(cause, AddressRefused) else None
-    # `message` lacks the URL that aiohttp adds to the text of an error: its query may have the receiver's credentials.
-    own = str(refused or _connect_message(error))
-    text = own or str(getattr(error, "message", "") or error) or type(error).__name__
-    # Any other error may repeat what the receiver sent.
-    reason = str((redacted if own else redacted_answer)(" ".join(text.replace("\0", "").split())))
-    return Outcome(None, error=reason[:ERROR_CHARACTERS_MAX], refused=refused)
 
 
 def _connect_message(error: Exception) -> str:
