@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Replace the file's content; a reader sees the old or the new one, also after a power failure."""
+    """Replace the file's content; a reader sees the old or the new content, also after a power failure."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -19,7 +19,7 @@ class ErrorKind:
     status: int
     message: str
     advice: str = ""
-    """What to do about it, in the docs."""
+    """Advice about it, in the docs."""
 
     def with_reason(
         self,

@@ -38,7 +38,7 @@ class Filters:
         return self._values.get(name, default)
 
     def fault(self, name: str, rule: str, kind: ErrorKind = PROPERTY_VALUE) -> None:
-        """Add a parameter's fault; the first one of each parameter is kept."""
+        """Add a parameter's fault; the first of each parameter is kept."""
         printable = name if name.isprintable() else ascii(name)
         self._faults.setdefault(name, Fault(kind, f"'{printable[:64]}' - {rule}"))
 

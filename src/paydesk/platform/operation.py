@@ -221,7 +221,7 @@ class Operation:
     """Names of everything that a `write` may change or lock; writes without a common key may share a transaction."""
     idempotent: bool = False
     keys_kept_days_min: int = 0
-    """For how long its idempotency keys are kept at least, also where `idempotency_keep_days` is less."""
+    """Minimum time that its idempotency keys are kept, also where `idempotency_keep_days` is less."""
     on_behalf: Callable[[Call], Awaitable[Caller]] | None = None
     """Finds the seller on whose behalf an operator calls an idempotent operation: returns the caller with that seller.
     The idempotency key is then the seller's, of application 0."""

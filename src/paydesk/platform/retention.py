@@ -1,4 +1,4 @@
-"""How long the rows of a table are kept after their end, and how they are deleted. Each domain declares its `RULES`."""
+"""The retention of a table's rows after their end, and their deletion. Each domain declares its `RULES`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Prune = Callable[[Transaction, int, int, int], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """For how many days rows are kept after their end, and what deletes them."""
+    """The days that rows are kept after their end, and what deletes them."""
 
     keep_days: Callable[[Settings], float]
     prune: Prune

@@ -23,7 +23,7 @@ class ThrottleLog:
         return tuple(self._counts)
 
     def note(self, what: str, /, **facts: str) -> None:
-        """Count an event of the limit `what`, an identifier; the facts of the first one are logged."""
+        """Count an event of the limit `what`, an identifier; the facts of the first event are logged."""
         if what in self._counts:
             self._counts[what] += 1
             return

@@ -81,8 +81,8 @@ def is_secret_name(name: str) -> bool:
 def redacted_answer(text: str) -> str:
     """Return what another server answered as it may be kept: only values that are known to be harmless.
 
-    The text may be JSON, a form or anything else, and may be cut off. Of an object or array under a secret name nothing
-    is kept, nor of what follows it.
+    The text may be JSON, a form or anything else, and may be cut off. An object or array under a secret name is removed
+    with everything that follows it.
     """
     return _harmless(text, ())
 

@@ -71,7 +71,7 @@ async def report(call: Call) -> Handled:
     if revoked_ms is not None and order.created_ms > revoked_ms + difference_ms:
         raise LEASE_NOT_FOUND.with_reason("the order was created after the device token was revoked")
     received = parse(call.body, call.keys, card_numbers_refused=call.settings.card_numbers_refused_in_references)
-    # Of anything but a UUID only the digest is recorded, with the result.
+    # Anything but a UUID is recorded as a digest, with the result.
     sent_id = call.paths[1]
     is_uuid = UUID.fullmatch(sent_id) is not None
     result_id = sent_id.lower() if is_uuid else f"digest:{keyed_digest(call.keys, sent_id.encode())[:32]}"

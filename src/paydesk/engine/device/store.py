@@ -11,7 +11,7 @@ from paydesk.engine.terminals.schemas import OperatingMode
 from paydesk.platform.storage.database import Transaction
 
 Processing = Literal["taken", "conflict", "finished", "late_approval", "unreadable"]
-"""How a result was processed; column `verdict` of `results`."""
+"""The processing of a result; column `verdict` of `results`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from paydesk.engine.oauth.bearer import Bearers
 from paydesk.platform.operation import WAIT, Answer, Call, Handled
 
 POLL_INTERVAL_SECONDS = (0.2, 5.0)
-"""The first and every later interval between polls of the database, since a notification may be lost. The first one is
+"""The first and every later interval between polls of the database, since a notification may be lost. The first is
 short because other nodes may not have received this reader's announcement yet."""
 
 
 async def read(call: Call) -> Handled:
-    """Read events: those after the cursor; if there are none, wait for the first one for up to `wait` seconds."""
+    """Read events: those after the cursor; if there are none, wait for the first for up to `wait` seconds."""
     caller = call.caller
     feed = Feed(caller.seller_id, caller.application_id, int(caller.live))
     cursor, seconds = call.query.get("after"), WAIT.number(call.query) or 0

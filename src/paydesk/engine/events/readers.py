@@ -22,7 +22,7 @@ INTEREST_SECONDS = 60.0
 
 
 def topics(feed: Feed) -> tuple[str, str]:
-    """Return the topics of the feed: an event was committed on this node, or on another one."""
+    """Return the topics of the feed: an event was committed on this node, or on another."""
     name = ".".join(map(str, feed.key))
     return f"events:{name}", f"remote-events:{name}"
 

@@ -26,7 +26,7 @@ StoredEvent = Annotated[msgspec.Raw, encoded(Event), Meta(description="The body 
 
 
 class EventPage(Response, frozen=True):
-    """Events in order, and the cursor after the last one."""
+    """Events in order, and the cursor after the last event."""
 
     data: Annotated[list[StoredEvent], Meta(max_length=EVENTS_MAX)]
     next: Annotated[str, Meta(description="Does not expire until the events after it are no longer kept.")]

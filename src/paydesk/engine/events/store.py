@@ -90,7 +90,7 @@ class Page:
 
 
 async def page(tx: Transaction, feed: Feed, after: int, limit: int) -> Page:
-    """Return up to `limit` events after number `after`, or from the first one that is kept."""
+    """Return up to `limit` events after number `after`, or from the first that is kept."""
     row = await tx.one(STATE, *feed.key)
     assert row is not None, "an aggregate has a row"
     last, first, unnumbered = row
@@ -112,7 +112,7 @@ async def number(tx: Transaction, feed: Feed, limit: int) -> int:
 
 
 async def unnumbered_feeds(tx: Transaction, after_seller: int, limit: int) -> list[Feed]:
-    """Return the feed of each of up to `limit` unnumbered events, in order of seller, of sellers after this one."""
+    """Return the feed of each of up to `limit` unnumbered events, in order of seller, of sellers after this seller."""
     return [Feed(*row) for row in await tx.all(UNNUMBERED, after_seller, limit)]
 
 
@@ -136,4 +136,4 @@ async def prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> 
 
 
 RULES = (Rule(lambda settings: settings.events_keep_days, prune),)
-"""For how long events stay in the feeds."""
+"""Time that events stay in the feeds."""

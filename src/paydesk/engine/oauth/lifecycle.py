@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 OnReplay = Literal["revoke", "refuse"]
-"""What a replayed refresh token does: revoke its family, or nothing. An operator chooses for each application."""
+"""The effect of a replayed refresh token: revoke its family, or nothing. An operator chooses for each application."""
 
 
 @dataclass(frozen=True, slots=True)

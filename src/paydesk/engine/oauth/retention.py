@@ -1,4 +1,4 @@
-"""How long codes, consent requests, token families and their tokens are kept. A pruned one is refused as unknown.
+"""The retention of codes, consent requests, token families and their tokens. What is pruned is refused as unknown.
 
 A used refresh token is kept until it would have expired, because its reuse revokes the family. The two newest
 generations of an active family are always kept: they answer retries.
@@ -13,7 +13,7 @@ from paydesk.platform.storage.database import Transaction
 
 FAMILIES_PER_PAGE = 100
 UNUSED_REQUESTS_KEEP_MINUTES = 60
-"""Of consent requests that were not decided in time, after their creation."""
+"""Days after their creation that consent requests are kept which were not decided in time."""
 
 # A consent request that was not decided, or refused as expired.
 _UNUSED = "(o.decided_ms IS NULL OR o.decided_ms >= o.expires_ms)"
@@ -103,7 +103,7 @@ class FamilyAge:
 
 
 async def page_of_families(tx: Transaction, seller_id: int, after: bytes) -> list[FamilyAge]:
-    """Return the seller's next families; fewer than `FAMILIES_PER_PAGE` are the last ones."""
+    """Return the seller's next families; after fewer than `FAMILIES_PER_PAGE` there are no more."""
     return [FamilyAge(*row) for row in await tx.all(FAMILIES, seller_id, after, FAMILIES_PER_PAGE)]
 
 

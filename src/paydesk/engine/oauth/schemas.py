@@ -17,7 +17,7 @@ GRANT_TYPES = {
     "authorization_code": (["code", "redirect_uri"], ["refresh_token"]),
     "refresh_token": (["refresh_token"], ["code", "code_verifier"]),
 }
-"""The parameters that each grant type requires, and those that only the other one has."""
+"""The parameters that each grant type requires, and those of the other grant type alone."""
 
 
 def _digits(value: Any) -> Any:
@@ -179,7 +179,7 @@ _RULES = {
     "code_verifier": "must be 43 to 128 characters out of letters, digits and - . _ ~",
     "test_token": "must be true or false",
 }
-"""What is required of the parameters that are not any text."""
+"""The rules of the parameters that are not any text."""
 
 
 def read(model: type[Model], body: Any) -> Model:

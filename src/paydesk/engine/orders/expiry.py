@@ -28,7 +28,7 @@ CONTENTION_PAUSE_SECONDS = 0.02
 """While an overdue order is locked by another node or a request."""
 
 PAYER_EMAILS_KEEP_DAYS = 120
-"""After the order's creation: it can be refunded for 90 days."""
+"""Days after an order's creation that the buyer's e-mail is kept; refunds are possible for 90."""
 
 # The buyers' e-mail addresses of orders created before $2, at most $3. The orders stay.
 PRUNE_PAYER_EMAILS = """UPDATE orders SET payer_email = NULL

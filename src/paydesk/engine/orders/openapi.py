@@ -31,7 +31,7 @@ from paydesk.platform.http.openapi.components import Json
 from paydesk.platform.operation import Query
 
 SENT_MS = EXAMPLE_ORDER.created_ms + 2 * samples.STEP_MS
-"""When the examples are sent."""
+"""The time at which the examples are sent."""
 
 SUMMARIES = {
     "order.created": "An order was created",
@@ -128,12 +128,12 @@ class Webhook:
 
     @property
     def summary(self) -> str:
-        """What has happened."""
+        """The kind of event."""
         return SUMMARIES[self.action]
 
     @property
     def description(self) -> str:
-        """What a receiver should know of it; empty for most."""
+        """A remark for receivers; empty for most."""
         return DESCRIPTIONS.get(self.action, "")
 
     @property

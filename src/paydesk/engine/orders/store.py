@@ -277,7 +277,7 @@ async def record_cancel_request(change: Change, order: Order) -> Order | None:
 
 
 async def awaiting_terminal(tx: Transaction, seller_id: int, terminal_id: str, limit: int) -> list[tuple[int, str]]:
-    """Return up to `limit` sellers and terminals after this one with an order to acknowledge or release."""
+    """Return up to `limit` sellers and terminals after this terminal with an order to acknowledge or release."""
     return [(row[0], row[1]) for row in await tx.all(AWAITING_TERMINAL, seller_id, terminal_id, limit)]
 
 

@@ -55,7 +55,7 @@ REFUND_ERRORS = (
     REFUND_AMOUNT_EXCEEDS,
     REFUND_IN_PROGRESS,
 )
-"""What a refund can be refused with, in the order of the checks."""
+"""The refusals of a refund, in the order of the checks."""
 REVERSAL_NOT_FOUND = ErrorKind(
     "reversal_not_found", 404, "The reversal does not exist.", advice="Use an id from `GET /operator/v1/reversals`."
 )

@@ -118,7 +118,7 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
         return f"{self._noun} {self._id(row)}"
 
     async def postpone(self, tx: Transaction, row: T, next_ms: int) -> None:
-        """Schedule the next attempt for `next_ms`, unless a later one has begun."""
+        """Schedule the next attempt for `next_ms`, unless a later attempt has begun."""
         await tx.run(self.postpone_open, row.seller_id, self._id(row), row.attempts, next_ms)
 
     async def mark_alerted(self, change: Change, row: T) -> bool:

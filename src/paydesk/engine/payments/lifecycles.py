@@ -44,7 +44,7 @@ def inquiry_status(reversing_ms: int | None, outcome: str | None) -> InquiryStat
 
 
 InquiryOutcome = Literal["approved", "declined", "not_found", "result", "operator", "simulated", "forgone"]
-"""How an inquiry ended: by the acquirer's answer (the first three; `not_found` also after its reversal), by the
+"""The outcome of an inquiry: by the acquirer's answer (the first three; `not_found` also after its reversal), by the
 terminal's result, by an operator, in a simulation, or before it began, because the outcome was to be simulated."""
 
 BEGIN_REVERSING = Move("begin_reversing", "not found for long, or another amount approved", (ASKING,), REVERSING)

@@ -61,13 +61,13 @@ class Refund(msgspec.Struct, frozen=True):
 
 
 def with_refund(refunds: str | None, refund: Refund) -> str:
-    """Return the order's column `refunds` with this one added or replaced."""
+    """Return the order's column `refunds` with this refund added or replaced."""
     by_id = {one.id: one for one in refunds_of(refunds)} | {refund.refund_id: refund.in_order}
     return msgspec.json.encode(list(by_id.values())).decode()
 
 
 def without_refund(refunds: str | None, refund: Refund) -> str | None:
-    """Return the order's column `refunds` without this one; None if none remains."""
+    """Return the order's column `refunds` without this refund; None if none remains."""
     others = [one for one in refunds_of(refunds) if one.id != refund.refund_id]
     return msgspec.json.encode(others).decode() if others else None
 

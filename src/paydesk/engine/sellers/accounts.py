@@ -173,7 +173,7 @@ UPDATE {sessions} AS s SET ended_ms = $1 WHERE ended_ms IS NULL AND {found(2)}""
         details: tuple[Any, ...] = (),
         previous: str = "",
     ) -> Secret | None:
-        """Begin a session, end the one with the token `previous`, and return the new token.
+        """Begin a session, end the session with the token `previous`, and return the new token.
 
         Returns None if the account was barred or got another password since `password_hash` was verified. An empty
         `password_hash` is that of a session that begins without a password.

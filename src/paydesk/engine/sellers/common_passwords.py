@@ -53,7 +53,7 @@ def _cores(text: str) -> Iterator[str]:
 
 
 def _unit(text: str) -> str:
-    """Return the shortest text of which this one is a repetition; the last may lack its trailing signs."""
+    """Return the shortest text of which this text is a repetition; the last may lack its trailing signs."""
     for length in range(1, len(text)):
         left = len(text) % length
         if left in (0, len(text[:length].rstrip(_AROUND))) and text.startswith(text[length:]):

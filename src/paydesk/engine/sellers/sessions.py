@@ -17,7 +17,7 @@ from paydesk.platform.retention import Rule, prune
 from paydesk.platform.storage.database import Transaction
 
 RULES = (Rule(lambda settings: settings.tokens_keep_days, prune("seller_sessions", "digest", "expires_ms")),)
-"""For how long sessions are kept."""
+"""The retention of sessions."""
 
 
 @dataclass(frozen=True, slots=True)

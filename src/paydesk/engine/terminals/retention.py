@@ -1,4 +1,4 @@
-"""How long the tokens and sessions of terminals, and the content of print actions are kept."""
+"""The retention of the tokens and sessions of terminals, and of the content of print actions."""
 
 from __future__ import annotations
 

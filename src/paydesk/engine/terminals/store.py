@@ -168,7 +168,7 @@ async def virtual(tx: Transaction) -> list[Terminal]:
 
 
 async def for_order(tx: Transaction, seller_id: int, terminal_id: str) -> OrderTerminal | None:
-    """Return the terminal for a new order, locked until the transaction ends; None if the seller has no such one."""
+    """Return the terminal for a new order, locked until the transaction ends, or None."""
     row = await tx.one(FOR_ORDER, seller_id, terminal_id)
     return OrderTerminal(*row) if row else None
 

@@ -1,4 +1,4 @@
-"""How long deliveries and their attempts are kept."""
+"""The retention of deliveries and their attempts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from paydesk.platform.retention import DAY_MS, Rule, delete
 from paydesk.platform.storage.database import Transaction
 
 PAUSED_KEEP_DAYS = 30
-"""Of notifications of paused subscriptions, by the contract. Older ones end as exhausted."""
+"""Days that notifications of paused subscriptions are kept, by the contract. Older ones end as exhausted."""
 
 # The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts. A delivery that is
 # being sent again stays until its attempt is recorded.

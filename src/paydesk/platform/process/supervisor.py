@@ -203,7 +203,7 @@ class Supervisor:
                 log.info("deploy_finished", processes=len(self._slots))
 
     async def _replace(self, slot: Slot) -> bool:
-        """Replace the process of a slot; the old one drains once the new one is ready."""
+        """Replace the process of a slot, which drains once its successor is ready."""
         successor = await self._start(slot)
         try:
             ready = await successor.is_ready()

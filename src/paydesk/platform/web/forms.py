@@ -85,7 +85,7 @@ class BrowserRequest:
         return "set-cookie", f"{self._full_name(name)}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{age}"
 
     def anonymous_cookie(self) -> tuple[str, tuple[Header, ...]]:
-        """Return the cookie that form tokens before sign-in are bound to, and the header that sets a new one."""
+        """Return the cookie that form tokens before sign-in are bound to, and the header that sets a new cookie."""
         current = self.cookie(ANONYMOUS)
         if _ANONYMOUS_COOKIE.fullmatch(current):
             return current, ()

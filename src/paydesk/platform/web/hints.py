@@ -167,7 +167,7 @@ class Hints(Changes):
         self._count += 1
 
     def flush(self) -> None:
-        """Make the message of all hints since the last one, and wake the streams."""
+        """Make the message of all hints since the last message, and wake the streams."""
         if self._flush_at is not None:
             self._flush_at.cancel()
             self._flush_at = None

@@ -62,7 +62,7 @@ async def authorize(call: Call) -> Handled:
 
 
 async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorization | Answer | Refusal:
-    """Commit the permit and the authorization; or return what is known of an earlier one with the same content.
+    """Commit the permit and the authorization; or return what is known of an earlier request with the same content.
 
     `is_running`: this node is asking the acquirer already, so that no further call will be started.
     """

@@ -209,7 +209,7 @@ class ClientThrottle:
 def check_throttled(throttle: ClientThrottle, document: Mapping[str, Any], address: str) -> None:
     """Refuse a client with too many failures from this address, before any other check of the body.
 
-    The client is the one that the body names, whether or not the rest is valid.
+    The client is named by the body, whether or not the rest is valid.
     """
     if throttle.is_idle:
         return

@@ -15,7 +15,7 @@ from paydesk.platform.http.surfaces import FORM, JSON
 from paydesk.platform.shared import Shared
 
 JSON_AS_FORM = f"The body is JSON, but Content-Type says {FORM}: send Content-Type: {JSON}."
-"""For curl, whose default is this Content-Type."""
+"""The message for curl, whose default is this Content-Type."""
 _START_BYTES = 64
 
 

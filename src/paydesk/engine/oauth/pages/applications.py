@@ -40,7 +40,7 @@ class AuthorizedApplication:
 
     @property
     def since(self) -> datetime:
-        """When the seller gave the authorization."""
+        """The time of the seller's consent."""
         return datetime.fromtimestamp(self.created_ms / 1000, UTC)
 
 

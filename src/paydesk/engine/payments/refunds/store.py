@@ -21,7 +21,7 @@ from paydesk.platform.storage.database import Transaction
 PERIOD_MS = 90 * 86_400_000
 """Time after the payment in which it can be refunded."""
 PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
-"""The pause after the first attempt, the second, …; the last one repeats."""
+"""The pause after the first attempt, the second, …; the last pause repeats."""
 
 _FIELDS = Refund.__struct_fields__
 COLUMNS = ", ".join(_FIELDS)

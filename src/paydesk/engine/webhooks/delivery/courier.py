@@ -1,4 +1,4 @@
-"""What is done at three points of a delivery's life: when it is claimed, when it is signed, and after its success."""
+"""Three points of a delivery's life: when it is claimed, when it is signed, and after its success."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _signing(_: Claimed, secrets: Sequence[Secret], seconds: int) -> tuple[Seque
 
 @dataclass(frozen=True, slots=True)
 class Courier:
-    """What the worker does at these points. The development kit has a courier that disturbs deliveries."""
+    """The worker's actions at these points. The development kit has a courier that disturbs deliveries."""
 
     claim: Callable[[Transaction, int, str, Target, Claim], Awaitable[list[Claimed]]] = store.claim
     """Claims due deliveries of a seller and a subscription. `signing` and `delivered` get the rows it returned."""

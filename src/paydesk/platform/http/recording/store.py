@@ -1,4 +1,4 @@
-"""The SQL of recorded requests: the last ones of applications and terminals."""
+"""The SQL of recorded requests: the latest of applications and terminals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker that writes the recorded requests, and deletes old ones."""
+"""The worker that writes the recorded requests, and deletes old requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connection limits of a listener: timeouts, the number of connections, and which one is evicted for a new one.
+"""Connection limits of a listener: timeouts, the number of connections, and the eviction of one for another.
 
 At most `connections_max` connections are served, and at most `connections_per_address_max` of one address. Each new one
 beyond that evicts another or is refused.

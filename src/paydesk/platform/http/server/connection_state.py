@@ -1,4 +1,4 @@
-"""The states in which a connection can be evicted for a new one."""
+"""The states in which a connection can be evicted for a new connection."""
 
 from __future__ import annotations
 
