@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md and CONTRIBUTING.md: the packages are those of the import contract, and the files exist."""
+"""ARCHITECTURE.md and CONTRIBUTING.md: the floors are those of the import contract, and the files exist."""
 
 from __future__ import annotations
 
@@ -15,20 +15,14 @@ PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 _FILE = re.compile(r"`((?:[\w.-]+/)*[\w.*-]+\.(?:py|toml|md))\b")
 
 
-def test_the_packages_are_the_layers_of_the_import_contract() -> None:
+def test_the_picture_has_the_floors_of_the_import_contract() -> None:
     """In the same order: what is above imports from what is below."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = [set(layer.split(" | ")) for layer in contracts[0]["layers"]]
     page = (ROOT / "ARCHITECTURE.md").read_text()
-    drawn = page.partition("## Packages")[2].partition("```text\n")[2].partition("```")[0]
-    shown: list[set[str]] = []
-    for line in drawn.splitlines():
-        names = set(re.split(r" · ", line[:32].strip(" ·")))
-        if line.startswith(" "):
-            shown[-1] |= names
-        else:
-            shown.append(names)
-    assert shown == layers
+    drawn = page.partition("## The floors")[2].partition("```mermaid\n")[2].partition("```")[0]
+    (arrows,) = re.findall(r"^ +(\w+(?: --> \w+)+)$", drawn, re.MULTILINE)
+    assert arrows.split(" --> ") == contracts[0]["layers"]
+    assert re.findall(r'^ +(\w+)\["<b>\1</b>', drawn, re.MULTILINE) == contracts[0]["layers"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -43,3 +37,25 @@ def test_every_named_file_exists(page: str) -> None:
         and not ("/" not in name and list(PACKAGES.rglob(name)))
     ]
     assert missing == []
+
+
+def test_a_way_names_as_many_files_as_its_heading_says() -> None:
+    """The highest number of a heading, such as "7 files, 10 with its terminal", is that of the files below it."""
+    ways = re.findall(r"^### (.*)\n((?:.+\n)+)", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    assert ways
+    said = {heading: max(map(int, re.findall(r"\d+", heading))) for heading, _ in ways}
+    assert said == {heading: len(_FILE.findall(files)) for heading, files in ways}
+
+
+def test_every_package_is_a_room() -> None:
+    """The table has each folder of the floors, and no other; those of the nouns and below are one room."""
+    rooms = re.findall(r"^\| (`.*?) \|", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    named = {name for room in rooms for name in re.findall(r"`(?:\w+/)*?(\w+)/`", room)}
+    folders = {
+        file.parent.name
+        for floor in (*SOURCES.iterdir(), PACKAGES / "paydesk_dev")
+        if floor.name != "operators"
+        for file in floor.glob("*/__init__.py")
+    }
+    assert folders <= named
+    assert named <= {folder.name for folder in PACKAGES.rglob("*") if folder.is_dir()}
