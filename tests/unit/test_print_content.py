@@ -14,7 +14,7 @@ from paydesk.engine.terminals.print_actions.content import (
     parse,
     printed_text,
 )
-from paydesk_dev.virtual.page import qr
+from paydesk_dev.virtual.page.view import svg_of
 from tables import each
 
 
@@ -86,5 +86,5 @@ def test_any_order_of_tags_is_parsed_or_refused_as_invalid(parts: list[str]) -> 
 
 def test_the_longest_payload_fits_into_a_qr_code() -> None:
     """A payload of the largest size, of any characters, can be drawn."""
-    assert qr.svg_of("\U0001f600" * (CODE_BYTES_MAX["qr"] // 4)).startswith("<svg")
-    assert qr.svg_of("x" * CODE_BYTES_MAX["qr"]).startswith("<svg")
+    assert svg_of("\U0001f600" * (CODE_BYTES_MAX["qr"] // 4)).startswith("<svg")
+    assert svg_of("x" * CODE_BYTES_MAX["qr"]).startswith("<svg")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 
 from paydesk.console.api import ApiRefused, Document
 from paydesk.console.request import ConsoleRequest
@@ -19,31 +19,9 @@ from paydesk_dev.console.cards import AWKWARD, DECKS
 from paydesk_dev.console.terminals import FAULTS, PATH, SECTION
 from paydesk_dev.virtual.page.looks import SCRIPTS, TRAY
 from paydesk_dev.virtual.scripts.scripts import MANUAL
+from paydesk_dev.virtual.terminal.screens import ROWS
 
 TERMINALS_SHOWN, NOTIFICATIONS_SHOWN = 12, 5
-
-SCREENS: Mapping[str, tuple[str, str, str]] = {
-    "pairing": ("wait", "clock", "Shows a pairing code"),
-    "idle": ("ok", "check", "Idle"),
-    "standalone": ("off", "dash", "Standalone"),
-    "amount": ("wait", "card", "Waits for a card"),
-    "tip": ("wait", "person", "Waits for the tip"),
-    "installments": ("wait", "person", "Waits for the installments"),
-    "present_card": ("wait", "card", "Waits for a card"),
-    "pin": ("wait", "keyboard", "Waits for the PIN"),
-    "authorizing": ("wait", "clock", "Authorizing"),
-    "approved": ("ok", "check", "Approved"),
-    "declined": ("bad", "cross", "Declined"),
-    "remove_card": ("look", "card", "Waits until the card is removed"),
-    "unknown": ("look", "triangle", "Outcome unknown"),
-    "printing": ("wait", "printer", "Prints"),
-    "canceled": ("off", "dash", "Canceled"),
-    "expired": ("off", "clock", "Expired"),
-    "offline": ("bad", "wifi-off", "No network"),
-    "off": ("off", "plug", "Switched off"),
-    "rebooting": ("wait", "restart", "Restarts"),
-}
-"""The pill of each screen: colour, icon, words."""
 PLAYED_BY = {name: words.removeprefix("Script: ") for name, words in SCRIPTS} | {MANUAL: "you"}
 """The operator of a terminal, by its script."""
 PACKAGE = "paydesk_dev.console"
@@ -74,7 +52,7 @@ async def show(request: ConsoleRequest) -> Answer:
         ahead=ahead(clock["offset_seconds"]),
         terminals=terminals[:TERMINALS_SHOWN],
         screens=screens,
-        looks=SCREENS,
+        looks={name: row.pill for name, row in ROWS.items()},
         played_by=PLAYED_BY,
         has_more=has_more or len(terminals) > TERMINALS_SHOWN,
         inbox=inbox,

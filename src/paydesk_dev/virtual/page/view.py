@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import segno
 
 from paydesk.core import runtime
 from paydesk.core.clock import MovableClock
@@ -18,7 +19,6 @@ from paydesk.core.errors import Refusal
 from paydesk.engine.terminals.print_actions import content as print_content
 from paydesk.engine.terminals.print_actions.content import InvalidContent, Piece
 from paydesk.platform.web.html import environment
-from paydesk_dev.virtual.page import qr
 from paydesk_dev.virtual.page.access import Access
 from paydesk_dev.virtual.page.looks import CARD_COLOURS
 from paydesk_dev.virtual.terminal.panel import Exchanged, Panel
@@ -38,6 +38,7 @@ PRINTS_KEPT = 64
 """Drawing a code takes longer than all the rest of the page."""
 CODES_DRAWN_MAX = 10
 """In one print: all that fit into a text would take seconds and hundreds of kilobytes. The others are shown as text."""
+CODE_CHARACTERS_MAX = 1_000
 CONTACTLESS, STUBBORN_CARD = ("tap", "phone"), "wrong_pin"
 _USER_CODE = re.compile("[A-Z]{4}-[A-Z]{4}")
 
@@ -157,9 +158,16 @@ def _tagged_lines(pieces: list[Piece]) -> list[list[tuple[Piece, Markup | None]]
         is_ended, drawing = piece.kind in ("qr", "pdf417"), None
         if piece.kind == "qr" and drawn < CODES_DRAWN_MAX:
             # The payload of a code is in the drawing alone, which has no text.
-            drawn, drawing = drawn + 1, Markup(qr.svg_of(piece.text))  # noqa: S704
+            drawn, drawing = drawn + 1, Markup(svg_of(piece.text))  # noqa: S704
         lines[-1].append((piece, drawing))
     return lines
+
+
+def svg_of(text: str) -> str:
+    """Return the QR code of a text as an SVG element, which the page sizes: black on white whatever its colours."""
+    assert 0 < len(text) <= CODE_CHARACTERS_MAX, "a QR code has room for about 2,900 bytes"
+    code = segno.make_qr(text, error="m")
+    return code.svg_inline(border=4, dark="#000", light="#fff", svgclass="qr", lineclass=None, omitsize=True)
 
 
 def _macros(template: str) -> Any:

@@ -46,6 +46,8 @@ class Row(msgspec.Struct, frozen=True):
     """The words for the time left, if the page counts it."""
     counts_from: int = 3_600
     """The seconds left from which on it is counted."""
+    pill: tuple[str, str, str] = ("", "", "")
+    """Its pill in the console: colour, icon, words."""
     detail: str | None = None
     """The `status_detail` of the order, if all screens of the row have the same."""
     name: str = ""
@@ -61,90 +63,97 @@ _TAKES_CHOICES = ("choose", "press_cancel", "press")
 ROWS: Mapping[str, Row] = {
     "pairing": Row(
         ("Type this code in the console", "{code}"), "between", counts="{} left",
+        pill=("wait", "clock", "Shows a pairing code"),
         hint="An operator types this code, and the terminal belongs to a seller.",
     ),
     "idle": Row(
-        ("Ready", "{seller}", "Waiting for an order"), "between", art="ready",
+        ("Ready", "{seller}", "Waiting for an order"), "between", art="ready", pill=("ok", "check", "Idle"),
         refuses="The terminal waits for an order. Create one first.",
     ),
     "amount": Row(
         ("{sum}", "New order", "{seller}"), "open", "plain", "waves", "waits", hint=_PRESENT,
-        actions=_TAKES_CARDS, counts="{} left", is_brief=True,
+        actions=_TAKES_CARDS, counts="{} left", is_brief=True, pill=("wait", "card", "Waits for a card"),
     ),
     "tip": Row(
         ("Add a tip?", "{sum}", "{offered} or no tip"), "open", hint=_CHOOSE,
-        actions=_TAKES_CHOICES,
+        actions=_TAKES_CHOICES, pill=("wait", "person", "Waits for the tip"),
     ),
     "installments": Row(
         ("How many installments?", "{sum}", "1, 2, 3, 6 or 12"), "open", hint=_CHOOSE,
-        actions=_TAKES_CHOICES,
+        actions=_TAKES_CHOICES, pill=("wait", "person", "Waits for the installments"),
     ),
     "present_card": Row(
         ("{sum}", "{tip}", "{asked}", "{seller}"), "open", "plain", "waves", "waits", hint=_PRESENT,
-        actions=_TAKES_CARDS, counts="{} left", counts_from=30,
+        actions=_TAKES_CARDS, counts="{} left", counts_from=30, pill=("wait", "card", "Waits for a card"),
     ),
     "pin": Row(
         ("{sum}", "{again}", "Enter your PIN, then the green key", "{entered}"), "open", lights="works",
-        actions=("pin", "press", "press_cancel"),
+        actions=("pin", "press", "press_cancel"), pill=("wait", "keyboard", "Waits for the PIN"),
         hint="Any four to six digits are right, then the green key.",
         refuses="The terminal asks for a PIN: type it on the keypad, then press the green key.",
     ),
     "authorizing": Row(
         ("{sum}", "Authorizing", "{hold}"), "open", "plain", "spinner", "works", is_brief=True,
+        pill=("wait", "clock", "Authorizing"),
         hint="The terminal has the permit and asks the acquirer. Pull the plug to see how it ends.",
         refuses="The acquirer is being asked. Wait for its answer.",
     ),
     "approved": Row(
         ("Approved", "{paid}", "{card}"), "outcome", "ok", "check", "done", seconds=5, is_brief=True,
-        detail="accredited",
+        detail="accredited", pill=("ok", "check", "Approved"),
         hint="The order is processed. The webhook is on its way.",
     ),
     "declined": Row(
         ("Declined", "{reason}", NOTHING_CHARGED), "outcome", "bad", "cross", "failed", seconds=5, is_brief=True,
+        pill=("bad", "cross", "Declined"),
         hint="The order has failed, with this reason as its detail.",
     ),
     "remove_card": Row(
         ("Remove the card",), "outcome", "ok", "check", "done", actions=("remove_card",),
+        pill=("look", "card", "Waits until the card is removed"),
         hint="Press the card in the terminal to remove it.",
         refuses="Remove the card from the slot first.",
     ),
     "unknown": Row(
         ("Outcome not known", "Do not charge again", "Paydesk asks the bank what happened"), "open",
         "look", "triangle", "failed", actions=("remove_card",), seconds=300, detail="check_on_terminal",
+        pill=("look", "triangle", "Outcome unknown"),
         hint="The order is at check_on_terminal until the acquirer answers.",
         refuses="The outcome is not known yet: do not charge again.",
     ),
     "printing": Row(
         ("Printing", "Please take the receipt"), "printing", "plain", "printer", "works",
-        actions=("remove_card",), is_brief=True,
+        actions=("remove_card",), is_brief=True, pill=("wait", "printer", "Prints"),
     ),
     "canceled": Row(
-        ("Canceled", NOTHING_CHARGED), "end", "off", "dash", seconds=4, is_brief=True,
+        ("Canceled", NOTHING_CHARGED), "end", "off", "dash", seconds=4, is_brief=True, pill=("off", "dash", "Canceled"),
         hint="The order is canceled, and the terminal is free again.",
     ),
     "expired": Row(
         ("Too late", "The order expired before the payment", NOTHING_CHARGED), "end", "off", "clock",
-        seconds=4, is_brief=True, detail="expired",
+        seconds=4, is_brief=True, detail="expired", pill=("off", "clock", "Expired"),
         hint="The order has expired, and the terminal is free again.",
     ),
     "offline": Row(
         ("No connection", "{reason}", "It tries again by itself"), "between", "off", "offline",
-        counts="Next try in {}", is_brief=True,
+        counts="Next try in {}", is_brief=True, pill=("bad", "wifi-off", "No network"),
         hint="No message leaves or arrives. Orders wait until the network is back.",
         refuses="The terminal has no network.",
     ),
     "off": Row(
-        ("Switched off",), "between", "dark", actions=("power_on",),
+        ("Switched off",), "between", "dark", actions=("power_on",), pill=("off", "plug", "Switched off"),
         hint="Plug it in: it continues from its journal.",
         refuses="The terminal is switched off. Plug it in first.",
     ),
     "rebooting": Row(
         ("Paydesk", "Starting", "{journal}"), "between", "off", "logo", counts="{} left", is_brief=True,
+        pill=("wait", "restart", "Restarts"),
         hint="It starts again from its journal, as after a power cut.",
         refuses="The terminal is starting. Wait a few seconds.",
     ),
     "standalone": Row(
         ("{mode}", "{seller}", "This terminal takes no orders. Set its mode to PDV."), "between",
+        pill=("off", "dash", "Standalone"),
         hint="In this mode a terminal takes no orders. An application sets it to PDV.",
         refuses="In this mode the terminal takes no orders.",
     ),
