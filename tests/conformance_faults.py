@@ -16,10 +16,10 @@ from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual import journal
 from paydesk_dev.virtual.journal import AUTHORIZING, Entry, Journal
 from paydesk_dev.virtual.scripts import scripts
-from paydesk_dev.virtual.terminal import payment, terminal
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable
-from paydesk_dev.virtual.terminal.payment import Device
+from paydesk_dev.virtual.terminal.device import Device, result_of
 from paydesk_dev.virtual.terminal.reporter import Reporter
+from paydesk_dev.virtual.terminal.terminal import Terminal
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -66,24 +66,24 @@ def charges_on_hold(patch: pytest.MonkeyPatch) -> None:
 
 def ignores_cancels(patch: pytest.MonkeyPatch) -> None:
     """It does nothing with a cancel message."""
-    handle = terminal.Terminal._handle
+    handle = Terminal._handle
 
     async def handle_others(self: Any, slot: Any, message: Message) -> None:
         if message.type != "cancel":
             await handle(self, slot, message)
 
-    patch.setattr(terminal.Terminal, "_handle", handle_others)
+    patch.setattr(Terminal, "_handle", handle_others)
 
 
 def does_not_print(patch: pytest.MonkeyPatch) -> None:
     """It does nothing with a print message."""
-    handle = terminal.Terminal._handle
+    handle = Terminal._handle
 
     async def handle_others(self: Any, slot: Any, message: Message) -> None:
         if message.type != "print":
             await handle(self, slot, message)
 
-    patch.setattr(terminal.Terminal, "_handle", handle_others)
+    patch.setattr(Terminal, "_handle", handle_others)
 
 
 def never_backs_off(patch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def takes_a_lost_charge_for_none(patch: pytest.MonkeyPatch) -> None:
 async def _charge(device: Device, entry: Entry, presented: dict[str, Any]) -> bool:
     request = {"payment_id": entry.order["payment_id"], "amount": entry.order["amount"], **presented}
     reply = await device.client.authorize(request)
-    result = payment.result_of(entry.order, presented, reply.body)
+    result = result_of(entry.order, presented, reply.body)
     return await device.conclude(msgspec.structs.replace(entry, presented=presented), result)
 
 

@@ -9,7 +9,7 @@ from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk_dev.virtual.scripts import scripts
 from paydesk_dev.virtual.scripts.presented import paid_amount
 from paydesk_dev.virtual.scripts.scripts import Script
-from paydesk_dev.virtual.terminal.payment import NEVER_CHARGED, UNKNOWN, result_of
+from paydesk_dev.virtual.terminal.device import NEVER_CHARGED, UNKNOWN, result_of
 from tables import each
 
 

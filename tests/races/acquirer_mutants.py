@@ -6,7 +6,7 @@ from mutant import Mutant
 
 STORE = "paydesk/engine/payments/simulator/ledger.py"
 SIMULATOR = "paydesk/engine/payments/simulator/acquirer.py"
-PAYMENT = "paydesk_dev/virtual/terminal/payment.py"
+DEVICE = "paydesk_dev/virtual/terminal/device.py"
 
 LEDGER = "tests/workers/test_simulator.py"
 NODES = "tests/races/test_acquirer_nodes.py"
@@ -52,7 +52,7 @@ ACQUIRER_MUTANTS = (
     Mutant(
         "An approved payment is never lost",
         "a virtual terminal calls the acquirer before it writes its journal",
-        PAYMENT,
+        DEVICE,
         "            charged = await self.journal.put(permitted, presented=presented)\n",
         "            charged = msgspec.structs.replace(permitted, presented=presented)\n",
         TERMINAL,
@@ -61,7 +61,7 @@ ACQUIRER_MUTANTS = (
     Mutant(
         "An approved payment is never lost",
         "a virtual terminal that lost an answer reports that nothing was charged",
-        PAYMENT,
+        DEVICE,
         "            if may_be_charged and answer",
         "            if answer",
         TERMINAL,
@@ -70,7 +70,7 @@ ACQUIRER_MUTANTS = (
     Mutant(
         "A payment is charged once",
         "a virtual terminal repeats the call under another key",
-        PAYMENT,
+        DEVICE,
         '            about = {"payment_id": entry.order["payment_id"],',
         '            about = {"payment_id": entry.order["payment_id"] + str(uuid4()),',
         TERMINAL,

@@ -134,7 +134,8 @@ class DeviceClient:
         """Acknowledge that the order has arrived and is displayed."""
         self._sends("ack")
         reply = await self._in_session("POST", f"/leases/{lease_id}/ack", {})
-        if self.link.takes_acknowledgement():
+        if self.link.loses_acknowledgement:
+            self.link.loses_acknowledgement = False
             self._receives("answer lost")
             raise ServiceUnavailable("the answer to the acknowledgement was lost")
         return self._answered(reply)

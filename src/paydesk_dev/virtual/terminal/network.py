@@ -38,7 +38,8 @@ class Link:
         self.carried = set[asyncio.Timeout]()
         """The scopes of the exchanges under way, which `cut` ends."""
         self._restoring: asyncio.TimerHandle | None = None
-        self._is_acknowledgement_lost = False
+        self.loses_acknowledgement = False
+        """Whether the answer to the next acknowledgement is lost."""
 
     @property
     def is_up(self) -> bool:
@@ -60,15 +61,6 @@ class Link:
         self.close()
         self._restored.set()
 
-    def lose_acknowledgement(self) -> None:
-        """Lose the answer to the next acknowledgement."""
-        self._is_acknowledgement_lost = True
-
-    def takes_acknowledgement(self) -> bool:
-        """Return whether to lose this answer to an acknowledgement; the next one arrives."""
-        is_lost, self._is_acknowledgement_lost = self._is_acknowledgement_lost, False
-        return is_lost
-
     async def wait(self, sleep: Callable[[float], Awaitable[object]], seconds: float) -> None:
         """Wait so long before another try; if the connection is cut, at most until it is restored."""
         if self.is_up:
@@ -83,7 +75,6 @@ class Link:
         """Cancel the timer that would restore it."""
         if self._restoring is not None:
             self._restoring.cancel()
-            self._restoring = None
 
 
 class Carrying:

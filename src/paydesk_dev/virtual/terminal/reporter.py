@@ -13,7 +13,7 @@ from paydesk_dev.http_client import Reply
 from paydesk_dev.virtual.journal import Entry
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded
-from paydesk_dev.virtual.terminal.payment import Device
+from paydesk_dev.virtual.terminal.device import Device
 
 _log = structlog.get_logger("virtual.terminal")
 _AFTER_RESULT_SEQ = 10_000

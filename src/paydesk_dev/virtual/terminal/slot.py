@@ -22,7 +22,7 @@ from paydesk_dev.virtual.scripts.scripts import MANUAL
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible, Dialogue
 from paydesk_dev.virtual.terminal.client import ServiceUnavailable, SessionEnded, Verdict
-from paydesk_dev.virtual.terminal.payment import RESUMED_SEQ, Device
+from paydesk_dev.virtual.terminal.device import RESUMED_SEQ, Device
 from paydesk_dev.virtual.terminal.reporter import Reporter
 from paydesk_dev.virtual.terminal.screens import Screen
 

@@ -23,9 +23,9 @@ from paydesk_dev.virtual.scripts import playlists
 from paydesk_dev.virtual.terminal import tasks
 from paydesk_dev.virtual.terminal.actions import Action, ActionNotPossible
 from paydesk_dev.virtual.terminal.client import DeviceClient, Pace, ServiceUnavailable, SessionEnded
+from paydesk_dev.virtual.terminal.device import Device
 from paydesk_dev.virtual.terminal.network import FlakyNetwork
 from paydesk_dev.virtual.terminal.panel import Panel
-from paydesk_dev.virtual.terminal.payment import Device
 from paydesk_dev.virtual.terminal.screens import Screen
 from paydesk_dev.virtual.terminal.slot import Slot
 
@@ -145,7 +145,7 @@ class Terminal:
                 self.panel.link.restore()
                 await self._notice(is_online=True)
             case "lose_acknowledgement":
-                self.panel.link.lose_acknowledgement()
+                self.panel.link.loses_acknowledgement = True
             case "set_script":
                 await self.set_script(action.script)
             case _ if self.slot is None:
