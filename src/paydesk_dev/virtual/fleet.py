@@ -88,13 +88,12 @@ class Fleet:
         """
         token, normalized = Secret(device_token), str(playlists.parse(script))
         path = journals.path_of(self._folder, terminal_id) if self._folder is not None else None
-        known = self._terminals.get(terminal_id)
+        known, previous = self._terminals.get(terminal_id), None
         if known is not None:
             await known.retire()
-        if path is not None:
+            previous = known.journal
+        elif path is not None:
             previous = await asyncio.to_thread(journals.read, path)
-        else:
-            previous = known.journal if known is not None else None
         journal = Journal(path, terminal_id, token, normalized, kind=kind)
         journal.seed = seed
         if previous is not None:

@@ -58,19 +58,14 @@ class Device:
         return receipts.of_result(entry, self.panel.seller_name, self.journal.terminal_id, self.client.now())
 
     async def play(self, entry: Entry, script: Script) -> bool:
-        """Play the script with an order. `hold` plays until it is canceled.
+        """Play the script with an acknowledged order. `hold` plays until it is canceled.
 
         An order that was permitted before a restart goes on with the request for the permit.
         """
-        skipped = 0
-        if entry.step == AUTHORIZING:
-            if AUTHORIZING not in script.steps:
-                return await self.conclude(entry, NEVER_CHARGED)
-            skipped = script.steps.index(AUTHORIZING)
-        elif (acknowledged := await self.acknowledge(entry)) is None:
-            return False
-        else:
-            entry = acknowledged
+        is_permitted = entry.step == AUTHORIZING
+        if is_permitted and AUTHORIZING not in script.steps:
+            return await self.conclude(entry, NEVER_CHARGED)
+        skipped = script.steps.index(AUTHORIZING) if is_permitted else 0
         for seq, step in enumerate(script.steps[skipped:], skipped + 1):
             self._show_step(step)
             if step != AUTHORIZING:

@@ -62,17 +62,17 @@ class Reporter:
     async def _send(self, entry: Entry) -> bool:
         """Send the result once; return whether the service has recorded it."""
         client, result = self._device.client, entry.result or {}
-        log = _log.bind(terminal_id=self._device.journal.terminal_id, lease_id=entry.lease_id)
+        about = {"terminal_id": self._device.journal.terminal_id, "lease_id": entry.lease_id}
         try:
             reply = await client.report(entry.lease_id, entry.result_id, result)
         except ServiceUnavailable as error:
-            log.warning("report_failed", reason=str(error))
+            _log.warning("report_failed", **about, reason=str(error))
             return False
         if not _is_recorded(reply):
-            log.warning("report_refused", status=reply.status, code=reply.code)
+            _log.warning("report_refused", **about, status=reply.status, code=reply.code)
             return False
         if reply.status == 409:
-            log.warning("report_conflicted", code=reply.code)
+            _log.warning("report_conflicted", **about, code=reply.code)
         await self._device.journal.forget(entry.lease_id)
         self._counts[result.get("outcome", "")] += 1
         self._recorded(entry, reply)

@@ -38,6 +38,8 @@ RECORDED_SECONDS_MAX = 0.7
 OUTCOME_PAUSES_SECONDS = (1, 2, 4, 8)
 """Between the questions for an unknown outcome; the last one repeats."""
 
+_log = structlog.get_logger("virtual.terminal")
+
 
 class Slot:
     """The slot for an order, and the reporter of results."""
@@ -53,7 +55,6 @@ class Slot:
         self._unshown: asyncio.Future[None] | None = None
         """Done once the outcome of the order is shown."""
         self._is_closed = False
-        self._log = structlog.get_logger("virtual.terminal").bind(terminal_id=device.journal.terminal_id)
 
     @property
     def is_paying(self) -> bool:
@@ -73,8 +74,9 @@ class Slot:
     async def obey(self, verdict: Verdict) -> None:
         """Do with a lease of the journal what the service says."""
         entry = self._journal.entries.get(verdict.lease_id)
+        log = _log.bind(terminal_id=self._journal.terminal_id, lease_id=verdict.lease_id, verdict=verdict.verdict)
         if entry is None:
-            self._log.warning("lease_not_in_journal", lease_id=verdict.lease_id, verdict=verdict.verdict)
+            log.warning("lease_not_in_journal")
         elif entry.result is not None:
             self.report(entry)
         elif verdict.verdict == "resume":
@@ -88,7 +90,7 @@ class Slot:
             self._panel.begin(entry.order)
             self._run(partial(self.device.resume, entry))
         else:
-            self._log.warning("verdict_unknown", lease_id=entry.lease_id, verdict=verdict.verdict)
+            log.warning("verdict_unknown")
 
     def report(self, entry: Entry) -> None:
         """Report the result in the journal, if there is one, unless its payment is about to do so."""
@@ -217,11 +219,13 @@ class Slot:
         self._panel.begin(entry.order, device.client.local_ms(entry.expires_date))
         if entry.step == AUTHORIZING and entry.chosen is not None:
             return await device.authorize(entry, entry.chosen, RESUMED_SEQ)
-        if entry.step == AUTHORIZING or part.script.name != MANUAL:
+        if entry.step == AUTHORIZING:
             return await device.play(entry, part.script)
         acknowledged = await device.acknowledge(entry)
         if acknowledged is None:
             return False
+        if part.script.name != MANUAL:
+            return await device.play(acknowledged, part.script)
         assert not self._panel.hidden, "the simulation refuses the script"
         self._dialogue = Dialogue(self._panel, asks=True)
         return await device.converse(acknowledged, self._dialogue)
