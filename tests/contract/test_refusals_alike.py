@@ -15,7 +15,7 @@ from conftest import CHEAP
 from operator_people import SIGN_IN, make_person
 from page_scene import PASSWORD, Browser, browser
 from paydesk.engine.sellers.passwords import REFUSED_EVERY_SECONDS, hash_password
-from paydesk.platform.http.endpoint import GUESSES_EVERY_SECONDS
+from paydesk.platform.http.endpoint import REFUSED_SECRETS_EVERY_SECONDS
 from paydesk.platform.storage.database import Database
 from recording_database import RecordingDatabase, RecordingTransaction
 from service import Service, running
@@ -87,7 +87,7 @@ async def test_an_unknown_client_costs_what_a_wrong_secret_costs(scene: Scene) -
     good = {**service.scene.refresh("TG-1"), **service.scene.credentials()}
     for _ in range(2):
         for wrong in ({"client_id": UNKNOWN}, {"client_secret": "0" * 64}):
-            early = timer(GUESSES_EVERY_SECONDS * 0.9)
+            early = timer(REFUSED_SECRETS_EVERY_SECONDS * 0.9)
             with scene.cost() as cost:
                 reply = await service.request("POST", "/oauth/token", {**good, **wrong}, token=None, key=None)
             assert early.is_set()

@@ -12,11 +12,12 @@ import httptools
 import pytest
 from starlette.routing import Route, Router
 
-from every_operation import OPERATIONS
+from every_operation import API, OPERATIONS
 from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.refusals import retired
 from paydesk.platform.storage.database import Database
 from paydesk.service import app
+from paydesk.service.api import OWN
 from paydesk.service.app import BUSIEST, TableRouter
 from shared_objects import composed
 
@@ -95,3 +96,16 @@ async def test_every_endpoint_can_be_built(database: Database) -> None:
     for operation in OPERATIONS:
         if not operation.development:
             assert app._endpoint(operation, shared).operation is operation
+
+
+async def test_production_serves_no_operation_for_development(database: Database) -> None:
+    """Its table has none, and one that is handed in is not served."""
+    assert [row.name for row in OWN.operations if row.development] == []
+    assert any(row.development for row in API.operations)
+    router = app.build_app(composed(database).shared, API)
+    assert isinstance(router, Router)
+    served = {route.path for route in router.routes if isinstance(route, Route)}
+    only_for_development = {row.path for row in OPERATIONS if row.development} - {
+        row.path for row in OPERATIONS if not row.development
+    }
+    assert served & only_for_development == set()

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paydesk.core.errors import Refusal
+from paydesk.core.ids import PUBLIC_KEY_PATTERN
 from paydesk.core.keys import KeyMissing, Keys
 from paydesk.core.response import schema_of
 from paydesk.engine.oauth import scopes, tokens
@@ -121,7 +122,7 @@ def test_a_missing_key_is_not_a_refusal() -> None:
 def test_codes_and_public_keys_have_their_format() -> None:
     """160 random bits and the seller; a prefix and a UUID of version 4."""
     assert re.fullmatch(r"TG-[0-9a-f]{40}-1160535239", tokens.new_code(1160535239))
-    assert re.fullmatch(tokens.PUBLIC_KEY_PATTERN, tokens.new_public_key(live=False))
+    assert re.fullmatch(PUBLIC_KEY_PATTERN, tokens.new_public_key(live=False))
     assert tokens.new_code(1) != tokens.new_code(1)
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from paydesk.core.text.characters import FORBIDDEN_CLASS
 from paydesk.core.text.sentences import First, Line, When, each, unconditional
 from paydesk.operators.operations import OPERATIONS
 from paydesk.operators.properties import Property, properties
@@ -77,8 +78,14 @@ def _options(row: Operation) -> Iterator[Json]:
         schema, shown = parameter.schema, parameter.shown
         if isinstance(shown, Shown):
             is_flag = schema.get("type") == "boolean" or schema.get("enum") == ["true"]
-            found = _option(parameter.name, shown, schema.get("pattern", ""), "flag" if is_flag else "string")
+            found = _option(parameter.name, shown, _pattern(schema), "flag" if is_flag else "string")
             yield {**found, "help": shown.help or parameter.description.replace("`", ""), "query": True}
+
+
+def _pattern(schema: Mapping[str, Any]) -> str:
+    """Return the pattern of an id. That of texts has invisible characters; the service judges them."""
+    pattern: str = schema.get("pattern", "")
+    return "" if FORBIDDEN_CLASS in pattern else pattern
 
 
 def _option(name: str, shown: Shown, pattern: str, kind: str) -> Json:

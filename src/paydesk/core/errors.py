@@ -101,7 +101,7 @@ INVALID_REQUEST = ErrorKind(
     " form, as its Content-Type says.",
     advice="Change the parameter or header that `message` names. If it names none, the body is malformed.",
 )
-"""Of RFC 6749, as INVALID_CLIENT is: the codes of the token endpoints for a malformed request and a wrong secret."""
+"""The code of the token endpoints for a malformed request (RFC 6749, as the next one)."""
 INVALID_CLIENT = ErrorKind(
     "invalid_client",
     400,
@@ -187,7 +187,7 @@ NOT_FOUND = ErrorKind(
     "not_found",
     404,
     "Unknown path.",
-    advice="Check the address. `paydesk terminals list` prints those of the pages of virtual terminals.",
+    advice="Check the method and the path: `/openapi.json` lists those of this service.",
 )
 METHOD_NOT_ALLOWED = ErrorKind("method_not_allowed", 405, "This path does not support that method.")
 REQUEST_TIMEOUT = ErrorKind(

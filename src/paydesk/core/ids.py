@@ -12,6 +12,7 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _SIGN_OF_BYTE = "".join(_CROCKFORD[byte & 31] for byte in range(256)).encode()
 
 UUID_PATTERN = "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+PUBLIC_KEY_PATTERN = r"^(APP_USR|TEST)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 ORDER_ID_PATTERN = f"^ORD{ULID_PATTERN}$"
 PAYMENT_ID_PATTERN = f"^PAY{ULID_PATTERN}$"

@@ -33,7 +33,7 @@ OF_APPLICATION = Query(
     shown=Shown("Application", metavar="CLIENT_ID"),
 )
 TEXT_CHARACTERS_MAX = 200
-TEXT = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARACTERS_MAX, "pattern": characters.PATTERN}
+TEXT = {"type": "string", "maxLength": TEXT_CHARACTERS_MAX, "pattern": characters.PATTERN}
 """The schema of what `text` accepts."""
 ELLIPSIS = "…"
 OF_SELLER = Query(

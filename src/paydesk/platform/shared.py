@@ -25,7 +25,7 @@ class Shared:
     host_names: frozenset[str]
     """The accepted values of `Host`."""
     development: bool
-    """Whether this is `paydesk dev`: it has the development operations, and URLs may lead to this machine."""
+    """Whether this is `paydesk dev`: operations for development are served, and URLs may lead to this machine."""
     objects: Objects
     """The objects of the packages above, such as bearers, throttles, the gateway; those of `paydesk dev`, too."""
     https_host_names: frozenset[str] = frozenset()

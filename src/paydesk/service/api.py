@@ -60,6 +60,7 @@ class Api:
         screens: Operations = (),
         extended: Callable[[Operation], Operation] = _unchanged,
     ) -> None:
+        assert not any(row.idempotent for row in further), "only the keys of Paydesk's own are pruned"
         self._own, self._screens = (*_OWN, *further), screens
         rows = tuple(map(extended, self._own))
         self.documented: Operations = (*rows, *reference.rows(rows, WEBHOOKS))
@@ -67,7 +68,7 @@ class Api:
 
     @cached_property
     def operations(self) -> Operations:
-        """All of them."""
+        """The documented operations and those of the console."""
         return (*self.documented, *pages.operations(self._own), *self._screens)
 
     def openapi_json(self) -> str:
@@ -76,4 +77,4 @@ class Api:
 
 
 OWN = Api()
-"""What `paydesk serve` has."""
+"""The operations of `paydesk serve`."""

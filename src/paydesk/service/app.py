@@ -52,10 +52,13 @@ EVERY_SURFACE: tuple[Surface, ...] = (
 def build_app(
     shared: Shared, api: Api, surfaces: Collection[Surface] = EVERY_SURFACE, wire: Wire | None = None
 ) -> ASGIApp:
-    """Return the ASGI application of those operations that are on the `surfaces`, behind the `wire`."""
+    """Return the ASGI application of the operations on the `surfaces`, behind the `wire`.
+
+    Operations for development are served in development only, also those of another distribution.
+    """
     paths: dict[str, list[Operation]] = {}
     for row in api.operations:
-        if row.surface in surfaces:
+        if row.surface in surfaces and (shared.development or not row.development):
             paths.setdefault(row.path, []).append(row)
     routes = [Route(path, PathEndpoint(paths[path], shared)) for path in paths]
     if "application" in surfaces:

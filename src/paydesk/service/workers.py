@@ -37,7 +37,7 @@ WORKERS = (
     Worker("payments.reversals", reversals.JOB.run),
     Worker("device.missed_wakeups", missed_wakeups.run),
     Worker("device.presence", presence_writing.run),
-    Worker("storage.statistics", statistics.run),
+    Worker("storage.statistics", statistics.run),  # the name in logs stays
     Worker("webhooks.delivery", webhooks.run),
     Worker("events.relay", relay.run),
     Worker("http.request_recording", request_recording.run),

@@ -180,7 +180,7 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
 
 async def _remove_terminals(tx: Transaction, now_ms: int) -> list[str]:
     """Delete the virtual terminals of all sellers for which a point of sale was made, with it; return their ids."""
-    own = [one for one in await terminals.virtual(tx) if await own_pos.is_there(tx, one)]
+    own = [one for one in await terminals.virtual(tx) if await own_pos.has_own_pos(tx, one)]
     for terminal in own:
         await own_pos.remove(tx, terminal, now_ms)
     return [terminal.terminal_id for terminal in own]

@@ -8,6 +8,7 @@ from msgspec import Meta
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 
 from paydesk.core.errors import INVALID_REQUEST, Refusal
+from paydesk.core.ids import PUBLIC_KEY_PATTERN
 from paydesk.core.response import Closed, Count, constant
 from paydesk.core.text import characters as text
 from paydesk.engine.oauth import tokens
@@ -145,7 +146,7 @@ class TokenAnswer(Closed, frozen=True, kw_only=True):
         Annotated[str, Meta(pattern=tokens.REFRESH_TOKEN_PATTERN, description="Only if `offline_access` was granted.")]
         | None
     ) = None
-    public_key: Annotated[str, Meta(pattern=tokens.PUBLIC_KEY_PATTERN)]
+    public_key: Annotated[str, Meta(pattern=PUBLIC_KEY_PATTERN)]
     live_mode: Annotated[bool, Meta(description="False for tokens of test orders.")]
 
 

@@ -22,7 +22,6 @@ from paydesk.engine.oauth.scopes import OFFLINE_ACCESS, includes
 
 ACCESS_TOKEN_PATTERN = r"^(APP_USR|TEST)-[0-9]{1,18}-[0-9]{6}-[0-9a-f]{32}-[0-9]{1,15}$"
 REFRESH_TOKEN_PATTERN = r"^TG-[0-9a-f]{40}-[0-9]{1,15}$"
-PUBLIC_KEY_PATTERN = r"^(APP_USR|TEST)-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 
 HOUR_MS = 3_600_000
 

@@ -16,7 +16,7 @@ from paydesk.platform.operation import Answer, Call, Query
 
 TEXT = Query(
     "q",
-    {**lists.TEXT, "pattern": VISIBLE_PATTERN, "examples": ["ext_ref_1234"]},
+    {**lists.TEXT, "minLength": 1, "pattern": VISIBLE_PATTERN, "examples": ["ext_ref_1234"]},
     "What to search for.",
     required=True,
     check=lists.text,

@@ -1,4 +1,4 @@
-"""What a process that runs virtual terminals does for the operations on terminals; only `paydesk dev` runs some."""
+"""The hook for the operations on terminals in a process that runs virtual ones, as `paydesk dev` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class VirtualTerminals:
-    """Functions that get the id of a terminal."""
+    """Functions about the virtual terminals of this process. Each gets the id of a terminal, but `script`."""
 
     is_running: Callable[[str], bool]
     """Return whether this process runs the terminal."""

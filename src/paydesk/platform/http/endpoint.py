@@ -44,7 +44,7 @@ from paydesk.platform.storage.work import write_until_kept
 log = structlog.get_logger("request")
 
 ANONYMOUS = Caller(seller_id=0)
-GUESSES_EVERY_SECONDS = 0.01
+REFUSED_SECRETS_EVERY_SECONDS = 0.01
 """Failed authentications of clients are answered at a multiple of this time, so that the duration reveals nothing."""
 
 
@@ -55,12 +55,14 @@ class Endpoint:
         self.operation, self.shared, self.policy = operation, shared, POLICIES[operation.surface]
         policy = self.policy
         callers = shared.objects[Callers]
-        self._authenticate = callers.authenticate.get(operation.surface)
+        # Where the function is missing that checks a credential or reads a body first, the service does not start.
+        self._authenticate = callers.authenticate[operation.surface] if policy.credential is not None else None
         self._rates, self._reporter = shared.objects[BearerRates], shared.objects[Reporter]
         self._check_rate = policy.check_rate(self._rates)
         self._takes_body = error_responses.takes_body(operation)
         self._reads_at_once = self._takes_body and operation.body_bytes_max is None
-        self._read_first = callers.read_first.get(operation.surface) if self._takes_body else None
+        reads_first = policy.reads_first and self._takes_body
+        self._read_first = callers.read_first[operation.surface] if reads_first else None
         self._parses_body = self._takes_body and not operation.raw_body
         self._needs_time = not (operation.is_health_check or operation.is_constant)
         self._silence = shared.database.silence if self._needs_time else None
@@ -114,9 +116,9 @@ class Endpoint:
             log.error(
                 "undeclared_error", request_id=identity, operation=self.operation.name, error=reply.refusal.kind.code
             )
-        if reply.refusal is not None and reply.refusal.kind is self.policy.guessed:
+        if reply.refusal is not None and reply.refusal.kind is self.policy.refused_secret:
             # Finding an existing client takes microseconds longer.
-            every = GUESSES_EVERY_SECONDS
+            every = REFUSED_SECRETS_EVERY_SECONDS
             await asyncio.sleep(every - (runtime.monotonic() - started) % every)
         reached("before_answer")
         if reply.stream is None:

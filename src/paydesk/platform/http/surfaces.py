@@ -63,7 +63,7 @@ def _read_form(operation: Operation, raw: bytes, _caller: Caller, _shared: Share
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """How callers are recognized, by surface. The service hands it in: this floor knows no kind of token."""
+    """The functions that recognize callers, by surface, which the service hands in: they look tokens up."""
 
     authenticate: Mapping[Surface, Authenticate]
     """Returns the caller with that bearer token at a time. Raises `UNAUTHORIZED` and the like."""
@@ -78,9 +78,9 @@ class Credential:
     needed: str
     """What a refused caller needs to send."""
     prefixes: tuple[str, ...]
-    """Those of the kinds of token that it accepts."""
+    """The beginnings of the tokens that it accepts."""
     described: str
-    """In the OpenAPI document."""
+    """Its description in the OpenAPI document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class SurfacePolicy:
     """How the endpoints of a surface check requests and format errors."""
 
     description: str = ""
-    """In the OpenAPI document; the console is not described."""
+    """The description in the OpenAPI document; the console has none."""
     credential: Credential | None = None
     """None: the surface has no bearer tokens."""
     check_rate: Callable[[BearerRates], CheckRate | None] = lambda _: None
@@ -100,6 +100,8 @@ class SurfacePolicy:
     media_types: tuple[str, ...] = (JSON,)
     read_body: Callable[[Operation, bytes, Caller, Shared], tuple[Any, Any]] = _read_json
     """Returns the parsed body, and what the handler gets: an instance of the operation's model if it has one."""
+    reads_first: bool = False
+    """Whether the body is read before any header or credential is checked."""
     query_beside_body: bool = True
     """Whether a request with a body may have query parameters."""
     read_once: frozenset[str] = READ_ONCE
@@ -108,7 +110,7 @@ class SurfacePolicy:
 
     malformed: ErrorKind = errors.BAD_REQUEST
     """The refusal of repeated headers and of a query beside a body."""
-    guessed: ErrorKind | None = None
+    refused_secret: ErrorKind | None = None
     """The refusal of a client's secret. It is answered so that its duration reveals nothing."""
     replaced: Mapping[ErrorKind, ErrorKind] = field(default_factory=dict)
     """Refusals that this surface answers as another."""
@@ -132,10 +134,11 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
     "token": SurfacePolicy(
         description=("OAuth endpoints: an application authenticates in the body and gets a token to act for a seller."),
         media_types=(JSON, FORM),
+        reads_first=True,
         query_beside_body=False,
         read_once=READ_ONCE - IGNORED_BY_TOKENS,
         malformed=errors.INVALID_REQUEST,
-        guessed=errors.INVALID_CLIENT,
+        refused_secret=errors.INVALID_CLIENT,
         # RFC 6749 section 5.2 requires it.
         replaced=dict.fromkeys(
             (

@@ -81,7 +81,7 @@ async def create(
         existing = await stores.stores(tx, seller_id)
         store = existing[0] if existing else await stores.create_store(tx, seller_id, "Store", now_ms)
         name = f"Virtual {own_pos.serial(terminal_id)}"
-        pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos.name(terminal_id), name, now_ms)
+        pos = await stores.create_pos(tx, seller_id, store.store_id, own_pos.external_id_of(terminal_id), name, now_ms)
         assert pos is not None, "its name contains the new terminal's id"
         pos_id = pos.pos_id
     row = await tx.one(COUNT, seller_id)

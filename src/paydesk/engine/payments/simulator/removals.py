@@ -1,4 +1,4 @@
-"""The orders that were removed while work on them was under way, as a reset of `paydesk dev` does.
+"""The orders that a reset of `paydesk dev` removed while work on them was under way.
 
 Such work has no row to find any more. Without this memory a request to the simulated acquirer, or a notification that
 is being sent, would leave something behind about an order that no longer exists.
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 
 REMEMBERED_MAX = 10_000
+"""More orders can't have unfinished work at once on a machine for development."""
 
 
 class Removals:

@@ -43,7 +43,8 @@ def document(
     rows = tuple(operations)
     references, schemas = _components(rows)
     shared = _Shared(rows)
-    tags = (*SURFACES.items(), *notifications.TAGS.items())
+    surfaces = {row.surface for row in rows}
+    tags = (*((name, text) for name, text in SURFACES.items() if name in surfaces), *notifications.TAGS.items())
     paths: dict[str, Json] = {}
     for row in rows:
         paths.setdefault(path_template(row), {})[row.method.lower()] = _operation(row, references, shared)
@@ -61,7 +62,7 @@ def document(
         "paths": paths,
         "webhooks": notifications.documents(webhooks),
         "components": {
-            "securitySchemes": dict(SECURITY_SCHEMES),
+            "securitySchemes": {name: one for name, one in SECURITY_SCHEMES.items() if name in surfaces},
             "headers": HEADERS,
             "schemas": schemas | ERROR_SCHEMAS | notifications.schemas(webhooks),
             "examples": shared.examples,
@@ -275,7 +276,7 @@ def _links(row: Operation, rows: Sequence[Operation]) -> Iterator[tuple[str, Jso
 def _refusals(row: Operation, kinds: Sequence[ErrorKind], shared: _Shared) -> Json:
     schema = POLICIES[row.surface].error_schema
     headers = {"x-request-id": _header("RequestId")}
-    if kinds[0].status == 401 or POLICIES[row.surface].guessed in kinds:
+    if kinds[0].status == 401 or POLICIES[row.surface].refused_secret in kinds:
         headers["www-authenticate"] = _header("Challenge")
     if kinds[0].status in (429, 503):
         headers["retry-after"] = _header("RetryAfter")

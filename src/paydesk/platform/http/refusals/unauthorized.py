@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from paydesk.core.errors import UNAUTHORIZED, Refusal
-from paydesk.core.ids import UUID_PATTERN
+from paydesk.core.ids import PUBLIC_KEY_PATTERN
 from paydesk.platform.http.surfaces import Credential
 
 KINDS: Mapping[str, str] = {
@@ -25,7 +25,7 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of credentials by prefix."""
 
-_PUBLIC_KEY = re.compile(f"(APP_USR|TEST)-{UUID_PATTERN[1:]}")
+_PUBLIC_KEY = re.compile(PUBLIC_KEY_PATTERN)
 
 
 def explained(refusal: Refusal, authorization: str | None, accepted: Credential | None) -> Refusal:
@@ -33,8 +33,8 @@ def explained(refusal: Refusal, authorization: str | None, accepted: Credential 
     if refusal.kind is not UNAUTHORIZED or refusal.details or accepted is None:
         return refusal
     scheme, _, token = (authorization or "").partition(" ")
-    token, prefixes = token.strip(), KINDS.keys() - set(accepted.prefixes)
-    others = (KINDS[prefix] for prefix in prefixes if token.startswith(prefix))
+    token = token.strip()
+    others = (kind for prefix, kind in KINDS.items() if prefix not in accepted.prefixes and token.startswith(prefix))
     if authorization is None:
         detail = f"send the header Authorization: Bearer with {accepted.needed}"
     elif scheme.lower() != "bearer":
