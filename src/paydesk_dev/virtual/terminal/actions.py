@@ -122,11 +122,8 @@ class Dialogue:
         self._panel.show(self._screens.present_card(tip))
 
     def act(self, action: Action) -> None:
-        """Take the action. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
-        screen = self._panel.screen
-        if self.ended.is_set() or action.name not in screen.actions:
-            raise ActionNotPossible.on(screen, action)
-        match screen.name, action.name:
+        """Take an action of the screen. Raises `ActionNotPossible`, and `ValueError` for an unknown card."""
+        match self._panel.screen.name, action.name:
             case _, "press_cancel":
                 self.presented = {}
                 self._end(CANCELED)
