@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from paydesk.core.secrets import Secret
 from paydesk.engine.device.schemas import Message
 from paydesk_dev.http_client import Client, Reply
 from paydesk_dev.virtual.journal import Entry
-from paydesk_dev.virtual.terminal.network import Carrying, FlakyNetwork, Link
+from paydesk_dev.virtual.terminal.network import FlakyNetwork, Link
 from paydesk_dev.virtual.terminal.panel import Panel
 
 if TYPE_CHECKING:
@@ -246,10 +247,7 @@ class DeviceClient:
         return reply
 
     async def _send(self, method: str, path: str, body: dict[str, Any] | None, seconds_max: float) -> Reply:
-        async def send() -> Reply:
-            async with Carrying(self.link):
-                return await self._client.send(method, path, body, seconds_max=seconds_max)
-
+        send = partial(self.link.carry, partial(self._client.send, method, path, body, seconds_max=seconds_max))
         try:
             reply = await (send() if self.network is None else self.network.exchange(send))
         except OSError as error:

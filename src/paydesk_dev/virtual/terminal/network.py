@@ -12,7 +12,6 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from paydesk_dev.http_client import Reply
@@ -26,7 +25,7 @@ SECONDS_MAX = 2.0
 OVERTAKING_SECONDS = 0.05
 """The time that the other message has for its way."""
 
-Send = Callable[[], Awaitable["Reply"]]
+Send = Callable[[], Awaitable[Reply]]
 
 
 class Link:
@@ -35,7 +34,7 @@ class Link:
     def __init__(self) -> None:
         self._restored = asyncio.Event()
         self._restored.set()
-        self.carried = set[asyncio.Timeout]()
+        self._carried = set[asyncio.Timeout]()
         """The scopes of the exchanges under way, which `cut` ends."""
         self._restoring: asyncio.TimerHandle | None = None
         self.loses_acknowledgement = False
@@ -51,7 +50,7 @@ class Link:
         self.close()
         self._restored.clear()
         loop = asyncio.get_running_loop()
-        for scope in self.carried:
+        for scope in self._carried:
             scope.reschedule(loop.time())
         if seconds is not None:
             self._restoring = loop.call_later(seconds, self.restore)
@@ -71,35 +70,24 @@ class Link:
         except TimeoutError:
             return
 
+    async def carry(self, send: Send) -> Reply:
+        """Send a request over the connection, and return the answer.
+
+        Raises `ConnectionError` or `TimeoutError` if it is cut, and what `send` raises.
+        """
+        if not self.is_up:
+            raise ConnectionError("the terminal has no network")
+        async with asyncio.timeout(None) as scope:
+            self._carried.add(scope)
+            try:
+                return await send()
+            finally:
+                self._carried.discard(scope)
+
     def close(self) -> None:
         """Cancel the timer that would restore it."""
         if self._restoring is not None:
             self._restoring.cancel()
-
-
-class Carrying:
-    """One exchange over the connection. Raises `ConnectionError` or `TimeoutError` if it is cut.
-
-    A class, as every request of every terminal makes one.
-    """
-
-    __slots__ = ("_link", "_scope")
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    async def __aenter__(self) -> None:
-        if not self._link.is_up:
-            raise ConnectionError("the terminal has no network")
-        self._scope = asyncio.timeout(None)
-        self._link.carried.add(self._scope)
-        await self._scope.__aenter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._link.carried.discard(self._scope)
-        await self._scope.__aexit__(kind, error, trace)
 
 
 class MessageLost(OSError):
