@@ -35,8 +35,8 @@ from paydesk_dev.virtual.api.schemas import (
 from paydesk_dev.virtual.errors import ACTION_NOT_POSSIBLE
 from paydesk_dev.virtual.fleet import Fleet, stopping
 from paydesk_dev.virtual.terminal.actions import ActionNotPossible
-from paydesk_dev.virtual.terminal.panel import Panel
 from paydesk_dev.virtual.terminal.screens import ScreenName
+from paydesk_dev.virtual.terminal.terminal import Terminal as RunningTerminal
 
 PERMITTED = "permitted"
 UNTIL = Query(
@@ -80,7 +80,7 @@ async def create(call: Call) -> Answer:
 
     terminal, token = await call.database.write(work)
     await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
-    return Answer(201, document_of(terminal, _page_url(call, terminal.terminal_id)))
+    return Answer(201, _shown(call, terminal))
 
 
 async def find_all(call: Call) -> Answer:
@@ -91,8 +91,7 @@ async def find_all(call: Call) -> Answer:
         return await store.of_seller(tx, await _seller(tx, call, seller_id, SELLER.name))
 
     listed = [terminal for terminal in await call.database.read(work) if terminal.terminal_id in running]
-    documents = [document_of(terminal, _page_url(call, terminal.terminal_id)) for terminal in listed]
-    return Answer(200, VirtualTerminals(documents))
+    return Answer(200, VirtualTerminals([_shown(call, terminal) for terminal in listed]))
 
 
 async def show_screen(call: Call) -> Answer:
@@ -103,7 +102,7 @@ async def show_screen(call: Call) -> Answer:
     if seconds and until is None:
         raise PROPERTY_VALUE.with_reason("wait without until", "'until' - is required with 'wait'")
     await find(call)
-    panel = _panel(call)
+    panel = _running(call).panel
     if panel.waiting >= WAITING_MAX:
         raise TOO_MANY_REQUESTS.with_reason(
             "too many requests wait",
@@ -114,15 +113,14 @@ async def show_screen(call: Call) -> Answer:
     panel.waiting += 1
     try:
         await panel.until(lambda: _is_met(call, until), seconds, LOOK_AGAIN_SECONDS)
-        return Answer(200, ScreenDocument.of_screen(_panel(call).screen))
+        return Answer(200, ScreenDocument.of_screen(_running(call).panel.screen))
     finally:
         panel.waiting -= 1
 
 
 async def act(call: Call) -> Answer:
     """Act on a virtual terminal: do what a person would do, and return the screen after it."""
-    fleet, body = _fleet(call), call.body
-    assert isinstance(body, VirtualActionRequest)
+    body: VirtualActionRequest = call.body
     terminal = await find(call)
     if (script := body.script) is not None:
 
@@ -135,7 +133,7 @@ async def act(call: Call) -> Answer:
 
         await call.database.write(set_script)
     try:
-        screen = await fleet.find(terminal.terminal_id).act(body.as_action())
+        screen = await _running(call).act(body.as_action())
     except ActionNotPossible as error:
         taken = ", ".join(error.screen.actions) or "only actions on power, network and script"
         raise ACTION_NOT_POSSIBLE.with_reason(
@@ -143,8 +141,6 @@ async def act(call: Call) -> Answer:
         ) from None
     except ValueError as error:
         raise PROPERTY_VALUE.with_reason("refused by the terminal", f"'$' - {error}") from None
-    except KeyError:
-        raise gone(call) from None
     return Answer(200, ScreenDocument.of_screen(screen))
 
 
@@ -239,24 +235,24 @@ def gone(call: Call) -> Refusal:
     )
 
 
-def _panel(call: Call) -> Panel:
-    """Return what the terminal of the path shows. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
+def _running(call: Call) -> RunningTerminal:
+    """Return the terminal of the path as this process runs it. Raises `TERMINAL_NOT_FOUND` once it is deleted."""
     try:
-        return call.shared.objects[Fleet].find(call.path).panel
+        return call.shared.objects[Fleet].find(call.path)
     except KeyError:
         raise gone(call) from None
 
 
 def _is_met(call: Call, until: str | None) -> bool:
     """Return whether the terminal shows what the request waits for, or the request must not wait any longer."""
-    panel = _panel(call)
+    panel = _running(call).panel
     if call.database.signals.stopping or (call.disconnected is not None and call.disconnected()):
         return True
     return panel.is_permitted if until == PERMITTED else until in (None, panel.screen.name)
 
 
-def _page_url(call: Call, terminal_id: str) -> str | None:
-    """Return the address of the terminal's page, or None for a caller that may only read: its key lets act."""
-    if (call.caller.role and not roles.permits(call.caller.role, "change")) or "write" not in call.caller.scopes:
-        return None
-    return page_keys.page_url(call.settings.public_url or "", call.keys, terminal_id)
+def _shown(call: Call, terminal: Terminal) -> VirtualTerminal:
+    """Return the document with the address of the page, unless the caller may only read: its key lets act."""
+    caller, url = call.caller, page_keys.page_url(call.settings.public_url or "", call.keys, terminal.terminal_id)
+    may_act = "write" in caller.scopes and (not caller.role or roles.permits(caller.role, "change"))
+    return document_of(terminal, url if may_act else None)
