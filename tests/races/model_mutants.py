@@ -12,7 +12,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "an accepted result is not recorded",
         "paydesk/engine/device/results.py",
         "    await store.insert_result(",
-        "    if answer_status == 200:\n        return\n    await store.insert_result(",
+        "    if error is None:\n        return reply\n    await store.insert_result(",
     ),
     (
         "One key, one effect, one answer",
@@ -66,8 +66,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "An approved payment is never lost",
         "a late approval is recorded and not reversed",
         "paydesk/engine/device/results.py",
-        '    refusal = await _refuse(change, order, result, "late_approval", error)\n',
-        '    refusal = await _refuse(change, order, result, "finished", error)\n    return refusal\n',
+        '    refusal = await _answer(change, order, result, "late_approval", error)\n',
+        '    refusal = await _answer(change, order, result, "finished", error)\n    return refusal\n',
     ),
     (
         "An approved payment is never lost",

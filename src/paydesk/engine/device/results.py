@@ -125,15 +125,15 @@ async def _apply(
 ) -> Handled:
     if decision == "end":
         ended = await _end(change, order, result.report)
-        return await _accept(change, ended, result, prints=_prints_receipt(ended))
+        return await _answer(change, ended, result, "taken", bounded=False)
     if decision == "check":
         checked = await _check(change, order, "the terminal knows no outcome", origin="network")
-        return await _accept(change, checked, result, bounded=True)
+        return await _answer(change, checked, result, "taken")
     error = error_of(reported, situation, contradicts=result.contradicts)
     match decision:
         case "conflict":
             await _check(change, order, "the terminal's result contradicts the order", origin="terminal")
-            return await _refuse(change, order, result, "conflict", error)
+            return await _answer(change, order, result, "conflict", error)
         case "inquire":
             await orders.inquire(change, order, "the terminal knows no outcome, and the order had ended")
         case "late_approval":
@@ -145,7 +145,7 @@ async def _apply(
                 order = await _check(change, order, reason, origin="terminal")
             elif order.paid_ms is None:
                 await orders.inquire(change, order, f"{reason}, and the order had ended")
-            refusal = await _refuse(change, order, result, "unreadable", error)
+            refusal = await _answer(change, order, result, "unreadable", error)
             message = "A terminal's result could not be read."
             await alert(change, order, "unreadable_result", message, result.received.recorded)
             return refusal
@@ -157,10 +157,8 @@ async def _finish(change: Change, order: Order, result: Result, reported: Report
     if reported == "payment" and order.reference_id is None:
         await store.set_reference(change.tx, order, result.report.reference_id)
     is_same = reported == "payment" or (reported == "declined" and order.status == "failed")
-    if is_same and not result.contradicts and (await terms.find(change.tx, order)).requested is not None:
-        prints = _prints_receipt(order)
-        return await _accept(change, order, result, prints=prints, bounded=True, processing="finished")
-    return await _refuse(change, order, result, "finished", error)
+    is_repetition = is_same and not result.contradicts and (await terms.find(change.tx, order)).requested is not None
+    return await _answer(change, order, result, "finished", None if is_repetition else error)
 
 
 async def _end(change: Change, order: Order, report: Report) -> Order:
@@ -195,9 +193,9 @@ async def _check(change: Change, order: Order, reason: str, origin: str) -> Orde
     return checked or order
 
 
-async def _reverse(change: Change, order: Order, result: Result, error: ErrorKind) -> Refusal:
+async def _reverse(change: Change, order: Order, result: Result, error: ErrorKind) -> Handled:
     """Record an approval that is not the order's payment, and begin its reversal."""
-    refusal = await _refuse(change, order, result, "late_approval", error)
+    refusal = await _answer(change, order, result, "late_approval", error)
     amount_minor = minor_units(result.report.paid_amount or "", CURRENCIES[order.currency].decimals)
     await reversal_store.begin(
         change,
@@ -211,53 +209,39 @@ async def _reverse(change: Change, order: Order, result: Result, error: ErrorKin
     return refusal
 
 
-async def _refuse(change: Change, order: Order, result: Result, processing: Processing, error: ErrorKind) -> Refusal:
-    """Record the result and return its refusal. The handler returns it too, so that the record is committed."""
-    await _record(change, order, result, processing, 409, error.code, bounded=True)
-    return _conflict(error, f"{processing}: the order is {order.state}")
-
-
-async def _accept(
-    change: Change,
-    order: Order,
-    result: Result,
-    *,
-    prints: bool = False,
-    bounded: bool = False,
-    processing: Processing = "taken",
-) -> Answer:
-    body = ResultAnswer(order_body(order).order, prints)
-    await _record(change, order, result, processing, 200, msgspec.json.encode(body).decode(), bounded=bounded)
-    return Answer(200, body)
-
-
-async def _record(
+async def _answer(
     change: Change,
     order: Order,
     result: Result,
     processing: Processing,
-    answer_status: int,
-    answer: str,
+    error: ErrorKind | None = None,
     *,
-    bounded: bool,
-) -> None:
-    """Insert the result. Raises `too_many_requests` for a `bounded` one if the lease has the maximum of results."""
+    bounded: bool = True,
+) -> Handled:
+    """Record the result and return its answer: the order, or the refusal with an `error`, returned to be committed.
+
+    Raises `too_many_requests` for a `bounded` result if the lease has the maximum of results.
+    """
     if bounded and await store.count_results(change.tx, order) >= result.per_lease_max:
         raise TOO_MANY_REQUESTS.with_reason(
             "the lease has the maximum number of results", headers=(("retry-after", "5"),)
         )
     received = result.received
-    stored = StoredResult(received.digest, answer_status, answer)
+    if error is None:
+        point = msgspec.json.decode(order.config).get("point", {})
+        prints = order.status == "processed" and point.get("print_on_terminal") != "no_ticket"
+        body = ResultAnswer(order_body(order).order, prints)
+        stored = StoredResult(received.digest, 200, msgspec.json.encode(body).decode())
+        reply: Handled = Answer(200, body)
+    else:
+        stored = StoredResult(received.digest, 409, error.code)
+        reply = _conflict(error, f"{processing}: the order is {order.state}")
     outcome = received.report.outcome if received.report is not None else ""
     await store.insert_result(
         change.tx, order, result.result_id, stored, outcome, processing, received.recorded, change.now_ms
     )
+    return reply
 
 
 def _conflict(kind: ErrorKind, reason: str) -> Refusal:
     return replace(kind.with_reason(reason), extra={"recorded": True})
-
-
-def _prints_receipt(order: Order) -> bool:
-    point = msgspec.json.decode(order.config).get("point", {})
-    return order.status == "processed" and point.get("print_on_terminal") != "no_ticket"
