@@ -7,35 +7,10 @@ import socket
 from pathlib import Path
 
 from command_line import command
-from every_operation import OPERATIONS
 from operator_calls import operator
-from paydesk.commands.client.client import DEVELOPMENT
 from service import Service
-from tables import each
 
 UNKNOWN = "939a366f-6de0-484b-84f9-77b876e9a9ee"
-
-
-@each(
-    "arguments",
-    [
-        ("terminals", "create", "--virtual"),
-        ("clock", "advance", "61s"),
-        ("clock", "show"),
-        ("inbox",),
-        ("code", "--client-id", "1", "--seller", "1"),
-        ("webhooks", "fault", "drop", "--subscription", UNKNOWN),
-        ("webhooks", "resend", f"{UNKNOWN}.{UNKNOWN}", "--to", "http://localhost:3000/hook"),
-    ],
-)
-async def test_what_only_development_has_is_named(service: Service, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """By the service's address, instead of a method or a path."""
-    token = (await operator(service)).token
-    ended = await asyncio.to_thread(
-        command, *arguments, folder=tmp_path, PAYDESK_BASE_URL=service.base_url, PAYDESK_OPERATOR_TOKEN=token
-    )
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert f"The service at {service.base_url} is not for development, so it cannot do this." in ended.stderr
 
 
 async def test_arguments_are_named_in_words(service: Service, tmp_path: Path) -> None:
@@ -58,10 +33,3 @@ def test_an_address_without_a_service_is_to_be_checked(tmp_path: Path) -> None:
         ended = command("apps", "list", folder=tmp_path, PAYDESK_BASE_URL=url, PAYDESK_OPERATOR_TOKEN="PDO-1")
     assert (ended.returncode, "that PAYDESK_BASE_URL is its address" in ended.stderr) == (3, True)
     assert "paydesk dev" not in ended.stderr
-
-
-def test_the_commands_know_the_operations_of_development() -> None:
-    """All of them, and no other."""
-    operations = {f"{one.method} {one.path}": one for one in OPERATIONS if one.surface in ("operator", "virtual")}
-    known = {called for called in operations if DEVELOPMENT.fullmatch(called)}
-    assert known == {called for called, one in operations.items() if one.development} != set()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oauth_scene import CHALLENGE, DAY_MS, SECOND_MS, VERIFIER, Scene, frozen_clock
-from operator_calls import audited, operator
+from operator_calls import operator
 from page_scene import Browser, authorization, browser
 from paydesk.core.secrets import digest
 from paydesk.engine.oauth.clients import applications
@@ -180,35 +180,6 @@ async def test_consent_page_says_that_the_application_is_for_tests(service: Serv
         agreed = await seller.submit(await seller.consent(), decision="agree")
         reply = await exchanged(service, agreed.query["code"])
         assert (reply.status, reply.body["live_mode"]) == (200, not value)
-
-
-async def test_operators_bind_codes_to_a_mode(database: Database) -> None:
-    """The answer and the audit trail have the mode if one was given, and only then."""
-    async with running(database, development=True, workers=False) as service:
-        owner = await operator(service)
-        body = {"client_id": service.scene.application.application_id, "user_id": service.seller_id}
-        for mode in (True, False, None):
-            made = await owner.did("POST", "codes", body if mode is None else {**body, "test_token": mode})
-            code = made.pop("code")
-            assert made.get("test_token") is mode
-            assert ("test_token" in made) is (mode is not None)
-            line = (await audited(service))[-1]
-            assert (line.action, line.after) == ("codes.create", made)
-            if mode is not None:
-                refused = await exchanged(service, code, test_token=not mode)
-                assert (refused.status, refused.code) == (400, "invalid_grant")
-            reply = await exchanged(service, code)
-            assert (reply.status, reply.body["live_mode"]) == (200, mode is not True)
-
-
-async def test_mode_of_an_operators_code_is_a_boolean(database: Database) -> None:
-    """Anything else is refused with its path."""
-    async with running(database, development=True, workers=False) as service:
-        body = {"client_id": service.scene.application.application_id, "user_id": service.seller_id}
-        for wrong in ("true", 1, None, ["true"], {"a": True}):
-            refused = await (await operator(service)).ask("POST", "codes", {**body, "test_token": wrong})
-            assert (refused.status, refused.code) == (400, "property_type"), wrong
-            assert refused.details[0].startswith("'$.test_token'"), wrong
 
 
 async def test_change_of_the_setting_during_exchanges_is_harmless(database: Database) -> None:
