@@ -14,7 +14,7 @@ from paydesk_dev import codes
 from paydesk_dev.faults.operations import OPERATIONS as FAULTS
 from paydesk_dev.resending import delivery as sent_elsewhere
 from paydesk_dev.resending import request as sent_again
-from paydesk_dev.virtual.api import created
+from paydesk_dev.virtual.api import handlers as virtual
 from paydesk_dev.virtual.api.schemas import TerminalRequest, VirtualTerminal
 from paydesk_dev.virtual.errors import TOO_MANY_TERMINALS
 
@@ -32,7 +32,7 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=(errors.APPLICATION_NOT_FOUND, SELLER_NOT_FOUND),
     ),
     TERMINAL.creating(
-        created.create,
+        virtual.create_by_operator,
         TerminalRequest,
         VirtualTerminal,
         description="It takes test orders at once, at a new point of sale unless `pos_id` is sent.",

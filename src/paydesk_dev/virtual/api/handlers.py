@@ -12,13 +12,16 @@ import msgspec
 
 from paydesk.core.clock import Clock
 from paydesk.core.errors import IN_USE, PROPERTY_VALUE, TOO_MANY_REQUESTS, Refusal
+from paydesk.core.secrets import Secret
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.status_labels import Labels
-from paydesk.engine.terminals import registry
+from paydesk.engine.terminals import registry, stores
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.errors import TERMINAL_NOT_FOUND
 from paydesk.engine.terminals.store import Terminal
 from paydesk.operators import audit
+from paydesk.operators.errors import POS_NOT_FOUND
+from paydesk.operators.terminals.handlers import refuse_second_pdv
 from paydesk.platform import roles
 from paydesk.platform.filters import Filters
 from paydesk.platform.operation import WAIT, Answer, Call, Query
@@ -28,6 +31,7 @@ from paydesk_dev.virtual.api import store
 from paydesk_dev.virtual.api.schemas import (
     NewTerminalRequest,
     ScreenDocument,
+    TerminalRequest,
     VirtualActionRequest,
     VirtualTerminal,
     VirtualTerminals,
@@ -65,21 +69,39 @@ POLL_INTERVAL_SECONDS = 5.0
 
 async def create(call: Call) -> Answer:
     """Create a virtual terminal. It has a point of sale of its own; the response is sent after its hello."""
-    fleet, body = _fleet(call), call.body
-    assert isinstance(body, NewTerminalRequest)
+    body: NewTerminalRequest = call.body
+    return await _create(call, body, seed=body.seed)
 
-    async def work(tx: Transaction) -> tuple[Terminal, str]:
-        seller_id = await _seller(tx, call, body.seller_id, "$.seller_id")
+
+async def create_by_operator(call: Call) -> Answer:
+    """Add a virtual terminal. It is started after the commit; the response is sent once it is connected."""
+    body: TerminalRequest = call.body
+    return await _create(call, body, body.pos_id)
+
+
+async def _create(
+    call: Call, body: NewTerminalRequest | TerminalRequest, pos_id: int | None = None, *, seed: int | None = None
+) -> Answer:
+    fleet = _fleet(call)
+
+    async def work(tx: Transaction) -> tuple[Terminal, Secret]:
+        seller_id, mode = await _seller(tx, call, body.seller_id, "$.seller_id"), body.operating_mode
+        if pos_id is not None:
+            if await stores.lock_pos(tx, seller_id, pos_id) is None:
+                raise POS_NOT_FOUND.with_reason("not a point of sale of this seller")
+            if mode == "PDV":
+                await refuse_second_pdv(tx, seller_id, pos_id, live=False)
         terminal = await store.create(
-            tx, seller_id, script=body.script, operating_mode=body.operating_mode, now_ms=call.now_ms
+            tx, seller_id, pos_id=pos_id, script=body.script, operating_mode=mode, now_ms=call.now_ms
         )
         if call.caller.operator_id:
             await audit.record(call, tx, "terminals.create", terminal.terminal_id, after=document_of(terminal))
-        token = await terminals.mint_token(tx, seller_id, terminal.terminal_id, call.now_ms)
-        return terminal, token.reveal()
+        return terminal, await terminals.mint_token(tx, seller_id, terminal.terminal_id, call.now_ms)
 
     terminal, token = await call.database.write(work)
-    await fleet.add(terminal.terminal_id, token, body.script, seed=body.seed)
+    await fleet.add(terminal.terminal_id, token.reveal(), body.script, seed=seed)
+    if call.caller.operator_id:
+        call.database.signals.hint("terminal", terminal.terminal_id)
     return Answer(201, _shown(call, terminal))
 
 
@@ -254,5 +276,5 @@ def _is_met(call: Call, until: str | None) -> bool:
 def _shown(call: Call, terminal: Terminal) -> VirtualTerminal:
     """Return the document with the address of the page, unless the caller may only read: its key lets act."""
     caller, url = call.caller, page_keys.page_url(call.settings.public_url or "", call.keys, terminal.terminal_id)
-    may_act = "write" in caller.scopes and (not caller.role or roles.permits(caller.role, "change"))
+    may_act = roles.permits(caller.role, "change") if caller.role else "write" in caller.scopes
     return document_of(terminal, url if may_act else None)
