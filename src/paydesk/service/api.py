@@ -44,10 +44,6 @@ _OWN: Operations = (
 )
 
 
-def _unchanged(row: Operation) -> Operation:
-    return row
-
-
 class Api:
     """The operations of Paydesk, with those that another distribution adds: `further`, and `screens` of the console.
 
@@ -58,7 +54,7 @@ class Api:
         self,
         further: Operations = (),
         screens: Operations = (),
-        extended: Callable[[Operation], Operation] = _unchanged,
+        extended: Callable[[Operation], Operation] = lambda row: row,
     ) -> None:
         assert not any(row.idempotent for row in further), "only the keys of Paydesk's own are pruned"
         self._own, self._screens = (*_OWN, *further), screens

@@ -16,17 +16,8 @@ from paydesk.platform.operation import Caller, Surface
 
 def callers(applications: Bearers, terminals: DeviceBearers, operators: OperatorBearers) -> Callers:
     """Return how applications, terminals and operators are recognized."""
-    authenticate: dict[Surface, Authenticate] = {
-        "application": applications.caller,
-        "device": terminals.caller,
-        "operator": operators.caller,
-        "virtual": _operators_and_test_tokens(applications, operators),
-    }
-    return Callers(authenticate, {"token": token_body.read})
 
-
-def _operators_and_test_tokens(applications: Bearers, operators: OperatorBearers) -> Authenticate:
-    async def authenticate(token: str | None, now_ms: int) -> Caller:
+    async def operator_or_test_token(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):
             operator = await operators.caller(token, now_ms)
             return replace(operator, scopes=frozenset(("read", "write")), token_digest=digest(token))
@@ -38,4 +29,10 @@ def _operators_and_test_tokens(applications: Bearers, operators: OperatorBearers
             )
         return caller
 
-    return authenticate
+    authenticate: dict[Surface, Authenticate] = {
+        "application": applications.caller,
+        "device": terminals.caller,
+        "operator": operators.caller,
+        "virtual": operator_or_test_token,
+    }
+    return Callers(authenticate, {"token": token_body.read})

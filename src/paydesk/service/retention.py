@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import structlog
 
@@ -25,7 +24,7 @@ from paydesk.engine.webhooks import retention as webhooks
 from paydesk.operators.accounts import links as operator_links
 from paydesk.platform.operation import Operation
 from paydesk.platform.retention import DAY_MS, Rule, prune
-from paydesk.platform.storage.database import Transaction, Work
+from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
 from paydesk.service.api import OWN
 
@@ -41,7 +40,6 @@ JITTER = 0.2
 SELLERS = "SELECT seller_id FROM sellers WHERE seller_id > $1 ORDER BY seller_id LIMIT $2"
 
 log = structlog.get_logger("retention")
-T = TypeVar("T")
 
 
 def _of_keys(operation: Operation) -> Rule:
@@ -62,6 +60,8 @@ RULES: tuple[Rule, ...] = (
     *terminals.RULES,
 )
 
+Prune = Callable[..., Awaitable[int]]
+"""Deletes rows that are old at `now_ms` in a transaction, at most as many as a step may, and returns how many."""
 PruneOfOperators = Callable[[Transaction, int, int], Awaitable[int]]
 OF_OPERATORS: tuple[PruneOfOperators, ...] = (operator_sessions.prune, operator_links.prune)
 """Delete rows without a seller that expired before an instant, at most a number of them. Kept as tokens are."""
@@ -101,29 +101,33 @@ class Sweep:
             for seller_id in sellers:
                 await self._seller(seller_id)
         for prune_old in OF_OPERATORS:
-            await self._operators(prune_old)
+            await self._steps(partial(self._of_operators, prune_old=prune_old))
         if self.rows:
             log.info("rows_pruned", rows=self.rows)
         return self.rows
 
+    async def _steps(self, prune: Prune) -> None:
+        """Prune in one step after another, until one deletes fewer rows than it may or `stop` is set."""
+        loop, pruned = asyncio.get_running_loop(), self._step_rows_max
+        while pruned == self._step_rows_max and not self._stop.is_set():
+            work = partial(prune, now_ms=self._context.clock.now_ms())
+            began = loop.time()
+            pruned = await self._context.database.write(work)
+            await asyncio.sleep(min((loop.time() - began) * REST_RATIO, REST_SECONDS_MAX))
+            self.rows += pruned
+
     async def _seller(self, seller_id: int) -> None:
-        pruned = self._step_rows_max
-        while pruned == self._step_rows_max and not self._stop.is_set():
-            pruned = await self._step(partial(self._prune, seller_id=seller_id, now_ms=self._context.clock.now_ms()))
-            self.rows += pruned
-        await self._families(seller_id)
+        await self._steps(partial(self._of_seller, seller_id=seller_id))
+        page, after = tokens.FAMILIES_PER_PAGE, b""
+        while page == tokens.FAMILIES_PER_PAGE and not self._stop.is_set():
+            read = partial(tokens.page_of_families, seller_id=seller_id, after=after)
+            families = await self._context.database.read(read, heavy=True)
+            for family in families:
+                if family.is_due(self._tokens_before_ms(self._context.clock.now_ms())):
+                    await self._steps(partial(self._of_family, seller_id=seller_id, family=family))
+            page, after = len(families), families[-1].family_id if families else b""
 
-    async def _operators(self, prune_old: PruneOfOperators) -> None:
-        pruned = self._step_rows_max
-        while pruned == self._step_rows_max and not self._stop.is_set():
-            pruned = await self._step(self._of_operators(prune_old))
-            self.rows += pruned
-
-    def _of_operators(self, prune_old: PruneOfOperators) -> Work[int]:
-        before_ms = self._tokens_before_ms()
-        return lambda tx: prune_old(tx, before_ms, self._step_rows_max)
-
-    async def _prune(self, tx: Transaction, seller_id: int, now_ms: int) -> int:
+    async def _of_seller(self, tx: Transaction, now_ms: int, seller_id: int) -> int:
         left = self._step_rows_max
         for rule in RULES:
             if left:
@@ -131,32 +135,14 @@ class Sweep:
                 left -= await rule.prune(tx, seller_id, before_ms, left)
         return self._step_rows_max - left
 
-    async def _families(self, seller_id: int) -> None:
-        page, after = tokens.FAMILIES_PER_PAGE, b""
-        while page == tokens.FAMILIES_PER_PAGE and not self._stop.is_set():
-            read = partial(tokens.page_of_families, seller_id=seller_id, after=after)
-            families = await self._context.database.read(read, heavy=True)
-            for family in families:
-                await self._family(seller_id, family)
-            page, after = len(families), families[-1].family_id if families else b""
+    async def _of_family(self, tx: Transaction, now_ms: int, seller_id: int, family: tokens.FamilyAge) -> int:
+        return await tokens.prune_family(tx, seller_id, family, self._tokens_before_ms(now_ms), self._step_rows_max)
 
-    async def _family(self, seller_id: int, family: tokens.FamilyAge) -> None:
-        pruned = self._step_rows_max if family.is_due(self._tokens_before_ms()) else 0
-        while pruned == self._step_rows_max and not self._stop.is_set():
-            before_ms, limit = self._tokens_before_ms(), self._step_rows_max
-            work = partial(tokens.prune_family, seller_id=seller_id, family=family, before_ms=before_ms, limit=limit)
-            pruned = await self._step(work)
-            self.rows += pruned
+    async def _of_operators(self, tx: Transaction, now_ms: int, prune_old: PruneOfOperators) -> int:
+        return await prune_old(tx, self._tokens_before_ms(now_ms), self._step_rows_max)
 
-    async def _step(self, work: Work[T]) -> T:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        result = await self._context.database.write(work)
-        await asyncio.sleep(min((loop.time() - began) * REST_RATIO, REST_SECONDS_MAX))
-        return result
-
-    def _tokens_before_ms(self) -> int:
-        return self._context.clock.now_ms() - self._context.settings.tokens_keep_days * DAY_MS
+    def _tokens_before_ms(self, now_ms: int) -> int:
+        return now_ms - self._context.settings.tokens_keep_days * DAY_MS
 
 
 async def _sellers(tx: Transaction, after: int) -> list[int]:
