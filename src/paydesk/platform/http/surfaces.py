@@ -57,10 +57,6 @@ def _read_json(operation: Operation, raw: bytes, caller: Caller, shared: Shared)
     return document, model
 
 
-def _read_form(operation: Operation, raw: bytes, _caller: Caller, _shared: Shared) -> tuple[Any, Any]:
-    return raw, validation.validate_form(operation.body, raw)
-
-
 @dataclass(frozen=True, slots=True)
 class Callers:
     """The functions that recognize callers, by surface, which the service hands in: they look tokens up."""
@@ -125,7 +121,7 @@ class SurfacePolicy:
 
 _PAGES = SurfacePolicy(
     media_types=(FORM,),
-    read_body=_read_form,
+    read_body=lambda operation, raw, _caller, _shared: (raw, validation.validate_form(operation.body, raw)),
     # Browsers do not send malformed forms.
     replaced=dict.fromkeys((errors.JSON_SYNTAX_ERROR, *errors.BODY_FAULTS), errors.BAD_REQUEST),
     error_page=html.error_page,

@@ -41,7 +41,12 @@ def document(
 ) -> Json:
     """Return the OpenAPI 3.1 document of these operations, in their order, of retired ones, and of notifications."""
     rows = tuple(operations)
-    references, schemas = _components(rows)
+    models = tuple(dict.fromkeys(row.body for row in rows if row.body is not None))
+    by_key, schema = models_json_schema(
+        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
+    )
+    references = {model: by_key[model, "validation"] for model in models}
+    schemas = fields.with_text_rule(fields.plain(schema.get("$defs", {})))
     shared = _Shared(rows)
     surfaces = {row.surface for row in rows}
     tags = (*((name, text) for name, text in SURFACES.items() if name in surfaces), *notifications.TAGS.items())
@@ -98,30 +103,18 @@ def error_example(operation: Operation, kind: ErrorKind) -> Json | str:
         return "An HTML page with the message, in the browser's language."
     refusal = kind.with_reason("an example")
     if kind in errors.BODY_FAULTS and operation.body is not None:
-        refusal = Refusal(kind, "an example", faults=(Fault(kind, _fault_detail(operation.body, kind)),))
+        path = f"$.{next(iter(operation.body.model_fields), 'field')}"
+        details = {
+            errors.REQUIRED_PROPERTIES: f"'{path}' - is required",
+            errors.UNSUPPORTED_PROPERTIES: "'$.surprise' - is not known here",
+            errors.PROPERTY_TYPE: f"'{path}' - must not be null",
+            errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
+            errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
+            errors.MINIMUM_PROPERTIES: f"'$' - must have {path[2:]}",
+        }
+        fault = Fault(kind, details.get(kind, f"'{path}' - {text.RULE}"))
+        refusal = Refusal(kind, "an example", faults=(fault,))
     return POLICIES[operation.surface].error_body(refusal)
-
-
-def _fault_detail(model: type[BaseModel], kind: ErrorKind) -> str:
-    path = f"$.{next(iter(model.model_fields), 'field')}"
-    return {
-        errors.REQUIRED_PROPERTIES: f"'{path}' - is required",
-        errors.UNSUPPORTED_PROPERTIES: "'$.surprise' - is not known here",
-        errors.PROPERTY_TYPE: f"'{path}' - must not be null",
-        errors.MINIMUM_ITEMS: f"'{path}' - must have more items",
-        errors.MAXIMUM_ITEMS: f"'{path}' - must have fewer items",
-        errors.MINIMUM_PROPERTIES: f"'$' - must have {path[2:]}",
-    }.get(kind, f"'{path}' - {text.RULE}")
-
-
-def _components(rows: Sequence[Operation]) -> tuple[dict[type[BaseModel], Json], Json]:
-    """Return a reference for each request model, and the schemas that they refer to."""
-    models = tuple(dict.fromkeys(row.body for row in rows if row.body is not None))
-    by_key, schema = models_json_schema(
-        [(model, "validation") for model in models], ref_template="#/components/schemas/{model}"
-    )
-    references = {model: by_key[model, "validation"] for model in models}
-    return references, fields.with_text_rule(fields.plain(schema.get("$defs", {})))
 
 
 class _Shared:
@@ -150,7 +143,14 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
     if parameters := _parameters(row):
         described["parameters"] = parameters
     if row.body is not None and takes_body(row):
-        described["requestBody"] = _request_body(row, references[row.body])
+        schema = {"schema": references[row.body]}
+        content: Json = {media_type: dict(schema) for media_type in POLICIES[row.surface].media_types}
+        example = fields.example(row.body)
+        if example and JSON in content:
+            content[JSON]["example"] = example
+        # A missing body is read as an empty object.
+        is_required = not row.body.model_json_schema().keys().isdisjoint(("required", "minProperties"))
+        described["requestBody"] = {"required": is_required, "content": content}
     elif row.raw_body:
         described["requestBody"] = {"required": False, "content": {"application/json": {}}}
     described["responses"] = _responses(row, shared)
@@ -190,7 +190,8 @@ def _parameters(row: Operation) -> list[Json]:
     for name in names:
         schema: Json = {"type": "string", "minLength": 1}
         if row.path_pattern and name == names[-1]:
-            schema = {"type": "string", "pattern": _anchored(row.path_pattern)}
+            pattern = row.path_pattern.removeprefix("^").removesuffix("$")
+            schema = {"type": "string", "pattern": f"^{pattern}$"}
         described.append({"name": name, "in": "path", "required": True, "schema": schema})
     described += [_parameter(query, "query") for query in row.query]
     if POLICIES[row.surface].has_strict_query:
@@ -208,23 +209,6 @@ def _parameter(given: Query, where: str) -> Json:
     if given.required:
         described["required"] = True
     return described
-
-
-def _anchored(pattern: str) -> str:
-    return f"^{pattern.removeprefix('^').removesuffix('$')}$"
-
-
-def _request_body(row: Operation, reference: Json) -> Json:
-    content: Json = {media_type: {"schema": reference} for media_type in POLICIES[row.surface].media_types}
-    example = row.body and fields.example(row.body)
-    if example and JSON in content:
-        content[JSON]["example"] = example
-    return {"required": row.body is not None and _needs_something(row.body), "content": content}
-
-
-def _needs_something(model: type[BaseModel]) -> bool:
-    """Return whether a body is required: a missing one is read as an empty object."""
-    return not model.model_json_schema().keys().isdisjoint(("required", "minProperties"))
 
 
 def _responses(row: Operation, shared: _Shared) -> Json:
