@@ -189,18 +189,15 @@ class Simulator:
             return NotSent(str(error))
         except (Unavailable, Locked) as error:
             return Unknown(f"the simulator ledger is unavailable: {error}")
-        return await self._delayed(delay_ms, outcome)
+        if not delay_ms or isinstance(outcome, NotSent):
+            return outcome
+        await self._sleep(min(delay_ms / 1000, DEADLINE_SECONDS))
+        return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer before the deadline")
 
     def _refuse_removed(self, payment: Payment) -> None:
         """Undo what a request has written that a reset overtook. Raises `OrderRemoved`."""
         if self._removals.has_removed(f"ORD{payment.payment_id.removeprefix('PAY')}"):
             raise OrderRemoved("a reset has removed the order")
-
-    async def _delayed(self, delay_ms: int, outcome: T | Unknown | NotSent) -> T | Unknown | NotSent:
-        if not delay_ms or isinstance(outcome, NotSent):
-            return outcome
-        await self._sleep(min(delay_ms / 1000, DEADLINE_SECONDS))
-        return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer before the deadline")
 
     def _ledger_payment(
         self, payment: Payment, plan: Plan, now_ms: int, card: Card | None = None, reversed_ms: int | None = None

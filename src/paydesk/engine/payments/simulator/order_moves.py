@@ -83,7 +83,12 @@ def steps_to(order: Order, request: SimulatedRequest, now_ms: int) -> list[Step]
             detail = request.status_detail or FAILED_DETAIL
             return [*first, Step(status.DECLINE, status.FAILED[detail], {"origin": ORIGINS[detail]})]
         case "canceled":
-            return [*first, *_canceled(order, request.status_detail, now_ms)]
+            is_requested = order.state == status.CANCELLATION_REQUESTED
+            if request.status_detail == "canceled_by_api" or (request.status_detail is None and is_requested):
+                if not is_requested:
+                    first.append(Step(status.REQUEST_CANCEL, None, {"cancel_requested_ms": now_ms}))
+                return [*first, Step(status.CONFIRM_CANCEL)]
+            return [*first, Step(status.CANCEL_ON_TERMINAL, None, {"origin": "customer"})]
         case "expired":
             return [*first, Step(status.EXPIRE)]
         case "action_required":
@@ -113,11 +118,3 @@ def unreachable(call: Call, order: Order) -> Refusal:
         f"the order is {current}",
         message=f"The order cannot be moved to {request.status}.",
     )
-
-
-def _canceled(order: Order, detail: str | None, now_ms: int) -> list[Step]:
-    is_requested = order.state == status.CANCELLATION_REQUESTED
-    if detail == "canceled_by_api" or (detail is None and is_requested):
-        request = [] if is_requested else [Step(status.REQUEST_CANCEL, None, {"cancel_requested_ms": now_ms})]
-        return [*request, Step(status.CONFIRM_CANCEL)]
-    return [Step(status.CANCEL_ON_TERMINAL, None, {"origin": "customer"})]

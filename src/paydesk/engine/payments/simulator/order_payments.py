@@ -41,24 +41,23 @@ METHODS = {"credit_card": "visa", "debit_card": "debvisa", "qr": "account_money"
 
 async def simulate(call: Call) -> Handled:
     """Move a test order to a status. Every move and its notification is committed before the answer."""
+    request: SimulatedRequest = call.body
+    result: Handled | Order | None
     try:
-        result = await _simulate(call)
+        if request.status == "processed":
+            result = await _pay(call)
+        elif request.status == "refunded":
+            result = await _refund(call)
+        else:
+            result = await _write(call, _move)
+            if isinstance(result, Order):
+                result = await _fail(call, result)
     except OrderRemoved:
         result = None
     if result is None or (isinstance(result, Refusal) and call.shared.objects[Removals].has_removed(call.path)):
         # The simulated acquirer refuses what it can't charge any more.
         raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
     return result
-
-
-async def _simulate(call: Call) -> Handled:
-    request: SimulatedRequest = call.body
-    if request.status == "processed":
-        return await _pay(call)
-    if request.status == "refunded":
-        return await _refund(call)
-    result = await _write(call, _move)
-    return await _fail(call, result) if isinstance(result, Order) else result
 
 
 async def _move(call: Call) -> Order | Answer | Refusal:
