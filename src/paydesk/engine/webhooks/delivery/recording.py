@@ -140,7 +140,11 @@ def _conflict_keys(claimed: Claimed, outcome: Outcome, refused: OperatorEvent | 
 def log_attempt(claimed: Claimed, sent: Sent, next_ms: int | None, *, described: bool = False) -> None:
     """Log what came of an attempt, and when the next one is. `described`: with what was sent, for developers."""
     outcome = sent.outcome
-    more = _description(claimed) if described else {}
+    more: dict[str, str] = {}
+    if described:
+        more["action"] = msgspec.json.decode(claimed.body, type=_Notified).action
+        if claimed.target.topic == TOPIC:
+            more["order"] = claimed.order_id
     if outcome.delivered:
         log.info(
             "webhook_sent",
@@ -167,9 +171,3 @@ def log_attempt(claimed: Claimed, sent: Sent, next_ms: int | None, *, described:
 
 class _Notified(msgspec.Struct):
     action: str
-
-
-def _description(claimed: Claimed) -> dict[str, str]:
-    """Return the action of the notification, and the order if it is about one."""
-    action = msgspec.json.decode(claimed.body, type=_Notified).action
-    return {"action": action, "order": claimed.order_id} if claimed.target.topic == TOPIC else {"action": action}
