@@ -53,26 +53,23 @@ async def reset(database: Database, clock: MovableClock, kept_tokens: Collection
     """
 
     async def work(tx: Transaction) -> None:
-        await _refuse_dated(tx, kept_tokens)
+        dated = [str(row[0]) for row in await tx.all(DATED)]
+        if any(bytes(row[0]) not in kept_tokens for row in await tx.all(TOKENS)):
+            dated.append("tokens")
+        if dated:
+            listed = " and ".join(filter(None, (", ".join(dated[:-1]), dated[-1])))
+            raise IN_USE.with_reason(
+                "there are orders or tokens",
+                f"there are {listed}, whose times would be in the future; remove them with `paydesk reset` or"
+                " `POST /dev/reset`, then reset the clock",
+                message="The clock cannot go back while there are orders or tokens.",
+            )
         await store.set_clock(tx, offset_ms=0, frozen_ms=None)
         await presence.forget_future(tx)
 
     async with clock.moving:
         await database.write(work)
         clock.offset_ms, clock.frozen_ms = 0, None
-
-
-async def _refuse_dated(tx: Transaction, kept_tokens: Collection[bytes]) -> None:
-    dated = [str(row[0]) for row in await tx.all(DATED)]
-    if any(bytes(row[0]) not in kept_tokens for row in await tx.all(TOKENS)):
-        dated.append("tokens")
-    if dated:
-        raise IN_USE.with_reason(
-            "there are orders or tokens",
-            f"there are {' and '.join(filter(None, (', '.join(dated[:-1]), dated[-1])))}, whose times would be in the"
-            f" future; remove them with `paydesk reset` or `POST /dev/reset`, then reset the clock",
-            message="The clock cannot go back while there are orders or tokens.",
-        )
 
 
 async def _commit(database: Database, clock: MovableClock) -> None:

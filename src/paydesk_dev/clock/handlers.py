@@ -47,8 +47,14 @@ async def receive(call: Call) -> Handled:
         secrets, call.headers, call.query.get("data.id", ""), call.body, runtime.wall_ns() / 1_000_000_000
     )
     entry = inbox.entry_of(call.headers, call.body, received_ms=call.now_ms, checks=checks)
+
+    async def add(tx: Transaction) -> None:
+        await store.add_entry(tx, entry)
+        if call.shared.objects[Removals].has_removed(entry.order_id):
+            raise _OrderRemoved
+
     with contextlib.suppress(_OrderRemoved):
-        await call.database.write(partial(_add_entry, entry=entry, call=call))
+        await call.database.write(add)
         call.database.signals.hint("inbox")
     return Answer(200, {})
 
@@ -57,16 +63,15 @@ class _OrderRemoved(Exception):
     """A reset has removed the order of the notification, which was being sent."""
 
 
-async def _add_entry(tx: Transaction, entry: store.InboxEntry, call: Call) -> None:
-    await store.add_entry(tx, entry)
-    if call.shared.objects[Removals].has_removed(entry.order_id):
-        raise _OrderRemoved
-
-
 async def show_inbox(call: Call) -> Handled:
     """List the received notifications: all or the newest, newest last; for a browser a page, newest first."""
     if inbox_page.is_wanted(call.headers.get("accept", "")):
-        return await call.database.read(partial(_show_page, call=call))
+
+        async def show(tx: Transaction) -> Answer:
+            call.begin(tx)
+            return await inbox_page.show(call)
+
+        return await call.database.read(show)
     limit = inbox_page.LIMIT.number(call.query) or store.ENTRIES_MAX
     newest = await call.database.read(lambda tx: store.entries(tx, limit), heavy=True)
     entries: list[Received] = []
@@ -74,11 +79,6 @@ async def show_inbox(call: Call) -> Handled:
         entries += map(inbox.received, newest[begin : begin + SLICE_ENTRIES])
         await asyncio.sleep(0)
     return Answer(200, Inbox(entries), (("vary", "accept"),))
-
-
-async def _show_page(tx: Transaction, call: Call) -> Answer:
-    call.begin(tx)
-    return await inbox_page.show(call)
 
 
 async def empty_inbox(call: Call) -> Handled:
@@ -129,7 +129,9 @@ async def move_clock(call: Call) -> Handled:
         due = await call.database.read(partial(next_due.find, settings=call.settings, now_ms=clock.now_ms()))
         if due is None:
             return Answer(200, _read_clock(call))
-        await dev_clock.move(call.database, clock, partial(_advance_to, due_ms=due.due_ms))
+        due_ms = due.due_ms
+        # Another request may have moved the clock beyond it meanwhile.
+        await dev_clock.move(call.database, clock, lambda moved: moved.advance(max(due_ms - moved.now_ms(), 0)))
     elif move.reset:
         kept = reset.kept_tokens(call.shared.objects.get(KeptCredentials))
         await dev_clock.reset(call.database, clock, kept)
@@ -142,22 +144,13 @@ async def move_clock(call: Call) -> Handled:
     # Workers that wait until a time of this clock compute their pauses again.
     call.database.signals.notify(["clock"])
     call.database.signals.hint("clock")
-    _show_time(call)
-    credentials = call.shared.objects.get(KeptCredentials)
-    renewed = await credentials.renew() if credentials is not None else None
-    return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
-
-
-def _show_time(call: Call) -> None:
-    """Show the time anew on the pages of virtual terminals, whose screens have it."""
+    # The screens of virtual terminals have the time.
     if (fleet := call.shared.objects.get(Fleet)) is not None:
         for terminal_id in fleet.terminals():
             fleet.find(terminal_id).panel.notify()
-
-
-def _advance_to(clock: MovableClock, due_ms: int) -> None:
-    # Another request may have moved the clock beyond it meanwhile.
-    clock.advance(max(due_ms - clock.now_ms(), 0))
+    credentials = call.shared.objects.get(KeptCredentials)
+    renewed = await credentials.renew() if credentials is not None else None
+    return Answer(200, msgspec.structs.replace(_read_clock(call), renewed_credentials=renewed, next=_next(due)))
 
 
 async def authorize(call: Call) -> Handled:
@@ -178,15 +171,10 @@ async def authorize(call: Call) -> Handled:
         raise ORDER_NOT_FOUND.with_reason(
             "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
         )
-    return Answer(200, _answer(payment, await acquirer.authorize(payment, _card(request))))
-
-
-def _card(request: AcquirerRequest) -> Card | None:
-    """Return the card, None for a wallet."""
-    method, card = request.payment_method, request.card
-    if card is None:
-        return None
-    return Card(method.id, method.type, card.first_digits, card.last_digits, card.entry_mode or "")
+    card, method = None, request.payment_method
+    if (sent := request.card) is not None:  # A wallet has none.
+        card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
+    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
 
 
 def _payment(call: Call, request: AcquirerRequest) -> Payment:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paydesk.engine.orders import expiry
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.expiry import Deadline
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiries, reversals
-from paydesk.engine.payments.jobs import AcquirerJob
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
 from paydesk.engine.payments.refunds import worker as refund_worker
 from paydesk.engine.terminals.print_actions import store as action_store
@@ -55,15 +54,17 @@ def _order(deadline: Deadline, begin_ms: Callable[[Order], int | None]) -> FindN
     return find_next
 
 
-def _job(job: AcquirerJob[Any], count: str) -> FindNext:
+def _attempt(next_ms: Callable[[Transaction, int], Awaitable[int | None]], count: str) -> FindNext:
     async def find_next(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
-        return await _counted(tx, count, await job.next_ms(tx, now_ms))
+        # Deliveries that wait for an earlier one, or for a paused subscription, have a later time. There may be many.
+        due_ms = await next_ms(tx, now_ms)
+        if due_ms is None or due_ms > CLOCK_MS_MAX:
+            return None
+        row = await tx.one(count, due_ms)
+        assert row is not None, "an aggregate has a row"
+        return due_ms, row[0]
 
     return find_next
-
-
-async def _delivery(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
-    return await _counted(tx, COUNT_DELIVERIES, await deliveries.next_due_ms(tx, now_ms))
 
 
 async def _print_action(tx: Transaction, _settings: Settings, now_ms: int) -> tuple[int, int] | None:
@@ -76,10 +77,10 @@ KINDS: dict[DueKind, FindNext] = {
     "outcome_deadline": _order(expiry.UNKNOWN_OUTCOME, lambda order: order.permitted_ms),
     "cancel_deadline": _order(expiry.CANCEL_TIMEOUT, lambda order: order.cancel_requested_ms),
     "print_action_expiry": _print_action,
-    "refund_attempt": _job(refund_worker.JOB, COUNT_REFUNDS),
-    "inquiry": _job(inquiries.JOB, COUNT_INQUIRIES),
-    "reversal_attempt": _job(reversals.JOB, COUNT_REVERSALS),
-    "webhook_delivery": _delivery,
+    "refund_attempt": _attempt(refund_worker.JOB.next_ms, COUNT_REFUNDS),
+    "inquiry": _attempt(inquiries.JOB.next_ms, COUNT_INQUIRIES),
+    "reversal_attempt": _attempt(reversals.JOB.next_ms, COUNT_REVERSALS),
+    "webhook_delivery": _attempt(deliveries.next_due_ms, COUNT_DELIVERIES),
 }
 """One entry for each worker that waits for a time of the service's clock."""
 
@@ -97,12 +98,3 @@ async def find(tx: Transaction, settings: Settings, now_ms: int) -> Due | None:
 def _earliest(times: Iterable[int], now_ms: int) -> tuple[int, int] | None:
     later = [due_ms for due_ms in times if due_ms > now_ms]
     return (min(later), later.count(min(later))) if later else None
-
-
-async def _counted(tx: Transaction, count: str, due_ms: int | None) -> tuple[int, int] | None:
-    # Deliveries that wait for an earlier one, or for a paused subscription, have a later time. There may be many.
-    if due_ms is None or due_ms > CLOCK_MS_MAX:
-        return None
-    row = await tx.one(count, due_ms)
-    assert row is not None, "an aggregate has a row"
-    return due_ms, row[0]

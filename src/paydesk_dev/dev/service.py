@@ -243,8 +243,22 @@ async def _run_terminals(
     fleet: Fleet, context: WorkerContext, greet: Callable[[], None], ready: asyncio.Event, stop: asyncio.Event
 ) -> None:
     """Start the virtual terminals when the service is ready, greet, and stop them before the service."""
+
+    async def start() -> None:
+        await ready.wait()
+        virtual_terminals = await context.database.read(terminals.virtual)
+        # Terminals without a journal get a new token: they are new, or the folder was lost.
+        retired = fleet.retired()
+        for terminal_id in retired:
+            deleted = partial(virtual.until_deleted, context.database, context.clock, terminal_id)
+            fleet.remove_later(terminal_id, deleted)
+        known = {*fleet.terminals(), *retired}
+        new = [terminal for terminal in virtual_terminals if terminal.terminal_id not in known]
+        await asyncio.gather(*(_add(fleet, context, terminal) for terminal in new))
+        greet()
+
     await fleet.start()
-    starting = asyncio.create_task(_start_terminals(fleet, context, greet, ready))
+    starting = asyncio.create_task(start())
     try:
         await node.until(stop, starting)
         await stop.wait()
@@ -252,21 +266,6 @@ async def _run_terminals(
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         await fleet.stop()
-
-
-async def _start_terminals(
-    fleet: Fleet, context: WorkerContext, greet: Callable[[], None], ready: asyncio.Event
-) -> None:
-    await ready.wait()
-    virtual_terminals = await context.database.read(terminals.virtual)
-    # Terminals without a journal get a new token: they are new, or the folder was lost.
-    retired = fleet.retired()
-    for terminal_id in retired:
-        fleet.remove_later(terminal_id, partial(virtual.until_deleted, context.database, context.clock, terminal_id))
-    known = {*fleet.terminals(), *retired}
-    new = [terminal for terminal in virtual_terminals if terminal.terminal_id not in known]
-    await asyncio.gather(*(_add(fleet, context, terminal) for terminal in new))
-    greet()
 
 
 async def _add(fleet: Fleet, context: WorkerContext, terminal: Terminal) -> None:

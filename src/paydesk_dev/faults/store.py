@@ -142,7 +142,9 @@ async def claim_disturbed(
         return []
     rows = await store.claim(tx, seller_id, subscription_id, target, claim)
     if fault.kind == "out_of_order" and len(rows) < claim.limit:
-        rows += await _claim_out_of_order(tx, seller_id, subscription_id, target, claim, claim.limit - len(rows))
+        limits = claim.now_ms, claim.wall_ms, claim.until_ms, claim.limit - len(rows)
+        newer = await tx.all(CLAIM_NEWER[target.topic], seller_id, subscription_id, *limits)
+        rows += [_disturbed(Claimed(target, claim.now_ms, *row), "out_of_order") for row in newer]
     return [found for row in rows if (found := await _affected(tx, fault, row, claim)) is not None]
 
 
@@ -173,15 +175,6 @@ async def _number(tx: Transaction, seller_id: int, subscription_id: str, stored:
     if found and fault.kind == "before_answer":
         tx.notify(TOPIC_OF_SIGNALS)
     return True
-
-
-async def _claim_out_of_order(
-    tx: Transaction, seller_id: int, subscription_id: str, target: Target, claim: Claim, limit: int
-) -> list[Claimed]:
-    rows = await tx.all(
-        CLAIM_NEWER[target.topic], seller_id, subscription_id, claim.now_ms, claim.wall_ms, claim.until_ms, limit
-    )
-    return [_disturbed(Claimed(target, claim.now_ms, *row), "out_of_order") for row in rows]
 
 
 async def _affected(tx: Transaction, fault: Fault, row: Claimed, claim: Claim) -> Claimed | None:

@@ -169,21 +169,19 @@ async def _remove(tx: Transaction, call: Call, kept: list[bytes]) -> list[str]:
     await tx.run(COUNT_ANEW)
     await tx.run(MARK_FEEDS)
     await _remove_tokens(tx, kept)
-    removed = await _remove_terminals(tx, call.now_ms) if call.body.terminals else []
+    removed: list[str] = []
+    if call.body.terminals:
+        # The virtual ones of all sellers for which a point of sale was made, with it.
+        own = [one for one in await terminals.virtual(tx) if await own_pos.has_own_pos(tx, one)]
+        for terminal in own:
+            await own_pos.remove(tx, terminal, call.now_ms)
+        removed = [terminal.terminal_id for terminal in own]
     await audit.record(call, tx, "dev.reset", "orders")
     for (terminal_id,) in leased:
         tx.notify(f"terminal:{terminal_id}")
     # The caches of tokens and clients are cleared.
     tx.notify("applications")
     return removed
-
-
-async def _remove_terminals(tx: Transaction, now_ms: int) -> list[str]:
-    """Delete the virtual terminals of all sellers for which a point of sale was made, with it; return their ids."""
-    own = [one for one in await terminals.virtual(tx) if await own_pos.has_own_pos(tx, one)]
-    for terminal in own:
-        await own_pos.remove(tx, terminal, now_ms)
-    return [terminal.terminal_id for terminal in own]
 
 
 async def _insert(tx: Transaction, table: str, rows: list[Row]) -> None:
