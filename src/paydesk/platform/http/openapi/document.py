@@ -153,7 +153,14 @@ def _operation(row: Operation, references: dict[type[BaseModel], Json], shared: 
         described["requestBody"] = {"required": is_required, "content": content}
     elif row.raw_body:
         described["requestBody"] = {"required": False, "content": {"application/json": {}}}
-    described["responses"] = _responses(row, shared)
+    by_status: dict[int, list[ErrorKind]] = {}
+    for kind in errors_in_order(row):
+        by_status.setdefault(kind.status, []).append(kind)
+    described["responses"] = {
+        **{str(status): _success(row, status, shared) for status in (row.status, *row.further_statuses)},
+        **{str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())},
+        **({"414": TOO_LONG} if row.query else {}),
+    }
     if row.development:
         described["x-development"] = True
     return described
@@ -209,17 +216,6 @@ def _parameter(given: Query, where: str) -> Json:
     if given.required:
         described["required"] = True
     return described
-
-
-def _responses(row: Operation, shared: _Shared) -> Json:
-    success = {status: _success(row, status, shared) for status in (row.status, *row.further_statuses)}
-    by_status: dict[int, list[ErrorKind]] = {}
-    for kind in errors_in_order(row):
-        by_status.setdefault(kind.status, []).append(kind)
-    refusals = {str(status): _refusals(row, kinds, shared) for status, kinds in sorted(by_status.items())}
-    if row.query:
-        refusals["414"] = TOO_LONG
-    return {str(status): answer for status, answer in success.items()} | refusals
 
 
 def _success(row: Operation, status: int, shared: _Shared) -> Json:

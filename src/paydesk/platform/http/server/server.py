@@ -121,19 +121,16 @@ class _Server(uvicorn.Server):
             if loop.time() > began + QUIET_SECONDS:
                 self.limits.close()
             if loop.time() > began + DRAIN_SECONDS:
-                await self._abort_requests()
+                log.warning("requests_aborted", count=len(self.server_state.tasks), after_seconds=DRAIN_SECONDS)
+                tasks = tuple(self.server_state.tasks)
+                for task in tasks:
+                    task.cancel()
+                for connection in tuple(self.server_state.connections):
+                    connection.transport.abort()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await _yield_to_loop()
                 return
             await asyncio.sleep(0.01)
-
-    async def _abort_requests(self) -> None:
-        log.warning("requests_aborted", count=len(self.server_state.tasks), after_seconds=DRAIN_SECONDS)
-        tasks = tuple(self.server_state.tasks)
-        for task in tasks:
-            task.cancel()
-        for connection in tuple(self.server_state.connections):
-            connection.transport.abort()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await _yield_to_loop()
 
 
 async def _yield_to_loop() -> None:
