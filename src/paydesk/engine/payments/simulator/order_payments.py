@@ -79,8 +79,15 @@ async def _pay(call: Call) -> Handled:
     if not isinstance(order, Order):
         return order
     reached("intent_committed")
-    method = _method(order, call.body)
-    outcome = await _simulator(call).approve(payment_of(order, installments=method["installments"]), _card(method))
+    request: SimulatedRequest = call.body
+    # The payment method of the request, else of the order, else a credit card in one installment.
+    preferred = msgspec.json.decode(order.config).get("payment_method", {})
+    default = "credit_card" if request.installments else preferred.get("default_type", "credit_card")
+    kind = request.payment_method_type or default
+    installments = int(preferred.get("default_installments", 1)) if kind == "credit_card" else 1
+    installments = request.installments or installments
+    method = {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
+    outcome = await _simulator(call).approve(payment_of(order, installments=installments), _card(method))
     reached("asked")
     return await _write(call, partial(_record_payment, outcome=outcome, method=method))
 
@@ -198,16 +205,6 @@ def _simulator(call: Call) -> Simulator:
     simulator = call.shared.objects[Acquirers].of(live=False)
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
-
-
-def _method(order: Order, request: SimulatedRequest) -> dict[str, Any]:
-    """Return the payment method: from the request, else from the order, else a credit card in one installment."""
-    preferred = msgspec.json.decode(order.config).get("payment_method", {})
-    default = "credit_card" if request.installments else preferred.get("default_type", "credit_card")
-    kind = request.payment_method_type or default
-    installments = int(preferred.get("default_installments", 1)) if kind == "credit_card" else 1
-    installments = request.installments or installments
-    return {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
 
 
 def _card(method: dict[str, Any]) -> Card | None:
