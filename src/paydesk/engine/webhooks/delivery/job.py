@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
@@ -59,11 +60,11 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         for due in subscriptions:
             await parking.move(database, due, now_ms, wall_ms)
             if not (due.deleted or due.paused) and self.slots.claimable(due.subscription_id):
-                for seller_id in await self._sellers_due(due.subscription_id, now_ms, wall_ms):
+                sellers_due = partial(
+                    store.sellers_due, subscription_id=due.subscription_id, now_ms=now_ms, wall_ms=wall_ms
+                )
+                for seller_id in await database.read(sellers_due):
                     yield due.subscription_id, seller_id
-
-    async def _sellers_due(self, subscription_id: str, now_ms: int, wall_ms: int) -> list[int]:
-        return await self._database.read(lambda tx: store.sellers_due(tx, subscription_id, now_ms, wall_ms))
 
     def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
         """Return how many more deliveries to the subscription may be claimed."""
