@@ -37,7 +37,14 @@ def parts(
 ) -> Parts:
     """Return the parts of a service whose virtual terminals are those of the `fleet`, with further objects."""
     if fleet is not None:
-        objects = (*objects, fleet, _virtual_terminals(fleet, settings, keys))
+        virtual_terminals = VirtualTerminals(
+            is_running=lambda terminal_id: terminal_id in fleet.terminals(),
+            page_url=partial(page_url, settings.public_url or "", keys),
+            script=playlists.canonical,
+            set_script=lambda terminal_id, script: fleet.find(terminal_id).set_script(script),
+            remove=fleet.remove,
+        )
+        objects = (*objects, fleet, virtual_terminals)
     return Parts(
         api=API,
         objects=(COURIER, REPAIRS, _ADDITIONS, *objects),
@@ -46,14 +53,4 @@ def parts(
         loopback_allowed=True,
         https_host_names=https_host_names,
         wall=wall,
-    )
-
-
-def _virtual_terminals(fleet: Fleet, settings: Settings, keys: Keys) -> VirtualTerminals:
-    return VirtualTerminals(
-        is_running=lambda terminal_id: terminal_id in fleet.terminals(),
-        page_url=partial(page_url, settings.public_url or "", keys),
-        script=playlists.canonical,
-        set_script=lambda terminal_id, script: fleet.find(terminal_id).set_script(script),
-        remove=fleet.remove,
     )

@@ -117,7 +117,14 @@ async def clock(request: ConsoleRequest) -> Answer:
         move = {NEXT: "to_next", FREEZE: "freeze", RESUME: "resume"}.get(by)
         async with _session_kept(request):
             moved = await request.api.post("/dev/clock", body={move: True} if move else {"advance": by})
-        return Done(_moved(by, moved))
+        said = {FREEZE: "The clock is stopped.", RESUME: "The clock runs."}.get(by, f"The clock was advanced by {by}.")
+        if by == NEXT:
+            said = NOTHING_DUE
+            if "next" in moved:
+                said = f"The clock was advanced to what was due next: {due_words(moved['next'])}."
+        if file := moved.get("renewed_credentials"):
+            said += f" The tokens in {file} had ended by then; the file has new ones."
+        return Done(said)
 
     return await act(request, action, work)
 
@@ -133,18 +140,6 @@ async def _session_kept(request: ConsoleRequest) -> AsyncIterator[None]:
     finally:
         now_ms = call.clock.now_ms()
         await call.database.write(partial(move, used_ms=now_ms, expires_ms=now_ms + hours_ms))
-
-
-def _moved(by: str, moved: Mapping[str, Any]) -> str:
-    """Return the notice of a move."""
-    if by == NEXT:
-        said = NOTHING_DUE
-        if "next" in moved:
-            said = f"The clock was advanced to what was due next: {due_words(moved['next'])}."
-    else:
-        said = {FREEZE: "The clock is stopped.", RESUME: "The clock runs."}.get(by, f"The clock was advanced by {by}.")
-    file = moved.get("renewed_credentials")
-    return f"{said} The tokens in {file} had ended by then; the file has new ones." if file else said
 
 
 @screen

@@ -140,10 +140,6 @@ async def delete(api: Api, terminal_id: str, _: Mapping[str, str]) -> str:
 OPERATIONS = (*create, *disturb, *script, *delete)
 
 
-def _link_to_all(*_: object) -> str:
-    return Markup('<a class="button" href="{}">Virtual terminals</a>').format(PATH)
-
-
 def _link_to_script(request: ConsoleRequest, terminal: Document) -> str:
     if not request.may_change:
         return ""
@@ -152,6 +148,6 @@ def _link_to_script(request: ConsoleRequest, terminal: Document) -> str:
 
 
 ADDITIONS: dict[str, Callable[[ConsoleRequest, Document], str]] = {
-    "terminals.acts": _link_to_all,
+    "terminals.acts": lambda *_: Markup('<a class="button" href="{}">Virtual terminals</a>').format(PATH),
     "terminal.script": _link_to_script,
 }

@@ -68,7 +68,18 @@ async def find_or_create(tx: Transaction, base_url: str, keys: Keys, now_ms: int
         assert seller is not None, "the e-mail address was free in this transaction"
     subscription = await _subscription(tx, application, base_url, keys, now_ms)
     await _subscription(tx, test_application, base_url, keys, now_ms)
-    return Demo(application, test_application, seller, await _terminals(tx, seller.seller_id, now_ms), subscription)
+    # The terminal at the counter is created if none is there, the three with a script if no other virtual one is left.
+    counter = await stores.by_external_id(tx, seller.seller_id, COUNTER_POS)
+    existing = await _virtual(tx, seller.seller_id)
+    if all(counter is not None and terminal.pos_id == counter.pos_id for terminal in existing):
+        for number in range(1, POS_COUNT + 1):
+            await _fill_pos(tx, seller.seller_id, f"DEMOPOS{number}", f"Demo POS {number}", SCRIPT, now_ms)
+    await _fill_pos(tx, seller.seller_id, COUNTER_POS, "Counter", MANUAL, now_ms)
+    # Those played by hand are the last.
+    terminals_now = sorted(
+        await _virtual(tx, seller.seller_id), key=lambda one: (one.script == MANUAL, one.created_ms, one.terminal_id)
+    )
+    return Demo(application, test_application, seller, tuple(terminals_now), subscription)
 
 
 async def _application(tx: Transaction, name: str, base_url: str, now_ms: int) -> Application:
@@ -113,21 +124,6 @@ async def _subscription(
         tx, keys, application_id=application.application_id, live=False, url=url, actions=(), now_ms=now_ms
     )
     return created
-
-
-async def _terminals(tx: Transaction, seller_id: int, now_ms: int) -> tuple[Terminal, ...]:
-    """Return the virtual terminals of the demo seller, later ones included and those played by hand last.
-
-    Creates the one at the counter if none is there, and the three with a script if no other virtual one is left.
-    """
-    counter = await stores.by_external_id(tx, seller_id, COUNTER_POS)
-    existing = await _virtual(tx, seller_id)
-    if all(counter is not None and terminal.pos_id == counter.pos_id for terminal in existing):
-        for number in range(1, POS_COUNT + 1):
-            await _fill_pos(tx, seller_id, f"DEMOPOS{number}", f"Demo POS {number}", SCRIPT, now_ms)
-    await _fill_pos(tx, seller_id, COUNTER_POS, "Counter", MANUAL, now_ms)
-    terminals_now = await _virtual(tx, seller_id)
-    return tuple(sorted(terminals_now, key=lambda one: (one.script == MANUAL, one.created_ms, one.terminal_id)))
 
 
 async def _virtual(tx: Transaction, seller_id: int) -> list[Terminal]:

@@ -68,7 +68,9 @@ async def _remove_file(settings: Settings, file: Path) -> None:
         finally:
             await database.close()
         if is_removable:
-            _delete(file)
+            # The file first: SQLite ignores a log without its file, so a crash in between does no harm.
+            for suffix in ("", "-wal", "-shm"):
+                file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
     finally:
         lock.release()
 
@@ -77,12 +79,6 @@ def _file_of(name: str) -> Path | None:
     """Return the path of the file itself, which has the lock, also if `name` is a link; None if there is no file."""
     file = Path(os.path.realpath(name))
     return file if file.exists() else None
-
-
-def _delete(file: Path) -> None:
-    """Delete the file, then its log: SQLite ignores a log without its file, so a crash in between does no harm."""
-    for suffix in ("", "-wal", "-shm"):
-        file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
 
 
 def _delete_journals(data: Path) -> None:

@@ -140,17 +140,15 @@ def _button(page: str, words: str) -> str:
     return button
 
 
-def _send_to_button(request: ConsoleRequest, delivery: Document) -> str:
-    return _button(f"{page_of(delivery['id'])}/send-to", "Send to another URL") if request.may_resend else ""
-
-
 def _send_request_button(request: ConsoleRequest, recorded: Document) -> str:
     is_sendable = request.may_change and recorded["path"].startswith(("/v1/", "/terminals/"))
     return _button(f"{REQUESTS}/{recorded['entry_id']}/send", "Edit and send") if is_sendable else ""
 
 
 ADDITIONS: dict[str, Callable[[ConsoleRequest, Document], str]] = {
-    "delivery.acts": _send_to_button,
+    "delivery.acts": lambda request, delivery: (
+        _button(f"{page_of(delivery['id'])}/send-to", "Send to another URL") if request.may_resend else ""
+    ),
     "request.acts": _send_request_button,
 }
 OPERATIONS = (

@@ -97,7 +97,12 @@ def find_or_create(folder: Path) -> Authority:
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make_private(folder)
+        # No other user may put an authority there, whose key he would have.
+        status, own_id = folder.stat(), os.geteuid()
+        if own_id not in (status.st_uid, ROOT_ID):
+            raise StartRefused(f"{folder} belongs to another user. Set XDG_DATA_HOME to a folder of your own.")
+        if status.st_mode & _OTHERS and status.st_uid == own_id:
+            folder.chmod(0o700)
         # Services that start at the same time must not mix the files of two authorities.
         with (folder / LOCK_FILE).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -113,15 +118,6 @@ def user_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the authority in this user's data folder."""
     usual = "Library/Application Support" if sys.platform == "darwin" else ".local/share"
     return Path(environment.get("XDG_DATA_HOME") or Path.home() / usual) / "paydesk"
-
-
-def _make_private(folder: Path) -> None:
-    """Let no other user put an authority there, whose key he would have. Raises `StartRefused` for his folder."""
-    found, own_id = folder.stat(), os.geteuid()
-    if own_id not in (found.st_uid, ROOT_ID):
-        raise StartRefused(f"{folder} belongs to another user. Set XDG_DATA_HOME to a folder of your own.")
-    if found.st_mode & _OTHERS and found.st_uid == own_id:
-        folder.chmod(0o700)
 
 
 def _read(folder: Path) -> Authority | None:

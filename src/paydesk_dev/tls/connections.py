@@ -130,24 +130,21 @@ class TlsListener(Listener):
         self._connecting.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._log(error, protocol.client)
+            reason = getattr(error, "reason", None) or ""
+            message = REASONS.get(reason) or reason or str(error) or type(error).__name__
+            if isinstance(error, ConnectionError):
+                message = DISCONNECTED  # Some clients send no alert.
+            now = self._loop.time()
+            # Each reason is logged at most once in `LOG_SECONDS`.
+            if now >= self._quiet_until.get(message, now):
+                self._quiet_until[message] = now + LOG_SECONDS
+                address = protocol.client[0] if protocol.client else ""
+                log.warning("tls_handshake_failed", reason=message, address=address)
         if protocol.transport is handshake:
             # The event loop informs a protocol only of the end of connections that it has added.
             handshake.abort()
             protocol.connection_lost(error if isinstance(error, Exception) else None)
             connection.close()
-
-    def _log(self, error: BaseException, client: tuple[str, int] | None) -> None:
-        """Log a failed handshake, each reason at most once in `LOG_SECONDS`."""
-        reason = getattr(error, "reason", None) or ""
-        if isinstance(error, ConnectionError):
-            message = DISCONNECTED  # Some clients send no alert.
-        else:
-            message = REASONS.get(reason) or reason or str(error) or type(error).__name__
-        now = self._loop.time()
-        if now >= self._quiet_until.get(message, now):
-            self._quiet_until[message] = now + LOG_SECONDS
-            log.warning("tls_handshake_failed", reason=message, address=client[0] if client else "")
 
 
 @dataclass(frozen=True, slots=True)
