@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, GetPydanticSchema, ValidationInfo
@@ -27,6 +27,17 @@ def rule(text: str, holds: Callable[[Any], object]) -> AfterValidator:
 
     def check(value: Any) -> Any:
         if not holds(value):
+            raise property_fault(text)
+        return value
+
+    return AfterValidator(check)
+
+
+def rule_beside(text: str, holds: Callable[[Any, Mapping[str, Any]], object]) -> AfterValidator:
+    """Return the annotation of a value for which `holds` beside the valid fields before it; see `rule`."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        if not holds(value, info.data):
             raise property_fault(text)
         return value
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, GetPydanticSchema, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
-from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule
+from paydesk.core.model import IDENTIFIER, NO_CARD_NUMBER, Model, choice_rule, property_fault, rule, rule_beside
 from paydesk.core.money import AMOUNT_PATTERN, CURRENCIES, Currency, decimal_string, minor_units
 from paydesk.core.text import durations
 from paydesk.core.text.durations import EXPIRATION_SECONDS_MAX, EXPIRATION_SECONDS_MIN, is_duration, seconds_of
@@ -94,20 +94,6 @@ def _installments_schema(_source: Any, _handler: Any) -> CoreSchema:
     )
 
 
-def _installments(count: int | str, info: ValidationInfo) -> int | str:
-    # An invalid default_type is missing from the data and has its own fault.
-    if info.data.get("default_type", "credit_card") != "credit_card":
-        raise property_fault("is only for the default_type credit_card")
-    return count
-
-
-def _single_installments(count: int | str, info: ValidationInfo) -> int | str:
-    # Existing clients send 1 with every type.
-    if int(count) > 1 and info.data.get("type", "credit_card") not in ("credit_card", None):
-        raise property_fault("must be 1, as the type is not credit_card")
-    return count
-
-
 def text_schema(pattern: str, *examples: str) -> WithJsonSchema:
     """Return the JSON schema of a text that a validator checks: its pattern appears in OpenAPI, not in faults."""
     return WithJsonSchema({"type": "string", "pattern": pattern, **({"examples": list(examples)} if examples else {})})
@@ -171,7 +157,11 @@ class PaymentMethodOfPayment(Model):
     installments: (
         Annotated[
             Installments,
-            AfterValidator(_single_installments),
+            rule_beside(
+                "must be 1, as the type is not credit_card",
+                # Existing clients send 1 with every type.
+                lambda count, fields: int(count) <= 1 or fields.get("type") in ("credit_card", None),
+            ),
             Field(description="Used for `credit_card`, if `default_installments` is absent."),
         ]
         | None
@@ -204,7 +194,17 @@ class PaymentMethodRequest(Model):
     """How the buyer is asked to pay."""
 
     default_type: PaymentType | None = None
-    default_installments: Annotated[Installments, AfterValidator(_installments)] | None = None
+    default_installments: (
+        Annotated[
+            Installments,
+            rule_beside(
+                "is only for the default_type credit_card",
+                # An invalid default_type is missing from the fields and has its own fault.
+                lambda _, fields: fields.get("default_type", "credit_card") == "credit_card",
+            ),
+        ]
+        | None
+    ) = None
     installments_cost: Literal["seller", "buyer"] | None = None
 
 

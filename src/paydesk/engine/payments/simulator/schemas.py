@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from paydesk.core.model import Model, property_fault
+from paydesk.core.model import Model, property_fault, rule_beside
 from paydesk.engine.orders.schemas import PaymentType
 from paydesk.engine.orders.status import FAILED_DETAILS
 
@@ -21,17 +21,11 @@ SIMULATED_DETAILS: dict[str, tuple[str, ...]] = {
 _EVERY_SIMULATED_DETAIL = [detail for details in SIMULATED_DETAILS.values() for detail in details]
 
 
-def _only_of_payments(value: Any, info: ValidationInfo) -> Any:
-    # An invalid status is missing from the data and has its own fault.
-    if info.data.get("status", "processed") not in ("processed", "failed"):
-        raise property_fault("is only for the statuses processed and failed")
-    return value
-
-
-def _simulated_installments(count: int, info: ValidationInfo) -> int:
-    if info.data.get("payment_method_type") not in (None, "credit_card"):
-        raise property_fault("is only for the payment_method_type credit_card")
-    return count
+# An invalid status is missing from the fields and has its own fault.
+_ONLY_OF_PAYMENTS = rule_beside(
+    "is only for the statuses processed and failed",
+    lambda _, fields: fields.get("status", "processed") in ("processed", "failed"),
+)
 
 
 def _simulated_detail(text: str, info: ValidationInfo) -> str:
@@ -45,17 +39,19 @@ class SimulatedRequest(Model):
     """`POST /v1/orders/{order_id}/events`: the status to bring a test order to, and the payment method."""
 
     status: Literal["processed", "failed", "canceled", "refunded", "expired", "action_required"]
-    payment_method_type: Annotated[PaymentType, AfterValidator(_only_of_payments)] | None = None
+    payment_method_type: Annotated[PaymentType, _ONLY_OF_PAYMENTS] | None = None
     payment_method_id: (
-        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", examples=["visa"]), AfterValidator(_only_of_payments)]
-        | None
+        Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", examples=["visa"]), _ONLY_OF_PAYMENTS] | None
     ) = None
     installments: (
         Annotated[
             int,
             Field(ge=1, le=48),
-            AfterValidator(_only_of_payments),
-            AfterValidator(_simulated_installments),
+            _ONLY_OF_PAYMENTS,
+            rule_beside(
+                "is only for the payment_method_type credit_card",
+                lambda _, fields: fields.get("payment_method_type") in (None, "credit_card"),
+            ),
         ]
         | None
     ) = None
