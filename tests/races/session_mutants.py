@@ -9,7 +9,11 @@ ENDS = "tests/races/test_session_ends.py"
 PROMISE = "Nothing is done in a session that has ended"
 
 END_ALL = "        await SELLERS.set_password(tx, seller.seller_id, password_hash, call.now_ms)\n"
-WITHDRAW_ALL = "        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None\n"
+WITHDRAW_ALL = (
+    "        ended: list[str] | None = None\n"
+    "        if body.withdraw_all:\n"
+    "            ended = await authorizations.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)\n"
+)
 
 SESSION_MUTANTS = (
     Mutant(

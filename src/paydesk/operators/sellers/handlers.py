@@ -112,13 +112,16 @@ async def set_password(call: Call) -> Answer:
         if body.password:
             refuse_own_words(body.password, seller.email)
         await SELLERS.set_password(tx, seller.seller_id, password_hash, call.now_ms)
-        withdrawn = await _withdraw_all(call, tx, seller) if body.withdraw_all else None
-        after = None if withdrawn is None else {"withdrawn": withdrawn}
+        ended: list[str] | None = None
+        if body.withdraw_all:
+            ended = await authorizations.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
+        # With their ids as the operator interface writes them.
+        after = None if ended is None else {"withdrawn": [f"{one}-{seller.seller_id}" for one in ended]}
         await audit.record(call, tx, "sellers.password", str(seller.seller_id), after=after)
         return NewPassword.of(
             _present(seller),
             authorizations=await authorizations.count(tx, seller.seller_id),
-            withdrawn=None if withdrawn is None else len(withdrawn),
+            withdrawn=None if ended is None else len(ended),
             password=None if body.password else password,
         )
 
@@ -162,12 +165,6 @@ async def suspend(call: Call) -> Answer:
 async def resume(call: Call) -> Answer:
     """Resume a suspended seller: the tokens that applications had are accepted again."""
     return await _SELLER.change(call, "sellers.resume", lambda seller: sellers.resume(call.tx, seller.seller_id))
-
-
-async def _withdraw_all(call: Call, tx: Transaction, seller: Seller) -> list[str]:
-    """Withdraw every authorization of the seller; return their ids as the operator interface writes them."""
-    ended = await authorizations.withdraw_all(tx, seller_id=seller.seller_id, now_ms=call.now_ms)
-    return [f"{authorization_id}-{seller.seller_id}" for authorization_id in ended]
 
 
 async def _hashed(given: str | None) -> tuple[str, str]:
