@@ -27,26 +27,21 @@ async def find_or_create(database: Database, previous: Mapping[str, Any], now_ms
         new = new_token()
         operator_id = await database.write(lambda tx: add_operator(tx, new, "paydesk dev", "owner", now_ms))
         token = new.reveal()
-    password = await _password(database, operator_id, previous.get("password"), now_ms)
-    return operator_id, {"token": token, "email": OPERATOR_EMAIL, "password": password}
-
-
-async def _password(database: Database, operator_id: str, previous: Any, now_ms: int) -> str:
     person = await database.read(lambda tx: operators.person(tx, operator_id))
     assert person is not None, "the token's operator exists"
-    if (
+    password = previous.get("password")
+    if not (
         person.email == OPERATOR_EMAIL
-        and isinstance(previous, str)
-        and await passwords.verify_password(person.password_hash, previous)
+        and isinstance(password, str)
+        and await passwords.verify_password(person.password_hash, password)
     ):
-        return previous
-    password = new_password()
-    password_hash = await passwords.hash_password(password)
+        password = new_password()
+        password_hash = await passwords.hash_password(password)
 
-    async def work(tx: Transaction) -> None:
-        await tx.run(FREE_EMAIL, OPERATOR_EMAIL)
-        await operators.change(tx, operator_id, person.name, person.role, OPERATOR_EMAIL)
-        await OPERATORS.set_password(tx, operator_id, password_hash, now_ms)
+        async def work(tx: Transaction) -> None:
+            await tx.run(FREE_EMAIL, OPERATOR_EMAIL)
+            await operators.change(tx, operator_id, person.name, person.role, OPERATOR_EMAIL)
+            await OPERATORS.set_password(tx, operator_id, password_hash, now_ms)
 
-    await database.write(work)
-    return password
+        await database.write(work)
+    return operator_id, {"token": token, "email": OPERATOR_EMAIL, "password": password}
