@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from paydesk.engine.webhooks.delivery import parking
-from paydesk.platform.retention import DAY_MS, Rule, delete
+from paydesk.platform.retention import Rule, delete
 from paydesk.platform.storage.database import Transaction
-
-PAUSED_KEEP_DAYS = 30
-"""Days that notifications of paused subscriptions are kept, by the contract. Older ones end as exhausted."""
 
 # The attempts of deliveries that ended before $2, at most $3, then the deliveries without attempts. A delivery that is
 # being sent again stays until its attempt is recorded.
@@ -33,12 +30,7 @@ async def prune_deliveries(tx: Transaction, seller_id: int, before_ms: int, limi
     return attempts + await tx.run(PRUNE_DELIVERIES, seller_id, before_ms, limit - attempts)
 
 
-async def _exhaust_paused(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
-    """End pending deliveries of paused subscriptions that were created before `before_ms`. They are deleted later."""
-    return await parking.exhaust_old(tx, seller_id, before_ms, before_ms + PAUSED_KEEP_DAYS * DAY_MS, limit)
-
-
 RULES = (
-    Rule(lambda _: PAUSED_KEEP_DAYS, _exhaust_paused),
+    Rule(lambda _: parking.PAUSED_KEEP_DAYS, parking.exhaust_old),
     Rule(lambda settings: settings.deliveries_keep_days, prune_deliveries),
 )

@@ -17,11 +17,14 @@ from typing import Any
 from paydesk.engine.webhooks.delivery.store import Due
 from paydesk.engine.webhooks.schedule import EXHAUST, PARKED_MS, PENDING, WITHDRAW
 from paydesk.platform.jobs import Claim
+from paydesk.platform.retention import DAY_MS
 from paydesk.platform.storage.database import Database, Transaction
 
 STEP_ROWS_MAX = 500
 STEP_SELLERS_MAX = 20
 """Maximum number of sellers in one turn of the worker, so that other subscriptions do not wait long."""
+PAUSED_KEEP_DAYS = 30
+"""Days that notifications of paused subscriptions are kept, by the contract. Older ones end as exhausted."""
 
 
 def _sellers(where: str, limit: str) -> str:
@@ -112,9 +115,12 @@ async def withdraw(tx: Transaction, seller_id: int, subscription_id: str, claim:
         tx.notify("deliveries")  # The next step.
 
 
-async def exhaust_old(tx: Transaction, seller_id: int, before_ms: int, now_ms: int, limit: int) -> int:
-    """End up to `limit` deliveries of paused subscriptions that were created before `before_ms`; return how many."""
-    return await tx.run(EXHAUST_OLD, seller_id, before_ms, now_ms, limit)
+async def exhaust_old(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
+    """End up to `limit` deliveries of paused subscriptions that were created before `before_ms`; return how many.
+
+    They are deleted later, like all that have ended.
+    """
+    return await tx.run(EXHAUST_OLD, seller_id, before_ms, before_ms + PAUSED_KEEP_DAYS * DAY_MS, limit)
 
 
 def _moves(due: Due, now_ms: int, wall_ms: int) -> _Moves | None:
