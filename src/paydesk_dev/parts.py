@@ -1,4 +1,4 @@
-"""What `paydesk dev` adds to the service."""
+"""The parts that `paydesk dev` adds to the service."""
 
 from __future__ import annotations
 

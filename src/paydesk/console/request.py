@@ -69,7 +69,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """What pages show besides their own content. The development kit has additions, production has none."""
+    """Content beside that of the pages themselves. The development kit has additions, production has none."""
 
     at: Mapping[str, Callable[[ConsoleRequest, Document], str]] = field(default_factory=dict)
     """By the place, which the template names: returns the HTML about the document that is shown there."""

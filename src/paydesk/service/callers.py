@@ -1,4 +1,4 @@
-"""How the callers of each surface are recognized."""
+"""The functions that recognize the callers of each surface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paydesk.platform.operation import Caller, Surface
 
 
 def callers(applications: Bearers, terminals: DeviceBearers, operators: OperatorBearers) -> Callers:
-    """Return how applications, terminals and operators are recognized."""
+    """Return the functions that recognize applications, terminals and operators."""
 
     async def operator_or_test_token(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):

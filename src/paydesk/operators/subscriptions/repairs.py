@@ -1,4 +1,4 @@
-"""What an operator does, before sending them again, about notifications that were not delivered."""
+"""Repairs that an operator makes before notifications that were not delivered are sent again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def _none(_: Transaction) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What is repaired in place of the receiver. The development kit has such repairs, production has none."""
+    """The repairs in place of one of the receiver. The development kit has such repairs, production has none."""
 
     of_subscriptions: Callable[[Transaction], Awaitable[Mapping[str, str]]] = _none
     """Returns the repairs of subscriptions by their ids."""

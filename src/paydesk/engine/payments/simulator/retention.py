@@ -1,4 +1,4 @@
-"""How long the simulator's ledger is kept."""
+"""The rule of retention of the simulator's ledger."""
 
 from __future__ import annotations
 
