@@ -175,7 +175,13 @@ class Simulator:
             if is_counted:
                 ordinal, attempt = await store.count_request(tx, payment.merchant_id, operation, key, now_ms)
             request = Request(key, attempt, rules.plan(applicable, self._seed, ordinal), now_ms)
-            outcome = _failed_attempt(request) or await effect(tx, request)
+            outcome: T | Unknown | NotSent
+            if attempt <= request.plan.not_sent_times:
+                outcome = NotSent("the connection is down")
+            elif attempt <= request.plan.failed_attempts:
+                outcome = Unknown("no answer")
+            else:
+                outcome = await effect(tx, request)
             self._refuse_removed(payment)
             return outcome, request.plan.delay_ms
 
@@ -235,13 +241,6 @@ def _movement(kind: str, payment: Payment, request: Request, amount_minor: int) 
         request.now_ms + request.plan.late_ms,
         request.now_ms,
     )
-
-
-def _failed_attempt(request: Request) -> Unknown | NotSent | None:
-    """Return the outcome of an attempt that has no effect, or None."""
-    if request.attempt <= request.plan.not_sent_times:
-        return NotSent("the connection is down")
-    return Unknown("no answer") if request.attempt <= request.plan.failed_attempts else None
 
 
 def _response(request: Request, row: LedgerPayment | Movement) -> Outcome:
