@@ -153,15 +153,14 @@ class _Order:
     def __call__(self, path: Path) -> tuple[Any, ...]:
         if not path:
             return ()
-        position, _, indexes = self._containers.get(path[:-1]) or self._add_container(path[:-1])
+        outer = path[:-1]
+        if outer not in self._containers:
+            position = self(outer)
+            _, values, indexes = self._containers[outer[:-1]]
+            value = values[outer[-1]] if outer[-1] in indexes else None
+            self._containers[outer] = position, value, _indexes(value)
+        position, _, indexes = self._containers[outer]
         return (*position, indexes.get(path[-1], len(indexes)))
-
-    def _add_container(self, path: Path) -> tuple[Path, Any, dict[Any, int]]:
-        position = self(path)
-        _, outer, indexes = self._containers[path[:-1]]
-        value = outer[path[-1]] if path[-1] in indexes else None
-        self._containers[path] = position, value, _indexes(value)
-        return self._containers[path]
 
 
 def _indexes(value: Any) -> dict[Any, int]:
