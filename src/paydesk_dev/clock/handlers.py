@@ -164,32 +164,23 @@ async def authorize(call: Call) -> Handled:
     if acquirer is None:
         raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
-    payment = _payment(call, request)
-    order_id = f"ORD{request.payment_id.removeprefix('PAY')}"
-    order = await call.database.read(lambda tx: orders.find(tx, payment.merchant_id, order_id))
-    if order is None or bool(order.live) != call.caller.live:
-        raise ORDER_NOT_FOUND.with_reason(
-            "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
-        )
-    card, method = None, request.payment_method
-    if (sent := request.card) is not None:  # A wallet has none.
-        card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
-    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
-
-
-def _payment(call: Call, request: AcquirerRequest) -> Payment:
-    caller = call.caller
+    caller, method = call.caller, request.payment_method
     amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
     if not amount_minor:
         raise PROPERTY_VALUE.with_reason("amount", f"'$.amount' - must be an amount of {caller.currency} above zero")
-    return Payment(
-        caller.seller_id,
-        caller.terminal_id,
-        request.payment_id,
-        amount_minor,
-        caller.currency,
-        request.payment_method.installments,
+    payment = Payment(
+        caller.seller_id, caller.terminal_id, request.payment_id, amount_minor, caller.currency, method.installments
     )
+    order_id = f"ORD{request.payment_id.removeprefix('PAY')}"
+    order = await call.database.read(lambda tx: orders.find(tx, payment.merchant_id, order_id))
+    if order is None or bool(order.live) != caller.live:
+        raise ORDER_NOT_FOUND.with_reason(
+            "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
+        )
+    card = None
+    if (sent := request.card) is not None:  # A wallet has none.
+        card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
+    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
 
 
 def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:

@@ -85,13 +85,10 @@ def signing(kind: FaultKind | None, secrets: Sequence[Secret], seconds: int) -> 
     """Return the secrets and the time that sign an attempt that this fault affects."""
     match kind:
         case "bad_signature":
-            return [_another(secret) for secret in secrets], seconds
+            # As with another secret for each.
+            digests = [hashlib.sha256(b"bad_signature" + secret.reveal().encode()).digest() for secret in secrets]
+            return [Secret(PREFIX + b64encode(digest).decode()) for digest in digests], seconds
         case "old_timestamp":
             return secrets, seconds - OLD_SECONDS
         case _:
             return secrets, seconds
-
-
-def _another(secret: Secret) -> Secret:
-    digest = hashlib.sha256(b"bad_signature" + secret.reveal().encode()).digest()
-    return Secret(PREFIX + b64encode(digest).decode())
