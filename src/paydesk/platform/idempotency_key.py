@@ -1,4 +1,4 @@
-"""The key of a request: what `core.idempotency` stores a response under."""
+"""The key of a request: what `platform.idempotency` stores a response under."""
 
 from __future__ import annotations
 
