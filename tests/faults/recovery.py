@@ -79,11 +79,14 @@ class Cell:
         return TERMINAL_STEPS.index(self.terminal) >= TERMINAL_STEPS.index("authorizing sent")
 
     @property
+    def waits_for_the_acquirer(self) -> bool:
+        """Return whether the acquirer alone knows that it was not asked, and says so after `NOT_FOUND_SECONDS`."""
+        return self.terminal == "permit journalled" and self.away_seconds > 0
+
+    @property
     def seconds_max(self) -> int:
         """How long the order may be live."""
-        if self.terminal == "permit journalled" and self.away_seconds:
-            return NOT_FOUND_SECONDS + BUSY_SECONDS
-        return self.away_seconds + BUSY_SECONDS
+        return (NOT_FOUND_SECONDS if self.waits_for_the_acquirer else self.away_seconds) + BUSY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +161,9 @@ class Bench:
                 crashes.died.clear()
                 await self._stay_away(cell, order_id)
                 back, terminal = crashes.polls, await self._start(path, crashes)
-            if cell.away_seconds and back is not None and crashes.polls > back and await self._is_in_doubt(order_id):
-                # It waits for the acquirer.
+            is_back = back is not None and crashes.polls > back
+            if cell.waits_for_the_acquirer and is_back and await self._is_in_doubt(order_id):
+                # In other cells the order is in doubt only until the terminal reports, however busy the machine is.
                 self.move_clock(NOT_FOUND_SECONDS - cell.away_seconds)
                 back = None
             await asyncio.sleep(0.02)
