@@ -40,11 +40,14 @@ class Used:
     """With a look of their own: known for what they are wherever they stand."""
     others: dict[str, str] = field(default_factory=dict)
     card_numbers: list[str] = field(default_factory=list)
+    server_key: str = KEYS._keys[1].decode()
+    """It is looked for, but not sent: no client has it, and of letters alone it would pass for a word."""
 
     def found_in(self, content: bytes) -> list[str]:
         """The names of the secrets that stand in `content`, as they are or in a usual encoding."""
         lowered = content.lower()
-        named = [*self.tokens.items(), *self.others.items(), *(("card number", one) for one in self.card_numbers)]
+        named = [*self.tokens.items(), *self.others.items(), ("server key", self.server_key)]
+        named += [("card number", one) for one in self.card_numbers]
         return [name for name, secret in named if any(form.lower() in lowered for form in _forms(secret))]
 
 
@@ -91,6 +94,7 @@ def test_the_search_finds_planted_secrets() -> None:
     """A secret is found as it is, percent-encoded, in base64 and in hexadecimal digits."""
     used = Used({"code": "TG-0a/1b"}, {"key": "+ +"}, ["4111111111111111"])
     assert used.found_in(b"nothing") == []
+    assert used.found_in(used.server_key.encode()) == ["server key"]
     assert used.found_in(b"x TG-0a/1b x %2B%20%2B 4111111111111111") == ["code", "key", "card number"]
     assert used.found_in(base64.b64encode(b"TG-0a/1b") + b"2b202b") == ["code", "key"]
 
@@ -120,7 +124,7 @@ async def _served(
                 "operator token": operator.reveal(),
                 "webhook secret": webhook_secret.reveal(),
             }
-            used.others |= {"password": PASSWORD, "server key": KEYS._keys[1].decode()}
+            used.others["password"] = PASSWORD
             await database.close()
             node.start()
             yield service, device
