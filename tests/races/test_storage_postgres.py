@@ -296,10 +296,13 @@ async def test_a_connection_dropped_within_a_statement_is_expired(
 
 async def test_a_deadlock_is_retried(postgres_server: PostgresServer, postgres_url: str) -> None:
     """The victim of a deadlock tries again after its rival is done."""
-    runs = []
+    runs, has_both = list[int](), asyncio.Event()
 
     async def work(tx: Transaction) -> None:
         runs.append(1)
+        if len(runs) > 1:
+            # Before the rival wakes up, the row that it waits for could be taken again.
+            await has_both.wait()
         await tx.run(RAISE, "A__1")
         await tx.all(GATE)
         await tx.run(RAISE, "A__2")
@@ -319,6 +322,7 @@ async def test_a_deadlock_is_retried(postgres_server: PostgresServer, postgres_u
         await _until_waiting(postgres_url, 2)
         await gate.execute("COMMIT")
         await rivals
+        has_both.set()
         await rival.execute("COMMIT")
         await write
         rows = await database.read(lambda tx: tx.all("SELECT seller_id FROM terminal_owners"))
