@@ -15,11 +15,14 @@ from starlette.routing import Route, Router
 from every_operation import API, OPERATIONS
 from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.refusals import retired
+from paydesk.platform.http.surfaces import Callers
+from paydesk.platform.operation import Surface
 from paydesk.platform.storage.database import Database
 from paydesk.service import app
 from paydesk.service.api import OWN
 from paydesk.service.app import BUSIEST, TableRouter
 from shared_objects import composed
+from tables import each
 
 PATHS = tuple(dict.fromkeys((*(row.path for row in OPERATIONS), *retired.PATHS)))
 PARAMETER = r"\{\w+(:path)?\}"
@@ -109,3 +112,17 @@ async def test_production_serves_no_operation_for_development(database: Database
         row.path for row in OPERATIONS if not row.development
     }
     assert served & only_for_development == set()
+
+
+@each("surface", ["application", "device", "operator", "virtual"])
+async def test_no_service_starts_without_the_check_of_a_credential(database: Database, surface: Surface) -> None:
+    """Nor with one for a surface that has no credential, or without what reads a body first."""
+    whole = composed(database).shared.objects[Callers]
+    lacking = {name: one for name, one in whole.authenticate.items() if name != surface}
+    for authenticate, read_first in (
+        (lacking, whole.read_first),
+        ({**whole.authenticate, "public": whole.authenticate[surface]}, whole.read_first),
+        (whole.authenticate, {}),
+    ):
+        with pytest.raises(LookupError, match="no function that recognizes its callers"):
+            Callers(authenticate, read_first)

@@ -79,9 +79,9 @@ for _kind in FAULTS:
 def list_faults(service: Service, *, as_json: bool) -> None:
     """List the subscriptions that have a fault."""
     rows = [
-        {"id": found["id"], "url": found["url"], **found["fault"]}
-        for found in _subscriptions(service)
-        if "fault" in found
+        {"id": subscription["id"], "url": subscription["url"], **subscription["fault"]}
+        for subscription in _subscriptions(service)
+        if "fault" in subscription
     ]
     show_list({"data": rows}, COLUMNS, as_json=as_json)
 
@@ -98,9 +98,9 @@ def _demo(service: Service) -> str:
     """Return the id of the demo application's subscription to the demo inbox. Raises `WrongUsage` if there is none."""
     document = service.credentials.document
     url, client_id = document.get("webhook", {}).get("url"), document.get("client_id")
-    for found in _subscriptions(service):
-        if (found["url"], found["client_id"], found["topic"]) == (url, client_id, "orders"):
-            return str(found["id"])
+    for subscription in _subscriptions(service):
+        if (subscription["url"], subscription["client_id"], subscription["topic"]) == (url, client_id, "orders"):
+            return str(subscription["id"])
     raise WrongUsage(
         "No subscription leads to the demo inbox. Name one with --subscription ID, see `paydesk subscriptions list`."
     )

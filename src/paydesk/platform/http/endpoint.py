@@ -55,7 +55,6 @@ class Endpoint:
         self.operation, self.shared, self.policy = operation, shared, POLICIES[operation.surface]
         policy = self.policy
         callers = shared.objects[Callers]
-        # Where the function is missing that checks a credential or reads a body first, the service does not start.
         self._authenticate = callers.authenticate[operation.surface] if policy.credential is not None else None
         self._rates, self._reporter = shared.objects[BearerRates], shared.objects[Reporter]
         self._check_rate = policy.check_rate(self._rates)

@@ -64,7 +64,14 @@ class Callers:
     authenticate: Mapping[Surface, Authenticate]
     """Returns the caller with that bearer token at a time. Raises `UNAUTHORIZED` and the like."""
     read_first: Mapping[Surface, ReadFirst]
-    """Reads the body before any header or credential is checked; the handler validates it."""
+    """Reads the body before headers and credentials are checked; the handler validates it."""
+
+    def __post_init__(self) -> None:
+        """Let no service start that lacks the function of a surface."""
+        with_credential = {surface for surface, policy in POLICIES.items() if policy.credential is not None}
+        read_first = {surface for surface, policy in POLICIES.items() if policy.reads_first}
+        if set(self.authenticate) != with_credential or set(self.read_first) != read_first:
+            raise LookupError("A surface has no function that recognizes its callers, or one too many.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class Credential:
     """The bearer token of a surface."""
 
     needed: str
-    """What a refused caller needs to send."""
+    """The credential that a refusal asks for."""
     prefixes: tuple[str, ...]
     """The beginnings of the tokens that it accepts."""
     described: str
@@ -97,7 +104,7 @@ class SurfacePolicy:
     read_body: Callable[[Operation, bytes, Caller, Shared], tuple[Any, Any]] = _read_json
     """Returns the parsed body, and what the handler gets: an instance of the operation's model if it has one."""
     reads_first: bool = False
-    """Whether the body is read before any header or credential is checked."""
+    """The body is read before headers and credentials are checked."""
     query_beside_body: bool = True
     """Whether a request with a body may have query parameters."""
     read_once: frozenset[str] = READ_ONCE

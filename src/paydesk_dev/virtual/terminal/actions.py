@@ -82,7 +82,7 @@ class ActionNotPossible(Exception):
 
     @classmethod
     def on(cls, screen: Screen, action: Action) -> Self:
-        """Return the refusal of an action that is none of the screen's."""
+        """Return the refusal of an action that the screen does not have."""
         return cls(screen, f"the screen {screen.name} does not take {action.name}")
 
 

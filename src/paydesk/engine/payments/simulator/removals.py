@@ -1,6 +1,6 @@
 """The orders that a reset of `paydesk dev` removed while work on them was under way.
 
-Such work has no row to find any more. Without this memory a request to the simulated acquirer, or a notification that
+Such work no longer has a row. Without this memory a request to the simulated acquirer, or a notification that
 is being sent, would leave something behind about an order that no longer exists.
 """
 

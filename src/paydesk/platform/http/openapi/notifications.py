@@ -34,11 +34,11 @@ class Webhook(Protocol):
 
     @property
     def summary(self) -> str:
-        """What has happened."""
+        """The event, in a few words."""
 
     @property
     def description(self) -> str:
-        """What a receiver should know of it; empty for most."""
+        """Further facts for receivers; empty for most actions."""
 
     @property
     def query(self) -> tuple[Query, ...]:
