@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from free_port import free_port
 from installed import ROOT, build_wheel, install, make_environment, packages_of
 from paydesk_process import environment, request
+from remote_scene import RemoteShop
 from waiting import HANGS_SECONDS, wait_until
 
+CLIENTS = f"127.0.0.1:{free_port()}"
+"""Chosen before the start, because the public URL has it: applications compare `iss` with the address they use."""
 SERVE = {
-    "PAYDESK_PUBLIC_URL": "https://pay.shop.example",
-    "PAYDESK_LISTEN": "127.0.0.1:0",
+    "PAYDESK_PUBLIC_URL": f"http://{CLIENTS}",
+    "PAYDESK_LISTEN": CLIENTS,
     "PAYDESK_OPERATOR_LISTEN": "127.0.0.1:0",
     "PAYDESK_LOG_FORMAT": "json",
 }
@@ -41,8 +47,9 @@ def run(programs: Path, folder: Path, *arguments: str) -> subprocess.CompletedPr
     )
 
 
-def assert_ready(programs: Path, folder: Path, arguments: tuple[str, ...], line: str) -> None:
-    """The installed `paydesk …` prints such a line, with an address at which it answers, and ends at SIGTERM."""
+@contextmanager
+def ready(programs: Path, folder: Path, arguments: tuple[str, ...], line: str) -> Iterator[tuple[str, ...]]:
+    """Run the installed `paydesk …` until SIGTERM; yield the addresses in such a line, the first of which answers."""
     output = folder / "output"
     with (
         output.open("w") as written,
@@ -55,6 +62,7 @@ def assert_ready(programs: Path, folder: Path, arguments: tuple[str, ...], line:
             said = re.search(line, output.read_text())
             assert said is not None, output.read_text()
             assert request("GET", f"http://{said[1]}/readyz")[0] == 200
+            yield said.groups()
         finally:
             process.terminate()
         assert process.wait(HANGS_SECONDS) == 0, output.read_text()
@@ -73,13 +81,26 @@ def test_paydesk_alone_has_what_one_operates(wheels: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_paydesk_alone_serves(wheels: Path, tmp_path: Path) -> None:
-    """From an empty folder to a service that is ready."""
+    """From an empty folder to a live payment at a terminal and a test order without one, by HTTP alone."""
     programs = make_environment(tmp_path / "environment", "requirements.lock")
     install(programs, "paydesk", wheels)
+    said = ""
     for arguments in (("keys", "add"), ("migrate",), ("operators", "create", "--name", "ana"), ("doctor",)):
         ended = run(programs, tmp_path, *arguments)
         assert ended.returncode == 0, ended.stderr
-    assert_ready(programs, tmp_path, ("serve",), r'"clients": ?"([^"]+)"')
+        said += ended.stdout
+    (operator_token,) = re.findall(r"PDO-\S+", said)
+    with ready(programs, tmp_path, ("serve",), r'"clients": ?"([^"]+)", ?"operators": ?"([^"]+)"') as addresses:
+        clients, operators = (f"http://{address}" for address in addresses)
+        shop = RemoteShop(clients, operators, operator_token)
+        live_token, test_token = shop.access_token(live=True), shop.access_token(live=False)
+        terminal = shop.terminal(live=True)
+        order = shop.order(live_token, terminal)
+        terminal.pay(order)
+        assert shop.read(live_token, order) == ("processed", "accredited", True)
+        order = shop.order(test_token, shop.terminal(live=False))
+        shop.bring(test_token, order, "processed")
+        assert shop.read(test_token, order) == ("processed", "accredited", False)
 
 
 @pytest.mark.slow
@@ -88,4 +109,5 @@ def test_paydesk_with_the_kit_runs_everything(wheels: Path, tmp_path: Path) -> N
     programs = make_environment(tmp_path / "environment", "requirements-kit.lock")
     install(programs, "paydesk[dev]", wheels)
     assert "dev" in run(programs, tmp_path, "--help").stdout
-    assert_ready(programs, tmp_path, ("dev", "--port", "0", "--tls"), r"paydesk ready http://(127\.0\.0\.1:\d+)")
+    with ready(programs, tmp_path, ("dev", "--port", "0", "--tls"), r"paydesk ready http://(127\.0\.0\.1:\d+)"):
+        pass
