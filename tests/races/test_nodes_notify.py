@@ -60,6 +60,12 @@ def hints_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def moved_time_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause after a scan does not follow its duration, which has the time that the test moved meanwhile."""
+    monkeypatch.setattr(missed_wakeups, "PAUSE_RATIO", 0)
+
+
+@pytest.fixture
 async def wire(postgres_url: str, tmp_path: Path) -> AsyncIterator[CutWire]:
     """A wire to the database that the test can cut."""
     async with CutWire(postgres_url, tmp_path).laid() as wire:
@@ -119,6 +125,7 @@ async def test_an_order_reaches_a_terminal_on_another_node(opened: Database, pos
         await order_comes(nodes, *await polls_elsewhere(nodes))
 
 
+@pytest.mark.usefixtures("moved_time_alone")
 async def test_an_order_reaches_another_node_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
     """The wire for wakes leads nowhere from the beginning."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
@@ -126,6 +133,7 @@ async def test_an_order_reaches_another_node_without_hints(opened: Database, pos
         await order_comes(nodes, *await polls_elsewhere(nodes), passes=True)
 
 
+@pytest.mark.usefixtures("moved_time_alone")
 async def test_a_cancel_reaches_another_node_without_hints(opened: Database, postgres_url: str, tmp_path: Path) -> None:
     """The terminal is asked to give the order back."""
     nowhere = f"postgresql://paydesk@/paydesk?host={tmp_path}"
@@ -245,6 +253,7 @@ async def test_a_terminal_revoked_on_one_node_is_refused_on_the_other(
         assert (await device.next(wait=0)).status == 401
 
 
+@pytest.mark.usefixtures("moved_time_alone")
 async def test_a_revoked_terminal_is_offered_nothing_even_without_hints(
     opened: Database, postgres_url: str, tmp_path: Path, long_memory: Settings
 ) -> None:
