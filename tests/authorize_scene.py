@@ -14,7 +14,9 @@ from paydesk.core.objects import Objects
 from paydesk.engine.device.authorization.calls import Authorizations
 from paydesk.engine.invariants import check
 from paydesk.engine.payments import inquiries, reversals
-from paydesk.engine.payments.acquirer import Acquirers, Card, InquiryResult, Outcome, Payment, Unknown
+from paydesk.engine.payments.acquirer import Acquirer, Card, InquiryResult, Outcome, Payment, ReverseResult, Unknown
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.jobs import JobWorker
@@ -34,8 +36,13 @@ def _set() -> asyncio.Event:
     return event
 
 
+BLOCKING = Capabilities(reversal_blocks=True)
+CHARGES_AGAIN = Capabilities(reversal_blocks=True, idempotent=frozenset({"confirm", "reverse", "refund"}))
+"""Of an acquirer that must not be asked twice for an authorization."""
+
+
 @dataclass
-class WatchedAcquirer:
+class WatchedAcquirer(Acquirer):
     """The simulated acquirer, whose charges a test can hold up before or after they take effect.
 
     `answers` are given instead of a charge, `reversals` instead of a reversal. Cleared,
@@ -53,6 +60,12 @@ class WatchedAcquirer:
     is_answer_lost: bool = False
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     charged: asyncio.Event = field(default_factory=asyncio.Event)
+    can: Capabilities = BLOCKING
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what it can do."""
+        return self.can
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, or give the next of `answers`."""
@@ -69,12 +82,16 @@ class WatchedAcquirer:
         """As the simulator."""
         return await self.simulator.inquire(payment)
 
-    async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """As the simulator."""
+        del reference_id
         return await self.simulator.refund(payment, key=key, amount_minor=amount_minor)
 
-    async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
+    async def reverse(
+        self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
+    ) -> ReverseResult:
         """Reverse, or give the next of `reversals`."""
+        del chip_data
         self.reversed_minor.append(amount_minor)
         if self.reversals:
             return self.reversals.popleft()

@@ -170,6 +170,7 @@ class Desk:
             expires_ms=now_ms + seconds * 1000,
             payer_email=None,
             taxes=None,
+            acquirer=None,
         )
 
     async def move(self, move: Move, order: Order) -> Order | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from device_scene import UNKNOWN, Desk, answered
@@ -13,7 +13,18 @@ from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiries, reversals
-from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, InquiryResult, NotFound, Outcome, Payment
+from paydesk.engine.payments.acquirer import (
+    Acquirer,
+    Approved,
+    Card,
+    InquiryResult,
+    NotFound,
+    Outcome,
+    Payment,
+    ReverseResult,
+)
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.storage.database import Row
 from paydesk.platform.worker import WorkerContext
@@ -22,22 +33,29 @@ VISA = Card("visa", "credit_card", "423564", "5682", "chip")
 REFERENCE = "90210000000017"
 SAID = Approved(REFERENCE, 2490, "831000", VISA, installments=3)
 UNDONE = Approved("70000000000001", 2490)
+BLOCKING = Capabilities(reversal_blocks=True)
 
 
 @dataclass
-class FakeAcquirer:
+class FakeAcquirer(Acquirer):
     """An acquirer with scripted results, the last of which repeats; it records its requests."""
 
     results: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
-    reversals: deque[Outcome] = field(default_factory=lambda: deque[Outcome]([UNDONE]))
+    reversals: deque[ReverseResult] = field(default_factory=lambda: deque[ReverseResult]([UNDONE]))
     asked: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[], Awaitable[Any]] | None = None
+    can: Capabilities = BLOCKING
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what it can do."""
+        return self.can
 
     def say(self, *results: InquiryResult) -> None:
         """Set the next inquiry results."""
         self.results = deque(results)
 
-    def answer(self, *outcomes: Outcome) -> None:
+    def answer(self, *outcomes: ReverseResult) -> None:
         """Set the next outcomes of reversals."""
         self.reversals = deque(outcomes)
 
@@ -45,9 +63,9 @@ class FakeAcquirer:
         """No worker may ever charge."""
         raise AssertionError((payment, card, blob))
 
-    async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Nor refund."""
-        raise AssertionError((payment, key, amount_minor))
+        raise AssertionError((payment, key, amount_minor, reference_id))
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return the next inquiry result."""
@@ -55,11 +73,15 @@ class FakeAcquirer:
         await self._meanwhile()
         return self.results.popleft() if len(self.results) > 1 else self.results[0]
 
-    async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Return the next outcome."""
+    async def reverse(
+        self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
+    ) -> ReverseResult:
+        """Return the next outcome; an approval is of the requested amount."""
+        del chip_data
         self.asked.append(("reverse", payment.payment_id, key, str(amount_minor), reference_id))
         await self._meanwhile()
-        return self.reversals.popleft() if len(self.reversals) > 1 else self.reversals[0]
+        outcome = self.reversals.popleft() if len(self.reversals) > 1 else self.reversals[0]
+        return replace(outcome, amount_minor=amount_minor) if isinstance(outcome, Approved) else outcome
 
     @property
     def reversed_keys(self) -> list[str]:

@@ -22,7 +22,7 @@ from acquirer_door import with_door
 from forks import Fork, Forks
 from free_port import free_port
 from paydesk.core import crash_points
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform import logs, settings
 from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.http.asgi import Receive, Scope, Send

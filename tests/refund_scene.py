@@ -10,7 +10,9 @@ from typing import Any, NoReturn
 from paydesk.core.clock import Clock
 from paydesk.core.objects import Objects
 from paydesk.engine.invariants import check
-from paydesk.engine.payments.acquirer import Acquirers, Approved, Outcome, Payment
+from paydesk.engine.payments.acquirer import Acquirer, Approved, Outcome, Payment
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.jobs import Group
 from paydesk.engine.payments.refund import Refund
 from paydesk.engine.payments.refunds.worker import JOB
 from paydesk.platform.jobs import JobWorker
@@ -88,10 +90,10 @@ def only(reply: Reply) -> dict[str, Any]:
 
 
 @dataclass
-class Refunder:
+class Refunder(Acquirer):
     """An acquirer with scripted refund outcomes, which it may delay; without one it approves."""
 
-    words: list[Outcome | Exception] = field(default_factory=list)
+    words: list[Outcome | BaseException] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     closed: bool = False
     """Whether it lets its callers wait."""
@@ -103,15 +105,16 @@ class Refunder:
         """Return it as the acquirer of test orders."""
         return Acquirers(test=self)
 
-    async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Its next word."""
         assert payment.payment_id.startswith("PAY")
+        del reference_id
         self.asked.append(key)
         self.was_asked.set()
         if self.closed:
             await self.opens.wait()
         word = self.words.pop(0) if self.words else Approved("115019989861", amount_minor)
-        if isinstance(word, Exception):
+        if isinstance(word, BaseException):
             raise word
         return word
 
@@ -128,7 +131,7 @@ def worker(
     wall: Clock | None = None,
     settings: Settings | None = None,
     refunder: Refunder | None = None,
-) -> JobWorker[int, Refund]:
+) -> JobWorker[Group, Refund]:
     """Return the refund worker of a service that runs without it."""
     settings = settings or Settings()
     acquirers = refunder.acquirers if refunder is not None else acquirers_of(settings, service.database, service.clock)

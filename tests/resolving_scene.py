@@ -13,7 +13,7 @@ from jobs_scene import FakeAcquirer
 from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock
 from paydesk.engine.invariants import check
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.storage.database import Database
 from service import Device, Service, running
 from waiting import HANGS_SECONDS

@@ -8,7 +8,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientThrottle
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.health.readiness import Readiness
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.settings import UNTHROTTLED, Settings

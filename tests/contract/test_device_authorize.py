@@ -14,6 +14,7 @@ import pytest
 
 from authorize_scene import (
     BLOB,
+    CHARGES_AGAIN,
     ENCRYPTED,
     WatchedAcquirer,
     at_terminal,
@@ -30,7 +31,8 @@ from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.engine.device.authorization import calls as authorizations
-from paydesk.engine.payments.acquirer import Acquirers, Approved, NotSent, Outcome, Unknown
+from paydesk.engine.payments.acquirer import Approved, NotSent, Outcome, Unknown
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.terminals import store as terminals
 from paydesk.platform.storage.database import Database, Unavailable
 from service import Device, Reply, Service, approved, order_body, running
@@ -135,6 +137,7 @@ async def test_a_decline_fails_the_order(shop: Shop) -> None:
 async def test_an_unanswered_authorization_is_inquired(shop: Shop) -> None:
     """The outcome is unknown, and the inquiry finds the payment with the terminal's card; a repeat then answers it."""
     lease_id = await at_terminal(shop.device)
+    shop.acquirer.can = CHARGES_AGAIN
     shop.acquirer.answers.append(Unknown("no answer within 25 s"))
     assert outcome_of(await authorize(shop.device, lease_id)) == ("unknown", "check_on_terminal", "at_terminal")
     assert outcome_of(await authorize(shop.device, lease_id)) == ("unknown", "check_on_terminal", "at_terminal")
@@ -397,6 +400,7 @@ async def test_a_result_that_contradicts_the_outcome_is_recorded(shop: Shop) -> 
 async def test_only_the_acquirer_approves_what_the_service_requested(shop: Shop) -> None:
     """A terminal's own approval of such an order is recorded, and the acquirer is inquired."""
     lease_id = await at_terminal(shop.device)
+    shop.acquirer.can = CHARGES_AGAIN
     shop.acquirer.answers.append(Unknown("no answer"))
     await authorize(shop.device, lease_id)
     reply = await shop.device.approve(lease_id)

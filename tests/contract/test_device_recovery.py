@@ -12,7 +12,8 @@ from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.expiry import UNKNOWN_OUTCOME
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import PLAIN
-from paydesk.engine.payments.acquirer import Acquirers, NotFound
+from paydesk.engine.payments.acquirer import NotFound
+from paydesk.engine.payments.acquirers import Acquirers
 
 FAILED = status.FAILED["processing_error"]
 ENDED_BY = "SELECT ended_by FROM leases WHERE seller_id = $1 AND lease_id = $2"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from authorize_scene import (
+    CHARGES_AGAIN,
     WatchedAcquirer,
     at_terminal,
     authorize,
@@ -21,8 +22,10 @@ from authorize_scene import (
 )
 from paydesk.core.clock import MovableClock
 from paydesk.engine.orders import store as orders
-from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Unknown, payment_of
+from paydesk.engine.payments.acquirer import Approved, Card, Unknown
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.engine.payments.terms import payment_of
 from paydesk.platform.storage.database import Database
 from refund_scene import refund
 from service import Device, Service, approved, running
@@ -54,7 +57,9 @@ class Shop:
         assert order is not None
         test_card = CARDS["visa_approved"]
         card = Card(test_card.brand, test_card.type, test_card.first_digits, test_card.last_digits, "chip")
-        outcome = await self.acquirer.simulator.authorize(payment_of(order, tip_minor=tip_minor), card)
+        payment = payment_of(order)
+        payment = replace(payment, amount_minor=payment.amount_minor + tip_minor, tip_minor=tip_minor)
+        outcome = await self.acquirer.simulator.authorize(payment, card)
         assert isinstance(outcome, Approved)
         return outcome
 
@@ -190,6 +195,7 @@ async def test_an_unanswered_tip_is_known(shop: Shop) -> None:
     """By the request: the inquiry accepts that amount and no other."""
     for charged_minor, final in ((2615, "processed"), (2490, "failed")):
         lease_id = await at_terminal(shop.served)
+        shop.acquirer.can = CHARGES_AGAIN
         shop.acquirer.answers.append(Unknown("no answer"))
         await authorize(shop.served, lease_id, tip_amount="1.25")
         await shop.charge(lease_id, charged_minor - 2490)

@@ -12,7 +12,7 @@ from authorize_scene import authorize, service_device, watched
 from operator_calls import operator
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.engine.device.store import STEPS_MAX
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.storage.database import Database
 from refund_scene import paid, part_of, refund
 from resolving_scene import REASON, THREE_MINUTES_MS, scene, unknown

@@ -23,14 +23,15 @@ from faults.scene import Cast, cast
 from faults.terminals import Terminal
 from faults.tills import Till
 from paydesk.engine.invariants import check
-from paydesk.engine.payments.jobs import LEASE_SECONDS
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES
+from paydesk.engine.payments.jobs import LEASE_MARGIN_SECONDS
 from paydesk.engine.terminals.schemas import Kind
 from paydesk.platform.storage.connect import open_database
 from postgres_server import PostgresServer
 
 DRAIN_AHEAD_MS = 180_000
 """At the end every clock goes so far ahead: claims of nodes that died run out, retries and expiries come due."""
-FINISH_SECONDS_MAX = LEASE_SECONDS + CLOCK_MS_MAX / 1000 + 20
+FINISH_SECONDS_MAX = 2 * NO_CAPABILITIES.answer_seconds + LEASE_MARGIN_SECONDS + CLOCK_MS_MAX / 1000 + 20
 """A worker that is killed may hold its lease for so long, longer where its clock was ahead: repeats wait for it."""
 FURTHER_AHEAD_MS, PATIENCE_SECONDS = 270_000, 10.0
 """What was asked for in vain once more is asked for again after that: as far as a clock may go without being a jump."""

@@ -22,7 +22,7 @@ from paydesk.engine.invariants import check
 from paydesk.engine.orders import expiry, status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiries
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.storage.connect import open_database

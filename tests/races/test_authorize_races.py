@@ -37,7 +37,8 @@ from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import PLAIN
 from paydesk.engine.payments import resolving
-from paydesk.engine.payments.acquirer import Acquirers, NotSent
+from paydesk.engine.payments.acquirer import NotSent
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator import rules
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.http.server import server

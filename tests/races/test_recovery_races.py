@@ -16,7 +16,7 @@ from paydesk.engine.invariants import check
 from paydesk.engine.orders import status
 from paydesk.engine.orders.expiry import UNKNOWN_OUTCOME
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.operation import Answer
 from paydesk.platform.storage.database import Database
 

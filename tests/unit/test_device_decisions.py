@@ -51,6 +51,7 @@ ORDER = Order(
     expires_ms=900_000,
     payer_email=None,
     taxes=None,
+    acquirer=None,
 )
 APPROVED = {"outcome": "approved", "paid_amount": "24.90", "payment_method": {"id": "pix", "type": "bank_transfer"}}
 BY_CARD = {**APPROVED, "payment_method": {"id": "visa", "type": "credit_card"}}

@@ -9,7 +9,6 @@ import pytest
 
 import paydesk
 from paydesk.core.clock import SystemClock
-from paydesk.engine.payments.acquirer import Acquirers
 from paydesk.engine.payments.simulator.acquirer import Simulator, create_acquirers
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
@@ -22,10 +21,10 @@ async def test_test_orders_are_simulated_and_live_orders_as_configured(sqlite_ur
     database = await open_database(sqlite_url)
     for acquirer, live in (("none", False), ("simulator", True)):
         acquirers = create_acquirers(database, SystemClock(), acquirer=acquirer)
-        assert isinstance(acquirers.of(False), Simulator)
-        assert isinstance(acquirers.of(True), Simulator) == live
-        assert acquirers.of(True) is not acquirers.of(False)
-    assert Acquirers().of(False) is Acquirers().of(True) is None
+        assert isinstance(acquirers.test, Simulator)
+        name = acquirers.routing.acquirer_for(1, "BRL", "NEWLAND_N950__1")
+        assert isinstance(acquirers.live.get(name or ""), Simulator) == live
+        assert acquirers.live.get(name or "") is not acquirers.test
     await database.close()
 
 

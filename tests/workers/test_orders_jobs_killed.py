@@ -20,9 +20,11 @@ from paydesk.core.clock import MovableClock
 from paydesk.engine.invariants import check
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments.acquirer import Approved, payment_of
-from paydesk.engine.payments.jobs import LEASE_SECONDS
+from paydesk.engine.payments.acquirer import Approved
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES
+from paydesk.engine.payments.jobs import LEASE_MARGIN_SECONDS
 from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.payments.terms import payment_of
 from paydesk.platform.storage.connect import open_database
 
 SIGKILLED = -9
@@ -126,7 +128,8 @@ async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: s
         return await asyncio.to_thread(child.wait, 30)
 
     assert await run(START_MS, label) == SIGKILLED
-    assert await run(START_MS + LEASE_SECONDS * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
+    lease_seconds = 2 * NO_CAPABILITIES.answer_seconds + LEASE_MARGIN_SECONDS
+    assert await run(START_MS + lease_seconds * 1000 + 1, "") == 0, (folder / "workers.log").read_text()[-2000:]
     async with _opened(database_url, desk):
         return await _books(desk, order)
 

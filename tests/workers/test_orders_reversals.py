@@ -76,7 +76,8 @@ async def test_a_claim_respects_its_limit(desk: Desk) -> None:
             )
 
     async def claim(tx: Transaction) -> list[Reversal]:
-        return await reversals.JOB.claim(tx, order.seller_id, Claim(now_ms, now_ms, now_ms + 1, limit=16))
+        group = order.seller_id, order.live, None
+        return await reversals.JOB.claim(tx, group, Claim(now_ms, now_ms, now_ms + 1, limit=16))
 
     await desk.database.write(begin)
     claimed = await asyncio.gather(*(desk.database.write(claim) for _ in range(8)))

@@ -27,6 +27,7 @@ KEPT = {
     "subscriptions": _BY_HAND,
     "subscription_secrets": _BY_HAND,
     "operators": _BY_HAND,
+    "confirmations": "the history of a payment stays with its order",
     "operator_audit": "the audit trail stays",
     "operator_events": "evidence stays; repeatable events are one row an hour",
     "authorizations": _BY_CONSENT,

@@ -10,6 +10,8 @@ import structlog
 
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
+from paydesk.core.objects import Objects
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Locked, Unavailable
 from paydesk.platform.worker import Worker, WorkerContext
@@ -22,7 +24,7 @@ from waiting import until
 async def context(database: Database) -> AsyncIterator[WorkerContext]:
     """What workers are given; their pauses are skipped."""
     with skipped_waits(database):
-        yield WorkerContext(database, Settings(), SystemClock(), Keys(1, {1: b"k" * 32}))
+        yield WorkerContext(database, Settings(), SystemClock(), Keys(1, {1: b"k" * 32}), objects=Objects(Acquirers()))
 
 
 async def test_restarts_what_failed(context: WorkerContext) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -46,8 +46,6 @@ class Job(ABC, Generic[G, T]):
     log: Any
     failure: str
     """The log event of an attempt that raised an exception."""
-    lease_seconds: float
-    """Outlasts an attempt and its commits."""
     coalesce_seconds = 0.0
     """After each turn, so that signals that come in bursts are merged into one query and one claim."""
 
@@ -56,8 +54,12 @@ class Job(ABC, Generic[G, T]):
         """Yield the groups that have due, unclaimed rows."""
 
     @abstractmethod
-    def free(self, group: G, running: int) -> int:
-        """Return how many more attempts of the group may start, while `running` attempts of any are running."""
+    def lease_seconds(self, context: WorkerContext) -> float:
+        """Return how long a claim lasts: it outlasts an attempt and its commits."""
+
+    @abstractmethod
+    def free(self, group: G, running: Collection[G]) -> int:
+        """Return how many more attempts of the group may start; `running` are the groups of those that run."""
 
     @abstractmethod
     async def claim(self, tx: Transaction, group: G, claim: Claim) -> list[T]:
@@ -85,7 +87,8 @@ class JobWorker(Generic[G, T]):
     def __init__(self, context: WorkerContext, job: Job[G, T], *, wall: Clock | None = None) -> None:
         self._context, self._database, self._clock, self._job = context, context.database, context.clock, job
         self._wall = wall or SystemClock()
-        self._running: dict[asyncio.Task[None], T] = {}
+        self._lease_seconds = job.lease_seconds(context)
+        self._running: dict[asyncio.Task[None], tuple[G, T]] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Process due rows until `stop` is set, then give running attempts `STOP_SECONDS_MAX` to finish."""
@@ -116,7 +119,7 @@ class JobWorker(Generic[G, T]):
         started = 0
         async with aclosing(self._job.groups(self._database, self._clock.now_ms(), self._wall.now_ms())) as groups:
             async for group in groups:
-                limit = self._job.free(group, len(self._running))
+                limit = self._job.free(group, [group for group, _ in self._running.values()])
                 if limit > 0:
                     started += await self._claim(group, limit)
         return started
@@ -124,11 +127,11 @@ class JobWorker(Generic[G, T]):
     async def _claim(self, group: G, limit: int) -> int:
         # Reading the service's clock detects a jump of the machine's clock, after which a lease could last for days.
         now_ms, wall_ms = self._clock.now_ms(), self._wall.now_ms()
-        claim = Claim(now_ms, wall_ms, wall_ms + round(self._job.lease_seconds * 1000), limit)
+        claim = Claim(now_ms, wall_ms, wall_ms + round(self._lease_seconds * 1000), limit)
         rows = await self._database.write(lambda tx: self._job.claim(tx, group, claim))
         for row in rows:
             task = asyncio.create_task(self._job.attempt(self._context, row), name=self._job.name(row))
-            self._running[task] = row
+            self._running[task] = group, row
             task.add_done_callback(self._done)
         return len(rows)
 
@@ -136,7 +139,7 @@ class JobWorker(Generic[G, T]):
         del self._running[task]
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            facts = {"job": task.get_name(), "lease_seconds": self._job.lease_seconds}
+            facts = {"job": task.get_name(), "lease_seconds": self._lease_seconds}
             if isinstance(error, Unavailable | Locked):
                 self._job.log.warning(self._job.failure, **facts, reason=str(error))
             elif isinstance(error, Removed):
@@ -161,7 +164,7 @@ class JobWorker(Generic[G, T]):
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-        for row in left.values():
+        for _, row in left.values():
             await self._job.release(self._database, row)
 
 

@@ -21,7 +21,8 @@ from paydesk.engine.events.readers import Readers
 from paydesk.engine.oauth.bearer import Bearers
 from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientRates, ClientThrottle
 from paydesk.engine.orders.status_labels import labels_of
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.refunds.attempts import RefundCalls
 from paydesk.engine.payments.simulator.acquirer import create_acquirers
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.sellers.throttle import SignInRates, SignInThrottle, SignInThrottles
@@ -102,8 +103,9 @@ def compose(
 
     Each of the node's `processes` has an equal part of the rate limits.
     """
+    acquirers = acquirers_of(settings, database, clock, removals := Removals())
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
-    cache_seconds, throttle_log, removals = settings.bearer_cache_seconds, ThrottleLog(), Removals()
+    cache_seconds, throttle_log = settings.bearer_cache_seconds, ThrottleLog()
     applications, terminals = Bearers(bounded, cache_seconds), DeviceBearers(bounded, cache_seconds)
     sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
     objects = Objects(
@@ -122,7 +124,9 @@ def compose(
         Authorizations(),
         LargeBodies(),
         Readers(database.signals),
-        acquirers_of(settings, database, clock, removals),
+        acquirers,
+        acquirers.routing,
+        RefundCalls(),
         Readiness(database, keys, clock),
         # With a limit of its own: what needs a person is recorded even while requests take all units of work.
         Reporter(BoundedDatabase(database, settings.requests_max)),

@@ -20,7 +20,8 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.device.sessions import refuse_revoked
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
@@ -160,9 +161,6 @@ async def authorize(call: Call) -> Handled:
     with nothing to compare it with.
     """
     refuse_revoked(call)
-    acquirer = call.shared.objects[Acquirers].of(call.caller.live)
-    if acquirer is None:
-        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
     caller, method = call.caller, request.payment_method
     amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
@@ -177,6 +175,9 @@ async def authorize(call: Call) -> Handled:
         raise ORDER_NOT_FOUND.with_reason(
             "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
         )
+    acquirer = call.shared.objects[Acquirers].of(order)
+    if acquirer is None:
+        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     card = None
     if (sent := request.card) is not None:  # A wallet has none.
         card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")

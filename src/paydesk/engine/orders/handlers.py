@@ -16,6 +16,7 @@ from paydesk.engine.orders.errors import (
 )
 from paydesk.engine.orders.order import Order, new_order
 from paydesk.engine.orders.presentation import OrderPage, Paging, order_document
+from paydesk.engine.orders.routing import Routing
 from paydesk.engine.orders.search import query as searching
 from paydesk.engine.orders.search import store as search_store
 from paydesk.engine.orders.status_labels import Labels
@@ -45,6 +46,11 @@ def order_key(call: Call) -> tuple[ConflictKey, ...]:
     return (conflict_keys.order(call.path),)
 
 
+def _requested(call: Call) -> Order:
+    routing = call.shared.objects[Routing]
+    return new_order(call.body, call.caller, call.now_ms, call.settings.order_expiration_default, routing)
+
+
 async def create_on_free_terminal(call: Call) -> Handled:
     """Create an order, as `create` does, for a terminal that is free.
 
@@ -53,16 +59,14 @@ async def create_on_free_terminal(call: Call) -> Handled:
     """
     if _TERMINAL_ID.fullmatch(call.body.config.point.terminal_id) is None:
         return await create(call)
-    change = change_of(call)
-    order = new_order(call.body, call.caller, call.now_ms, call.settings.order_expiration_default)
+    change, order = change_of(call), _requested(call)
     store.create_on_free_terminal(change, order)
     return Answer(201, order_document(order, change.labels))
 
 
 async def create(call: Call) -> Handled:
     """Create an order for a terminal. It must accept orders, and have neither a live order nor a print action."""
-    change, expiration_default = change_of(call), call.settings.order_expiration_default
-    order = new_order(call.body, call.caller, call.now_ms, expiration_default)
+    change, order = change_of(call), _requested(call)
     # The row stays locked until the commit, so the terminal's mode cannot change meanwhile.
     terminal = await terminals.for_order(call.tx, order.seller_id, order.terminal_id)
     if terminal is None or terminal.live != order.live:

@@ -11,6 +11,7 @@ from paydesk.core import ids
 from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.core.text.durations import seconds_of
 from paydesk.engine.orders import status
+from paydesk.engine.orders.routing import Routing
 from paydesk.engine.orders.status import State
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Order(msgspec.Struct, frozen=True, gc=False):
     expires_ms: int
     payer_email: str | None
     taxes: str | None
+    acquirer: str | None
     permitted_ms: int | None = None
     cancel_requested_ms: int | None = None
     paid_ms: int | None = None
@@ -85,15 +87,20 @@ class Order(msgspec.Struct, frozen=True, gc=False):
         return self.expires_ms <= now_ms and self.permitted_ms is None and self.state in status.EXPIRE.sources
 
 
-def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_default: str) -> Order:
-    """Return the row of the order that a request creates; it expires after `expiration_default` if it doesn't say."""
+def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_default: str, routing: Routing) -> Order:
+    """Return the row of the order that a request creates; it expires after `expiration_default` if it doesn't say.
+
+    The `routing` chooses the acquirer of a live order, which it keeps.
+    """
     payment = request.transactions.payments[0]
     amount_minor = minor_units(payment.amount, CURRENCIES[caller.currency].decimals)
     expiration_time = request.expiration_time or expiration_default
     seconds = seconds_of(expiration_time)
     assert amount_minor is not None, "the amount was validated"
     assert seconds is not None, "the duration was validated"
-    config, payer = request.config, request.payer
+    config, payer, acquirer = request.config, request.payer, None
+    if caller.live:
+        acquirer = routing.acquirer_for(caller.seller_id, caller.currency, config.point.terminal_id)
     if payment.payment_method is not None:
         config = config.completed(payment.payment_method)
     sent = request.integration_data.model_dump(exclude_none=True) if request.integration_data is not None else {}
@@ -122,6 +129,7 @@ def new_order(request: OrderRequest, caller: Caller, now_ms: int, expiration_def
         expires_ms=now_ms + seconds * 1000,
         payer_email=payer.email if payer is not None else None,
         taxes=msgspec.json.encode([tax.model_dump() for tax in taxes]).decode() if taxes is not None else None,
+        acquirer=acquirer,
     )
 
 

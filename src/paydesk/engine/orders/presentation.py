@@ -264,6 +264,7 @@ EXAMPLE_ORDER = Order(
     expires_ms=1_769_870_562_109,
     payer_email=None,
     taxes=None,
+    acquirer=None,
 )
 
 

@@ -15,18 +15,30 @@ from paydesk.engine.orders import store
 from paydesk.engine.orders.change import Change, change_at
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import terms
-from paydesk.engine.payments.acquirer import Acquirer, Acquirers, InquiryResult, NotFound, Outcome, payment_of, response
+from paydesk.engine.payments.acquirer import InquiryResult, NotFound, Result, ReverseResult, Unknown
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES, Capabilities
 from paydesk.engine.payments.jobs import AcquirerJob, OpenJob, describe, log, next_attempt_ms
-from paydesk.engine.payments.outcomes import alert
-from paydesk.engine.payments.terms import Terms
+from paydesk.engine.payments.outcomes import alert, alert_differing
+from paydesk.engine.payments.terms import Terms, payment_of
 from paydesk.platform.jobs import Removed
 from paydesk.platform.operator_events import Kind
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
 
 J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")
+
+
+def not_found_seconds(capabilities: Capabilities, settings: Settings) -> int:
+    """Return how long after the permit a payment that the acquirer does not find may still be made."""
+    under_way_seconds = settings.grant_seconds + capabilities.answer_seconds
+    declared_seconds = capabilities.not_found_final_seconds
+    if not capabilities.can_inquire:
+        return under_way_seconds
+    return max(settings.inquiry_not_found_seconds if declared_seconds is None else declared_seconds, under_way_seconds)
 
 
 class Attempt(ABC, Generic[J]):
@@ -49,10 +61,11 @@ class Attempt(ABC, Generic[J]):
     def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, order: Order, terms: Terms) -> None:
         self._context, self.settings = context, context.settings
         self.job, self.row, self.order, self.terms = job, row, order, terms
-        self.payment = payment_of(order, tip_minor=terms.requested_tip_minor)
-        self.acquirer = context.objects[Acquirers].of(bool(row.live))
-        self.not_found_from_ms = row.created_ms + context.settings.inquiry_not_found_seconds * 1000
-        """The time from which on a payment that the acquirer does not find is reversed."""
+        self.payment = payment_of(order, terms)
+        self.acquirer = context.objects[Acquirers].of(order)
+        self.capabilities = NO_CAPABILITIES if self.acquirer is None else self.acquirer.capabilities
+        self.began_ms = row.created_ms
+        """The time from which on the payment may be under way."""
 
     @classmethod
     async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
@@ -66,8 +79,12 @@ class Attempt(ABC, Generic[J]):
 
         return cls(context, job, row, *await context.database.read(read))
 
+    def not_found_from_ms(self) -> int:
+        """Return the time from which on a payment that the acquirer does not find will not be made."""
+        return self.began_ms + not_found_seconds(self.capabilities, self.settings) * 1000
+
     @abstractmethod
-    def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
+    def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:
         """Request the reversal under the job's own key."""
 
     @abstractmethod
@@ -75,7 +92,7 @@ class Attempt(ABC, Generic[J]):
         """Apply the answer of an inquiry; return whether the payment is to be reversed."""
 
     @abstractmethod
-    async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
+    async def apply_reversal(self, change: Change, order: Order, outcome: ReverseResult) -> None:
         """Apply the outcome of the reversal."""
 
     async def make(self) -> None:
@@ -84,17 +101,25 @@ class Attempt(ABC, Generic[J]):
             await self.commit(self._wait_for_acquirer)
             return
         if not self.is_intended:
-            result = await response(self.acquirer.inquire(self.payment))
-            reached("inquired")
-            self._log(self.inquiry_event, result)
+            result = await self._inquire(self.acquirer)
             self.is_intended = await self.commit(lambda change, order: self.apply(change, order, result))
             reached("intent_committed" if self.is_intended else "outcome_committed")
         if self.is_intended:
-            outcome = await response(self.request_reversal(self.acquirer))
+            outcome = await self.request_reversal(self.acquirer)
             reached("reversal_asked")
             self._log(self.reversal_event, outcome)
             await self.commit(lambda change, order: self.apply_reversal(change, order, outcome))
             reached("outcome_committed")
+
+    async def _inquire(self, acquirer: CheckedAcquirer) -> InquiryResult:
+        """Return the outcome of the payment; `NotFound` from an acquirer that cannot be asked."""
+        if not self.capabilities.can_inquire:
+            # Where a reversal blocks the payment, it cannot come too early.
+            return NotFound(is_final=self.capabilities.reversal_blocks)
+        result = await acquirer.inquire(self.payment)
+        reached("inquired")
+        self._log(self.inquiry_event, result)
+        return result
 
     async def commit(self, effect: Callable[[Change, Order], Awaitable[R]]) -> R:
         """Commit the effect of a step in one transaction that locks the order's row."""
@@ -109,16 +134,22 @@ class Attempt(ABC, Generic[J]):
         keys = conflict_keys.order(self.order.order_id), conflict_keys.terminal(self.order.terminal_id)
         return await database.write(work, conflict_keys=keys)
 
-    async def retry(self, change: Change, order: Order, result: InquiryResult) -> None:
+    async def retry(self, change: Change, order: Order, result: Result) -> None:
         """Schedule a retry after the pause; of a payment not found, no later than it can be reversed."""
         waited_ms = change.now_ms - self.row.created_ms
         if waited_ms >= self.settings.acquirer_silent_seconds * 1000:
             message = f"{self.silence} for {waited_ms // 1000} s ({describe(result)}). {self.advice}"
             await self.alert_once(change, order, message)
         at_ms = next_attempt_ms(self.row.attempts, change.now_ms, self.pauses_seconds)
-        if isinstance(result, NotFound) and change.now_ms < self.not_found_from_ms:
-            at_ms = min(at_ms, self.not_found_from_ms)
+        if isinstance(result, Unknown) and result.differs:
+            await alert_differing(change, order, result, self.evidence)
+        if isinstance(result, NotFound) and change.now_ms < self.not_found_from_ms():
+            at_ms = min(at_ms, self.not_found_from_ms())
         await self.job.postpone(change.tx, self.row, at_ms)
+
+    def is_final(self, result: NotFound, now_ms: int) -> bool:
+        """Return whether the payment that the acquirer did not find will not be made later."""
+        return result.is_final or now_ms >= self.not_found_from_ms()
 
     async def alert_once(self, change: Change, order: Order, message: str) -> None:
         """Alert operators, unless they were alerted about this job before."""
@@ -129,5 +160,5 @@ class Attempt(ABC, Generic[J]):
         await self.alert_once(change, order, self.no_acquirer)
         await self.job.postpone(change.tx, self.row, change.now_ms + self.pauses_seconds[-1] * 1000)
 
-    def _log(self, event: str, result: InquiryResult) -> None:
+    def _log(self, event: str, result: Result) -> None:
         log.info(event, order=self.row.order_id, **self.log_facts, attempt=self.row.attempts, outcome=describe(result))

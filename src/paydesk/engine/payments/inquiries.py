@@ -13,17 +13,18 @@ from typing import Literal
 from paydesk.engine.orders import status
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import inquiry_store, outcomes
+from paydesk.engine.payments import inquiry_store, outcomes, reversal_store
 from paydesk.engine.payments.acquirer import (
-    Acquirer,
     Approved,
     Declined,
     InquiryResult,
     NotFound,
     NotSent,
-    Outcome,
+    ReverseResult,
+    TooLate,
     Unknown,
 )
+from paydesk.engine.payments.acquirers import CheckedAcquirer
 from paydesk.engine.payments.attempts import Attempt
 from paydesk.engine.payments.inquiry_store import Inquiry
 from paydesk.engine.payments.jobs import AcquirerJob
@@ -32,6 +33,8 @@ from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.terms import Terms
 from paydesk.platform.worker import WorkerContext
 
+SECOND_LOOK_MS = 600_000
+"""After a payment that the acquirer did not find, and whose reversal blocks nothing."""
 Decision = Literal["approve", "decline", "reverse", "retry"]
 OTHER_AMOUNT = "The acquirer approved an amount other than the order's. The approval is reversed and the order fails."
 
@@ -53,7 +56,7 @@ def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool)
     """Return what follows from an inquiry result for an order with an unknown outcome.
 
     An approval of an amount that the terms do not allow is reversed, and so is a payment that is not found. `is_final`:
-    one that is not found now will not be made later, because the permit has expired.
+    one that is not found now will not be made later.
     """
     match result:
         case Approved():
@@ -80,8 +83,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         self._charged_minor = self.payment.amount_minor if row.charged_minor is None else row.charged_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
-        if order.permitted_ms is not None:
-            self.not_found_from_ms = order.permitted_ms + self.settings.inquiry_not_found_seconds * 1000
+        self.began_ms = row.created_ms if order.permitted_ms is None else order.permitted_ms
         self.pauses_seconds = self.settings.inquiry_pause_seconds
         self.log_facts = {}
         self.evidence = {"reason": row.reason}
@@ -91,7 +93,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         )
         self.advice = f"Inquiries continue. To resolve the order yourself, run {command}."
 
-    def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
+    def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:
         """Request the reversal of the payment under its own id."""
         return acquirer.reverse(self.payment, key=self.payment.payment_id, amount_minor=self._charged_minor)
 
@@ -103,7 +105,12 @@ class InquiryAttempt(Attempt[Inquiry]):
         if await inquiry_store.status_of(change.tx, order) != ASKING.name:
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
-        match decide(result, order, self.terms, is_final=change.now_ms >= self.not_found_from_ms):
+        is_final = isinstance(result, NotFound) and self.is_final(result, change.now_ms)
+        if is_final and order.status not in status.LIVE and not self.capabilities.reversal_blocks:
+            # The second look: there is nothing to reverse, and a reversal would block nothing.
+            await inquiry_store.end(change, order, "not_found")
+            return False
+        match decide(result, order, self.terms, is_final=is_final):
             case "approve":
                 assert isinstance(result, Approved)
                 await _approve(change, order, result, self.terms)
@@ -126,13 +133,28 @@ class InquiryAttempt(Attempt[Inquiry]):
                 await self.retry(change, order, result)
         return False
 
-    async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
+    async def apply_reversal(self, change: Change, order: Order, outcome: ReverseResult) -> None:
         """Fail the order if the payment is reversed, or schedule a retry."""
         if await inquiry_store.status_of(change.tx, order) == ENDED.name:
             return
-        if isinstance(outcome, Approved):
+        is_absent = isinstance(outcome, NotFound) and self.is_final(outcome, change.now_ms)
+        if is_absent or isinstance(outcome, Approved | TooLate):
             await outcomes.decline(change, order, by="inquiry", detail="processing_error", origin="network")
+            if is_absent and self.capabilities.can_inquire and not self.capabilities.reversal_blocks:
+                # A request may be under way for longer: its approval would be a late one.
+                await inquiry_store.abandon_reversal(change.tx, self.row)
+                await self.job.postpone(change.tx, self.row, change.now_ms + SECOND_LOOK_MS)
+                return
             await inquiry_store.end(change, order, "not_found")
+            if isinstance(outcome, TooLate):
+                await reversal_store.begin(
+                    change,
+                    order,
+                    result_id=reversal_store.BY_ACQUIRER,
+                    amount_minor=self._charged_minor,
+                    reference_id="",
+                    confirmed="approved",
+                )
             return
         if isinstance(outcome, Declined):
             await inquiry_store.abandon_reversal(change.tx, self.row)

@@ -6,7 +6,7 @@ Every attempt of a job has the same idempotency key at the acquirer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,16 +15,23 @@ import structlog
 from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.engine.orders.change import Change
-from paydesk.engine.payments.acquirer import RESPONSE_SECONDS_MAX
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.refund import Refund
 from paydesk.platform.jobs import Claim, Job, JobWorker
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
 
 DUE_ROWS_MAX = 200
-LEASE_SECONDS = 2 * RESPONSE_SECONDS_MAX + 10
-"""Covers an inquiry, a reversal after it, and the commits between them."""
-CONCURRENT_JOBS_MAX = 16
+LEASE_MARGIN_SECONDS = 5
+"""For the commits between an inquiry and a reversal after it."""
+CONCURRENT_JOBS_MAX, CONCURRENT_AT_ONE_ACQUIRER_MAX = 16, 8
+"""Of a kind on one node: an acquirer that is silent does not hold up the others."""
+
+Group = tuple[int, int, str | None]
+"""A seller's jobs at one acquirer: the seller, whether they are live, and the acquirer's name in the orders."""
+
+NEVER_MS = 253_402_300_799_000
+"""The time of the next attempt of a job that only a person can end: the end of the year 9999."""
 
 log = structlog.get_logger("acquirer")
 
@@ -42,8 +49,8 @@ class OpenJob(msgspec.Struct, frozen=True):
 T = TypeVar("T", bound=OpenJob | Refund)
 
 
-class AcquirerJob(Job[int, T]):
-    """A kind of job at the acquirer: the open rows of a table, claimed by seller, and what makes one attempt.
+class AcquirerJob(Job[Group, T]):
+    """A kind of job at the acquirer: the open rows of a table, claimed by seller and acquirer, and their attempts.
 
     `row` has the columns that a claim returns; `key` names the column that identifies a seller's row.
     """
@@ -59,22 +66,24 @@ class AcquirerJob(Job[int, T]):
         row: type[T],
         key: str,
         process: Callable[[WorkerContext, T], Awaitable[None]],
-        *,
-        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        self.lease_seconds = lease_seconds
         self._noun, self._row, self._key, self._process = noun, row, key, process
         table, is_open = lifecycle.table, lifecycle.open
         # $1 is the service's time, $2 the machine's.
-        self.sellers_due = f"""
-SELECT seller_id FROM {table} WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2
- ORDER BY next_ms LIMIT $3"""
+        self.groups_due = f"""
+SELECT due.seller_id, due.live, o.acquirer
+  FROM (SELECT seller_id, order_id, live, next_ms FROM {table}
+         WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2 ORDER BY next_ms LIMIT $3) due
+  JOIN orders o ON o.seller_id = due.seller_id AND o.order_id = due.order_id
+ ORDER BY due.next_ms"""
         self.next_due = f"SELECT min(next_ms) FROM {table} WHERE {is_open} AND next_ms > $1"
         self.claim_due = f"""
 UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
  WHERE seller_id = $1 AND {key} IN (WITH chosen AS MATERIALIZED (
        SELECT {key} FROM {table}
-        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3
+        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3 AND live = $6
+          AND (SELECT o.acquirer FROM orders o WHERE o.seller_id = $1 AND o.order_id = {table}.order_id)
+              IS NOT DISTINCT FROM CAST($7 AS text)
         ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
 RETURNING {", ".join(row.__struct_fields__)}"""
         # `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
@@ -88,19 +97,26 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
         """Process jobs until `stop` is set."""
         await JobWorker(context, self).run(stop)
 
-    async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[int, None]:
-        """Yield the sellers that have due, unclaimed rows; the longest overdue first."""
-        rows = await database.read(lambda tx: tx.all(self.sellers_due, now_ms, wall_ms, DUE_ROWS_MAX))
-        for seller_id in dict.fromkeys(row[0] for row in rows):
-            yield seller_id
+    def lease_seconds(self, context: WorkerContext) -> float:
+        """Return how long a claim lasts: for two answers of the slowest acquirer, and the commits."""
+        return 2 * context.objects[Acquirers].answer_seconds_max + LEASE_MARGIN_SECONDS
 
-    def free(self, group: int, running: int) -> int:  # noqa: ARG002  # all sellers share one limit
+    async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[Group, None]:
+        """Yield the sellers and acquirers that have due, unclaimed rows; the longest overdue first."""
+        rows = await database.read(lambda tx: tx.all(self.groups_due, now_ms, wall_ms, DUE_ROWS_MAX))
+        for seller_id, live, acquirer in dict.fromkeys(tuple(row) for row in rows):
+            yield seller_id, live, acquirer
+
+    def free(self, group: Group, running: Collection[Group]) -> int:
         """Return how many more attempts may start."""
-        return CONCURRENT_JOBS_MAX - running
+        at_acquirer = sum(other[1:] == group[1:] for other in running)
+        return min(CONCURRENT_JOBS_MAX - len(running), CONCURRENT_AT_ONE_ACQUIRER_MAX - at_acquirer)
 
-    async def claim(self, tx: Transaction, group: int, claim: Claim) -> list[T]:
-        """Claim due rows of the seller, for one attempt each."""
-        rows = await tx.all(self.claim_due, group, claim.now_ms, claim.wall_ms, claim.until_ms, claim.limit)
+    async def claim(self, tx: Transaction, group: Group, claim: Claim) -> list[T]:
+        """Claim due rows of the group, for one attempt each."""
+        seller_id, live, acquirer = group
+        times = claim.now_ms, claim.wall_ms, claim.until_ms
+        rows = await tx.all(self.claim_due, seller_id, *times, claim.limit, live, acquirer)
         return [self._row(*row) for row in rows]
 
     async def next_ms(self, tx: Transaction, now_ms: int) -> int | None:

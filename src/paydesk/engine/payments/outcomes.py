@@ -16,7 +16,7 @@ from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.store import EndedBy
 from paydesk.engine.payments import reversal_store
-from paydesk.engine.payments.acquirer import Approved, Card, Declined
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, Unknown
 from paydesk.engine.payments.terms import Requested
 from paydesk.platform import operator_events
 from paydesk.platform.operator_events import Kind, OperatorEvent
@@ -137,6 +137,13 @@ async def alert(change: Change, order: Order, kind: Kind, message: str, body: st
     """Record an operator event about the order. `body` is evidence and must not contain secrets."""
     event = OperatorEvent(kind, order.order_id, message, order.seller_id, body)
     await operator_events.record(change.tx, event, change.now_ms)
+
+
+async def alert_differing(change: Change, order: Order, answer: Unknown, body: dict[str, Any]) -> None:
+    """Record, once an hour, that the acquirer's answers are not those of the requests about the order."""
+    message = f"The acquirer's answer is not that of the request: {answer.reason}. It is not believed."
+    event = OperatorEvent("acquirer_answer_differs", order.order_id, message, order.seller_id, body)
+    await operator_events.record_repeatable(change.tx, event, change.now_ms)
 
 
 def _json(document: dict[str, Any] | None) -> str | None:

@@ -28,17 +28,22 @@ class Reversal(OpenJob, frozen=True):
     amount_minor: int
     reference_id: str
     confirmed: Literal["approved", "not_found"] | None = None
+    refunding_ms: int | None = None
+    """Since then the reversal is too late, and the payment is refunded under the reversal's id."""
 
 
 BEGIN = f"""
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,
-                       attempts, next_ms, created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9) ON CONFLICT DO NOTHING"""
+                       attempts, next_ms, created_ms, confirmed)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9, $10) ON CONFLICT DO NOTHING"""
 
 # $3 is the inquiry result; NULL: inquire again. $4 is the approved amount.
 CONFIRM = f"""
 UPDATE reversals SET confirmed = $3, amount_minor = $4
  WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
+
+BEGIN_REFUNDING = f"""
+UPDATE reversals SET refunding_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
 
 END = f"""
 UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0
@@ -52,8 +57,19 @@ FIND = (
 )
 
 
-async def begin(change: Change, order: Order, *, result_id: str, amount_minor: int, reference_id: str) -> bool:
-    """Insert a reversal of an approval; False if that result has one already."""
+async def begin(
+    change: Change,
+    order: Order,
+    *,
+    result_id: str,
+    amount_minor: int,
+    reference_id: str,
+    confirmed: Literal["approved"] | None = None,
+) -> bool:
+    """Insert a reversal of an approval; False if that result has one already.
+
+    `confirmed`: the acquirer has said so itself, and is not asked again.
+    """
     begun = await change.tx.run(
         BEGIN,
         order.seller_id,
@@ -65,6 +81,7 @@ async def begin(change: Change, order: Order, *, result_id: str, amount_minor: i
         amount_minor,
         reference_id,
         change.now_ms,
+        confirmed,
     )
     if begun:
         change.tx.notify("money")
@@ -76,6 +93,11 @@ async def confirm(tx: Transaction, reversal: Reversal) -> bool:
     return bool(
         await tx.run(CONFIRM, reversal.seller_id, reversal.reversal_id, reversal.confirmed, reversal.amount_minor)
     )
+
+
+async def begin_refunding(change: Change, reversal: Reversal) -> None:
+    """Record that the payment is refunded, because it can no longer be reversed."""
+    await change.tx.run(BEGIN_REFUNDING, reversal.seller_id, reversal.reversal_id, change.now_ms)
 
 
 async def end(change: Change, reversal: Reversal, ending: Ending) -> bool:

@@ -11,28 +11,32 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from paydesk.core.crash_points import reached
 from paydesk.engine.orders import status
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import reversal_store
 from paydesk.engine.payments.acquirer import (
-    Acquirer,
     Approved,
     Declined,
     InquiryResult,
     NotFound,
     NotSent,
     Outcome,
+    ReverseResult,
+    TooLate,
     Unknown,
 )
+from paydesk.engine.payments.acquirers import CheckedAcquirer
 from paydesk.engine.payments.attempts import Attempt
-from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe
 from paydesk.engine.payments.lifecycles import REVERSALS
 from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.reversal_store import Reversal
 from paydesk.engine.payments.terms import Terms
 from paydesk.platform.worker import WorkerContext
 
+DAY_MS = 86_400_000
 Decision = Literal["reverse", "unfounded", "retry"]
 
 
@@ -72,7 +76,7 @@ class ReversalAttempt(Attempt[Reversal]):
         self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order, terms: Terms
     ) -> None:
         super().__init__(context, job, row, order, terms)
-        command = f"`paydesk reversals resolve {row.reversal_id}`"
+        self._command = command = f"`paydesk reversals resolve {row.reversal_id}`"
         self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
         self.log_facts = {"reversal": row.reversal_id}
@@ -83,7 +87,27 @@ class ReversalAttempt(Attempt[Reversal]):
         )
         self.advice = f"Attempts continue. Check with the acquirer; if it is settled there, run {command}."
 
-    def request_reversal(self, acquirer: Acquirer) -> Awaitable[Outcome]:
+    async def make(self) -> None:
+        """Make the attempt; of a reversal that came too late, by a refund."""
+        if self.acquirer is None or self.row.refunding_ms is None:
+            await super().make()
+            return
+        result = await self.acquirer.inquire(self.payment)
+        reached("inquired")
+        self._log(self.inquiry_event, result)
+        if isinstance(result, Approved) and not result.needs_confirmation:
+            key, amount_minor = self.row.reversal_id, self.row.amount_minor
+            refund = await self.acquirer.refund(
+                self.payment, key=key, amount_minor=amount_minor, reference_id=result.reference_id
+            )
+            reached("asked")
+            self._log("reversal_refund_answered", refund)
+            await self.commit(lambda change, order: self._apply_refund(change, order, refund))
+        else:
+            await self.commit(lambda change, order: self._apply_before_refund(change, order, result))
+        reached("outcome_committed")
+
+    def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:
         """Request it under the reversal's own id: the whole payment, or, if the order is paid, the other reference."""
         return acquirer.reverse(
             self.payment,
@@ -94,7 +118,7 @@ class ReversalAttempt(Attempt[Reversal]):
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Commit that the approval is to be reversed, and return whether it is."""
-        is_final = change.now_ms >= self.not_found_from_ms
+        is_final = isinstance(result, NotFound) and self.is_final(result, change.now_ms)
         match decide(result, order, self.row.reference_id, is_final=is_final):
             case "reverse":
                 if order.paid_ms is not None:
@@ -102,6 +126,9 @@ class ReversalAttempt(Attempt[Reversal]):
                     self.row = replace(self.row, confirmed="approved")
                 elif isinstance(result, Approved):
                     self.row = replace(self.row, confirmed="approved", amount_minor=result.amount_minor)
+                elif not self.capabilities.can_inquire:
+                    # The terminal's report is all that is known.
+                    self.row = replace(self.row, confirmed="approved")
                 else:
                     self.row = replace(self.row, confirmed="not_found")
                 return await reversal_store.confirm(change.tx, self.row)
@@ -111,15 +138,15 @@ class ReversalAttempt(Attempt[Reversal]):
                 await self.retry(change, order, result)
         return False
 
-    async def apply_reversal(self, change: Change, order: Order, outcome: Outcome) -> None:
+    async def apply_reversal(self, change: Change, order: Order, outcome: ReverseResult) -> None:
         """End the reversal if the acquirer confirms it, or schedule a retry."""
-        if isinstance(outcome, Approved) and self.row.confirmed == "not_found":
+        is_absent = isinstance(outcome, NotFound) and self.is_final(outcome, change.now_ms)
+        if is_absent or (isinstance(outcome, Approved) and self.row.confirmed == "not_found"):
             await self._end_unfounded(change, order)
         elif isinstance(outcome, Approved):
-            if await reversal_store.end(change, self.row, "reversed"):
-                message = "The acquirer has confirmed the reversal of the late approval."
-                body = {"reversal_id": self.row.reversal_id, "reference_id": outcome.reference_id}
-                await alert(change, order, "late_approval_reversed", message, body)
+            await self._end_reversed(change, order, outcome.reference_id)
+        elif isinstance(outcome, TooLate) or self._is_over(change.now_ms):
+            await self._apply_too_late(change, order, outcome)
         else:
             if isinstance(outcome, Declined):
                 # It may have been reversed by other means, so the next attempt inquires again.
@@ -127,6 +154,53 @@ class ReversalAttempt(Attempt[Reversal]):
                 message = f"The acquirer declined to reverse the late approval: {outcome.detail}."
                 await self.alert_once(change, order, message)
             await self.retry(change, order, outcome)
+
+    def _is_over(self, now_ms: int) -> bool:
+        """Return whether the time in which the acquirer reverses is over for certain, though it has not said so."""
+        until_ms = self.capabilities.reverse_until_ms(self.order.permitted_ms or self.order.created_ms)
+        return until_ms is not None and now_ms >= until_ms + DAY_MS
+
+    async def _apply_too_late(self, change: Change, order: Order, outcome: ReverseResult) -> None:
+        if self.capabilities.after_reverse_until == "person" or not self.capabilities.can_inquire:
+            message = f"The late approval can no longer be reversed ({describe(outcome)})."
+            await self._leave_to_person(change, order, message)
+            return
+        await reversal_store.begin_refunding(change, self.row)
+        message = "The late approval can no longer be reversed. It is being refunded."
+        await alert(change, order, "reversal_became_refund", message, self.evidence)
+        await self.job.postpone(change.tx, self.row, change.now_ms)
+        change.tx.notify("money")
+
+    async def _apply_before_refund(self, change: Change, order: Order, result: InquiryResult) -> None:
+        """Apply an inquiry's answer that leaves nothing to refund, or not yet: the approval is still provisional."""
+        if isinstance(result, Declined | NotFound):
+            # A reversal whose answer was lost has taken effect.
+            await self._end_reversed(change, order, self.row.reference_id)
+        else:
+            await self.retry(change, order, result)
+
+    async def _apply_refund(self, change: Change, order: Order, outcome: Outcome) -> None:
+        if isinstance(outcome, Approved):
+            await self._end_reversed(change, order, outcome.reference_id)
+        elif isinstance(outcome, Declined):
+            # Under the same key the acquirer would give the same answer.
+            message = f"The acquirer declined to refund the late approval: {outcome.detail}."
+            await self._leave_to_person(change, order, message)
+        elif isinstance(outcome, Unknown) and "refund" not in self.capabilities.idempotent:
+            message = "The refund of the late approval may have taken effect, and the acquirer would refund it again."
+            await self._leave_to_person(change, order, message)
+        else:
+            await self.retry(change, order, outcome)
+
+    async def _leave_to_person(self, change: Change, order: Order, message: str) -> None:
+        await self.alert_once(change, order, f"{message} Settle it with the acquirer, then run {self._command}.")
+        await self.job.postpone(change.tx, self.row, NEVER_MS)
+
+    async def _end_reversed(self, change: Change, order: Order, reference_id: str) -> None:
+        if await reversal_store.end(change, self.row, "reversed"):
+            message = "The acquirer has confirmed the reversal of the late approval."
+            body = {"reversal_id": self.row.reversal_id, "reference_id": reference_id}
+            await alert(change, order, "late_approval_reversed", message, body)
 
     async def _end_unfounded(self, change: Change, order: Order) -> None:
         if await reversal_store.end(change, self.row, "not_found"):

@@ -11,20 +11,23 @@ from dataclasses import astuple, dataclass
 import msgspec
 
 from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Payment
 from paydesk.engine.terminals.schemas import Kind
 from paydesk.platform.storage.database import Transaction
 
 # An order outlives its terminal, so the terminal may be missing.
 FIND = """
-SELECT t.kind, t.tip_percentages, a.repeated_ms, a.digest, a.key_version, a.tip_minor, a.payment_method, a.card
+SELECT t.kind, t.tip_percentages, t.store_id, t.pos_id, a.repeated_ms, a.needs_confirmation, a.digest, a.key_version,
+       a.tip_minor, a.payment_method, a.card
   FROM orders o
   LEFT JOIN terminals t ON t.seller_id = o.seller_id AND t.terminal_id = o.terminal_id
   LEFT JOIN lease_authorizations a ON a.seller_id = o.seller_id AND a.lease_id = $3
  WHERE o.seller_id = $1 AND o.order_id = $2"""
 
 REQUEST = """
-INSERT INTO lease_authorizations (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+INSERT INTO lease_authorizations (seller_id, lease_id, digest, key_version, tip_minor, payment_method, card, created_ms,
+                                  needs_confirmation)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
 
 REPEAT = """
 UPDATE lease_authorizations SET repeated_ms = COALESCE(repeated_ms, $3) WHERE seller_id = $1 AND lease_id = $2"""
@@ -55,6 +58,11 @@ class Terms:
     tip_percentages: tuple[int, ...] = ()
     requested: Requested | None = None
     is_repeated: bool = False
+    needs_confirmation: bool = False
+    """Whether the acquirer, when it was asked, declared that its approvals may be provisional."""
+    store_id: str = ""
+    """The terminal's store, and below its point of sale; "" if the terminal is gone."""
+    pos_id: str = ""
 
     @property
     def requested_tip_minor(self) -> int:
@@ -73,22 +81,73 @@ class Terms:
         return tip_minor if 0 <= tip_minor <= self.tip_minor_max(order.amount_minor) else None
 
 
+NO_TERMS = Terms()
+
+
+class _Method(msgspec.Struct, frozen=True):
+    id: str = ""
+    type: str = ""
+    installments: int | None = None
+
+
+class _Preferred(msgspec.Struct, frozen=True):
+    installments_cost: str | None = None
+
+
+class _Config(msgspec.Struct, frozen=True):
+    payment_method: _Preferred = _Preferred()
+
+
 async def find(tx: Transaction, order: Order) -> Terms:
     """Return the terms of the order's payment."""
     row = await tx.one(FIND, order.seller_id, order.order_id, order.ulid)
     assert row is not None, "orders are never deleted"
-    kind, percentages, repeated_ms, digest, *requested = row
+    kind, percentages, store_id, pos_id, repeated_ms, needs_confirmation, digest, *requested = row
     return Terms(
         kind or "terminal",
         tuple(percentages_of(percentages)),
         None if digest is None else Requested(bytes(digest), *requested),
-        repeated_ms is not None,
+        is_repeated=repeated_ms is not None,
+        needs_confirmation=bool(needs_confirmation),
+        store_id=str(store_id or ""),
+        pos_id=str(pos_id or ""),
     )
 
 
-async def request(tx: Transaction, order: Order, requested: Requested, now_ms: int) -> None:
-    """Insert the authorization that is about to be requested. The order's row is locked and has none."""
-    await tx.run(REQUEST, order.seller_id, order.ulid, *astuple(requested), now_ms)
+def payment_of(order: Order, terms: Terms = NO_TERMS) -> Payment:
+    """Return the order's payment as the acquirer knows it.
+
+    It has the amount and the method that were paid; before that those that the service requested, or the amount due.
+    """
+    method, tip_minor = order.payment_method, order.tip_minor or 0
+    if order.paid_minor is None and terms.requested is not None:
+        method, tip_minor = terms.requested.payment_method, terms.requested.tip_minor
+    paid_by = msgspec.json.decode(method, type=_Method) if method is not None else _Method()
+    preferred = msgspec.json.decode(order.config, type=_Config).payment_method
+    return Payment(
+        merchant_id=order.seller_id,
+        terminal_id=order.terminal_id,
+        payment_id=order.payment_id,
+        amount_minor=order.amount_minor + tip_minor if order.paid_minor is None else order.paid_minor,
+        currency=order.currency,
+        installments=paid_by.installments or 1,
+        tip_minor=tip_minor,
+        installments_cost=preferred.installments_cost,
+        external_reference=order.external_reference,
+        method=paid_by.id,
+        method_type=paid_by.type,
+    )
+
+
+async def request(
+    tx: Transaction, order: Order, requested: Requested, now_ms: int, *, needs_confirmation: bool
+) -> None:
+    """Insert the authorization that is about to be requested. The order's row is locked and has none.
+
+    `needs_confirmation`: the acquirer declares that its approvals may be provisional.
+    """
+    values = *astuple(requested), now_ms, int(needs_confirmation)
+    await tx.run(REQUEST, order.seller_id, order.ulid, *values)
 
 
 async def repeat(tx: Transaction, order: Order, now_ms: int) -> None:

@@ -14,7 +14,7 @@ from paydesk.core.text.redaction import redacted_url
 from paydesk.core.text.sentences import First, Lines, When, text_of
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.inquiry_store import OpenInquiry
 from paydesk.engine.payments.waiting import Periods, wait_of
 from paydesk.engine.terminals.presence import presence_of
@@ -161,7 +161,7 @@ async def find_all(call: Call) -> Answer:
     tx, now_ms, periods = call.tx, call.now_ms, periods_of(call.settings)
     items: list[AttentionItem] = []
     for stuck in await store.orders(tx, now_ms - periods.cancel_silence_seconds * 500):
-        has_acquirer = call.shared.objects[Acquirers].of(live=bool(stuck[0].live)) is not None
+        has_acquirer = call.shared.objects[Acquirers].of(stuck[0]) is not None
         items.append(_order(*stuck, periods, now_ms, has_acquirer=has_acquirer))
     items += [
         _item("reversal_unconfirmed", reversal_id, created_ms, live, order_id=order_id)

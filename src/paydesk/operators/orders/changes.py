@@ -13,7 +13,7 @@ from paydesk.core.money import CURRENCIES, minor_units
 from paydesk.engine.orders import handlers, store
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.refunds import handlers as refunds
-from paydesk.engine.payments.refunds.handlers import Begun
+from paydesk.engine.payments.refunds.attempts import Attempt
 from paydesk.operators import audit
 from paydesk.operators.orders.fields import CancelOrderRequest, RefundOrderRequest
 from paydesk.operators.owners import owner_of
@@ -45,7 +45,7 @@ async def cancel(call: Call) -> Handled:
     return answer
 
 
-async def begin_refund(call: Call) -> Begun | Refusal:
+async def begin_refund(call: Call) -> Attempt | Refusal:
     """Refund an order as an operator, whole or in part: reserve the amount, and record who refunds it and why."""
     body: RefundOrderRequest = call.body
     before = await handlers.requested_order(call)
@@ -57,7 +57,7 @@ async def begin_refund(call: Call) -> Begun | Refusal:
                 f"'$.transactions[0].amount' - must have at most {currency.decimals} decimals, as {currency.code} has",
             )
     begun = await refunds.begin(call)
-    if isinstance(begun, Begun):
+    if isinstance(begun, Attempt):
         after = {"refund_id": begun.refund.refund_id, "amount": begun.refund.amount, "reason": body.reason}
         await audit.record(call, call.tx, "orders.refund", call.path, before=_state(before), after=after)
     return begun

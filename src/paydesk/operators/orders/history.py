@@ -15,7 +15,7 @@ from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.presentation import OrderDocument, order_document
 from paydesk.engine.orders.status_labels import Labels
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.orders import deliveries, payment

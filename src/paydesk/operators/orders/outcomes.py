@@ -12,7 +12,7 @@ from paydesk.engine.orders.change import change_at, change_of
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.presentation import order_document
 from paydesk.engine.payments import lifecycles, resolving
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.operators import audit
@@ -102,7 +102,7 @@ async def resolve(call: Call) -> Answer:
         before,
         body.outcome,
         after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.shared.objects[Acquirers].of(live=bool(before.live)) is not None,
+        has_acquirer=call.shared.objects[Acquirers].of(before) is not None,
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)

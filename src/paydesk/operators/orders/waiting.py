@@ -10,7 +10,7 @@ from paydesk.core.response import Closed, Time
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiry_store
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.waiting import Periods, Wait, WaitsFor, wait_of
 from paydesk.platform.storage.database import Transaction
 
@@ -57,8 +57,8 @@ def periods_of(settings: Settings) -> Periods:
 async def wait_for(tx: Transaction, order: Order, periods: Periods, acquirers: Acquirers) -> Wait:
     """Return what a live order waits for, and how long."""
     inquiry = await inquiry_store.find_open(tx, order) if order.state == status.CHECK_ON_TERMINAL else None
-    has_acquirer = acquirers.of(live=bool(order.live)) is not None
-    return wait_of(order, inquiry, periods, has_acquirer=has_acquirer)
+    acquirer = acquirers.of(order)
+    return wait_of(order, inquiry, periods, has_acquirer=acquirer is not None)
 
 
 async def waiting(tx: Transaction, order: Order, periods: Periods, acquirers: Acquirers) -> WaitDocument:

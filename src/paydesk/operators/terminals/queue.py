@@ -11,7 +11,7 @@ from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import change_of
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import Labels
-from paydesk.engine.payments.acquirer import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.waiting import WaitsFor
 from paydesk.engine.terminals import presence
 from paydesk.engine.terminals import store as terminals

@@ -21,7 +21,8 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.payments import inquiry_store, outcomes
 from paydesk.engine.payments import terms as payment_terms
-from paydesk.engine.payments.acquirer import Acquirer, Approved, Card, Declined, NotSent, Outcome, Payment, response
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment, Unknown
+from paydesk.engine.payments.acquirers import CheckedAcquirer
 from paydesk.engine.payments.jobs import describe
 from paydesk.engine.payments.lifecycles import REVERSING
 from paydesk.engine.payments.terms import Terms
@@ -31,6 +32,8 @@ from paydesk.platform.storage.database import Database, Transaction
 ANSWER_SECONDS_MAX = 25.0
 NOT_SENT_PAUSE_SECONDS = 1.0
 """Pause before the next attempt to reach the acquirer."""
+UNANSWERED_PAUSES_SECONDS = (0.3, 1.0, 2.0)
+"""Pauses before a request that was not answered is sent again, under the same key."""
 
 log = structlog.get_logger("acquirer")
 
@@ -80,7 +83,7 @@ class Authorizing:
     database: Database
     clock: Clock
     labels: Labels
-    acquirer: Acquirer
+    acquirer: CheckedAcquirer
 
     async def run(self, authorization: Authorization, keys: tuple[ConflictKey, ...]) -> Order:
         """Ask the acquirer, apply its answer, and return the order. Raises `Unavailable`."""
@@ -102,18 +105,29 @@ class Authorizing:
         return changed
 
     async def _ask(self, authorization: Authorization) -> Outcome:
-        """Return the acquirer's answer; try again while the request is not sent and the permit is valid."""
-        loop = asyncio.get_running_loop()
+        """Return the acquirer's answer; ask again, while the permit is valid, where that charges nothing twice.
+
+        A request that was not sent is repeated, and one without an answer where the acquirer takes a payment once. Once
+        a request may have been sent, a later one that was not does not change that.
+        """
+        loop, sent = asyncio.get_running_loop(), None
         end = loop.time() + ANSWER_SECONDS_MAX
         send_until = min(end, loop.time() + authorization.send_seconds_max)
+        pauses = iter(UNANSWERED_PAUSES_SECONDS if "authorize" in self.acquirer.capabilities.idempotent else ())
         while True:
-            request = self.acquirer.authorize(authorization.payment, authorization.card, blob=authorization.blob)
-            outcome = await response(request, end - loop.time())
-            if not isinstance(outcome, NotSent) or loop.time() + NOT_SENT_PAUSE_SECONDS >= send_until:
-                return outcome
-            await asyncio.sleep(NOT_SENT_PAUSE_SECONDS)
-            if loop.time() >= send_until:  # The pause lasts longer on a busy node.
-                return outcome
+            outcome = await self.acquirer.authorize(
+                authorization.payment, authorization.card, blob=authorization.blob, seconds_max=end - loop.time()
+            )
+            pause = None
+            if isinstance(outcome, Unknown):
+                sent, pause = outcome, next(pauses, None)
+            elif isinstance(outcome, NotSent) and outcome.again:
+                pause = NOT_SENT_PAUSE_SECONDS
+            if pause is not None and loop.time() + pause < send_until:
+                await asyncio.sleep(pause)
+                if loop.time() < send_until:  # The pause lasts longer on a busy node.
+                    continue
+            return sent or outcome if isinstance(outcome, NotSent) else outcome
 
 
 async def _apply(change: Change, order: Order, authorization: Authorization, outcome: Outcome) -> Order:
@@ -133,6 +147,8 @@ async def _apply(change: Change, order: Order, authorization: Authorization, out
         case "end" if isinstance(outcome, Declined):
             return await _decline(change, order, authorization, outcomes.detail_of(outcome), origin="acquirer")
         case "check" | "conflict":
+            if isinstance(outcome, Unknown) and outcome.differs:
+                await outcomes.alert_differing(change, order, outcome, {"payment_id": order.payment_id})
             checked = await orders.move(change, status.CHECK, order, origin="network")
             await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
             return checked or order

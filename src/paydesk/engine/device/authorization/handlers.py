@@ -35,8 +35,9 @@ from paydesk.engine.orders.change import Change, change_of
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.payments import terms as payment_terms
-from paydesk.engine.payments.acquirer import Acquirers, Card, payment_of
-from paydesk.engine.payments.terms import Requested, Terms
+from paydesk.engine.payments.acquirer import Card
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.terms import Requested, Terms, payment_of
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
 
@@ -49,7 +50,7 @@ async def authorize(call: Call) -> Handled:
     begun = await call.database.write(begin, conflict_keys=lease_keys(call))
     if not isinstance(begun, Authorization):
         return begun
-    acquirer = call.shared.objects[Acquirers].of(bool(begun.order.live))
+    acquirer = call.shared.objects[Acquirers].of(begun.order)
     assert acquirer is not None, "an authorization is committed only with an acquirer"
     reached("intent_committed")
     authorizing = Authorizing(call.database, call.clock, call.shared.objects[Labels], acquirer)
@@ -82,17 +83,21 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
     if order.status not in status.LIVE or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
         return ended(order) if earlier is None else _answer(order)
-    is_first, has_acquirer = earlier is None, call.shared.objects[Acquirers].of(bool(order.live)) is not None
+    is_first, acquirer = earlier is None, call.shared.objects[Acquirers].of(order)
     if is_first:
-        if not has_acquirer:
+        if acquirer is None:
             raise ACQUIRER_NOT_CONFIGURED.with_reason("no acquirer")
         terms = replace(terms, requested=_requested(request, _tip_minor(request, order, terms), call.keys))
         await _permit(change, order, session)
     send_ms = (order.permitted_ms or call.now_ms) + call.settings.grant_seconds * 1000 - call.now_ms
-    if order.state != status.AT_TERMINAL or send_ms <= 0 or not has_acquirer:
+    if order.state != status.AT_TERMINAL or send_ms <= 0 or acquirer is None:
         return _answer(order)
     if is_first and terms.requested is not None:
-        await payment_terms.request(tx, order, terms.requested, call.now_ms)
+        needs_confirmation = acquirer.capabilities.needs_confirmation
+        await payment_terms.request(tx, order, terms.requested, call.now_ms, needs_confirmation=needs_confirmation)
+    elif "authorize" not in acquirer.capabilities.idempotent and not is_running:
+        # A second call, on any node, could charge twice.
+        return _answer(order)
     elif not is_running:
         await payment_terms.repeat(tx, order, call.now_ms)
     return _authorization(order, terms, request, send_seconds_max=send_ms / 1000)
@@ -113,7 +118,7 @@ def _authorization(order: Order, terms: Terms, request: AuthorizeRequest, *, sen
     return Authorization(
         order,
         terms,
-        payment_of(order, installments=method.installments, tip_minor=terms.requested_tip_minor),
+        replace(payment_of(order, terms), store_id=terms.store_id, pos_id=terms.pos_id),
         Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
         request.blob,
         send_seconds_max,

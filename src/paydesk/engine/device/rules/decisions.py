@@ -11,7 +11,7 @@ from paydesk.engine.device.rules.reports import Report
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirer import Approved, Declined, Outcome
-from paydesk.engine.payments.terms import Terms
+from paydesk.engine.payments.terms import NO_TERMS, Terms
 
 Situation = Literal[
     "open",  # at its terminal, and authorization may still be permitted
@@ -71,9 +71,6 @@ CLAIMING: tuple[Situation, ...] = ("open", "canceling", "permitted", "unknown", 
 """Where an approval as ordered claims its reference for the order: no other order may be paid with it."""
 
 
-_NO_TIPS = Terms()
-
-
 def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) -> Situation:
     """Return the order's situation. The order is neither created nor overdue."""
     if order.status not in status.LIVE:
@@ -88,7 +85,7 @@ def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) ->
     return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
 
 
-def reported_of(order: Order, report: Report | None, *, is_by_operator: bool, terms: Terms = _NO_TIPS) -> Reported:
+def reported_of(order: Order, report: Report | None, *, is_by_operator: bool, terms: Terms = NO_TERMS) -> Reported:
     """Return what the result reports of the order, before its reference is claimed.
 
     `is_by_operator`: an operator resolved the order as approved without a reference; the first approval supplies it.

@@ -5,26 +5,15 @@ One conditional UPDATE reserves the amount, so concurrent refunds never exceed t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from paydesk.core import ids
 from paydesk.core.errors import Refusal
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.engine.orders import store
-from paydesk.engine.orders.change import Change, change_of
+from paydesk.engine.orders.change import Change, change_at, change_of
 from paydesk.engine.orders.handlers import requested_order
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments.acquirer import (
-    Acquirer,
-    Acquirers,
-    Approved,
-    Declined,
-    NotSent,
-    Outcome,
-    Payment,
-    payment_of,
-    response,
-)
+from paydesk.engine.payments.acquirer import Approved, Declined, Outcome
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.errors import (
     CANNOT_REFUND_ORDER,
     ORDER_ALREADY_REFUNDED,
@@ -34,25 +23,20 @@ from paydesk.engine.payments.errors import (
     REFUND_PERIOD_EXCEEDED,
     TRANSACTION_NOT_FOUND,
 )
+from paydesk.engine.payments.jobs import describe, log
 from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.refunds.attempts import Attempt, RefundCalls
 from paydesk.engine.payments.refunds.schemas import RefundPartRequest, RefundRequest
 from paydesk.engine.payments.refunds.store import PERIOD_MS
 from paydesk.platform.operation import Answer, Call, Handled, ThreePhase
+from paydesk.platform.storage import conflict_keys
 
 LEASE_MARGIN_SECONDS = 2
 """Time after the response is due in which no worker may claim the refund."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A refund whose intent is committed, and its payment."""
-
-    refund: Refund
-    payment: Payment
-
-
-async def begin(call: Call) -> Begun | Refusal:
+async def begin(call: Call) -> Attempt | Refusal:
     """Refund an order, whole or in part: reserve the amount and insert the refund, or return why it is refused."""
     request: RefundRequest = call.body
     # Without a part or without its amount, all that remains is requested.
@@ -62,20 +46,21 @@ async def begin(call: Call) -> Begun | Refusal:
         return TRANSACTION_NOT_FOUND.with_reason(
             f"{part.id} is not of this order", f"{part.id} is not the order's payment"
         )
-    if _acquirer(call) is None:
-        return _refusal(change, order, part, has_acquirer=False)
-    reserved = await refund_store.reserve(change, order, _minor(part, order))
-    if reserved is None:
-        return _refusal(change, await requested_order(call), part, has_acquirer=True)
+    acquirer = call.shared.objects[Acquirers].of(order)
+    amount_minor = _minor(part, order)
+    is_possible = acquirer is not None and (acquirer.capabilities.partial_refunds or _is_whole(order, amount_minor))
+    reserved = await refund_store.reserve(change, order, amount_minor) if is_possible else None
+    if reserved is None or acquirer is None:
+        return _refusal(change, await requested_order(call), part, acquirer)
     refund = add(
         change,
         reserved,
         part,
         application_id=call.caller.application_id,
         key=call.headers["x-idempotency-key"],
-        claimed_until_ms=claimed_until_ms(call),
+        claimed_until_ms=claimed_until_ms(call, acquirer),
     )
-    return Begun(refund, payment_of(reserved))
+    return Attempt(refund, reserved, acquirer, call.settings)
 
 
 def add(
@@ -114,28 +99,29 @@ def add(
     return refund
 
 
-def claimed_until_ms(call: Call) -> int:
-    """Return until when a refund is claimed by its request, to which the acquirer must respond before."""
-    return call.wall_ms + (call.settings.refund_answer_seconds + LEASE_MARGIN_SECONDS) * 1000
+def claimed_until_ms(call: Call, acquirer: CheckedAcquirer) -> int:
+    """Return until when a refund is claimed by its request: until its call at the acquirer has ended."""
+    return call.wall_ms + (acquirer.capabilities.answer_seconds + LEASE_MARGIN_SECONDS) * 1000
 
 
-async def ask(call: Call, begun: Begun) -> Outcome:
-    """Request the refund, with `refund_answer_seconds` for the acquirer's decision."""
-    seconds_max = call.settings.refund_answer_seconds
-    return await request_refund(_acquirer(call), begun.payment, begun.refund, seconds_max)
+async def ask(call: Call, attempt: Attempt) -> Outcome | None:
+    """Request the refund; None if the acquirer does not decide within `refund_answer_seconds`, and still may."""
+
+    async def apply_late(outcome: Outcome) -> None:
+        now_ms, order_id = call.clock.now_ms(), attempt.order.order_id
+        log.info("refund_answered", refund=attempt.refund.refund_id, attempt=1, outcome=describe(outcome))
+        await call.database.write(
+            lambda tx: attempt.apply(change_at(tx, now_ms, call.settings), outcome),
+            conflict_keys=(conflict_keys.order(order_id),),
+        )
+
+    calls, seconds_max = call.shared.objects[RefundCalls], call.settings.refund_answer_seconds
+    return await calls.outcome(attempt.request(), seconds_max, apply_late)
 
 
-async def request_refund(acquirer: Acquirer | None, payment: Payment, refund: Refund, seconds_max: float) -> Outcome:
-    """Request the refund under its own key. `Unknown` without a response in time: it may have taken effect."""
-    if acquirer is None:
-        return NotSent("no acquirer is configured")
-    request = acquirer.refund(payment, key=refund.refund_id, amount_minor=refund.amount_minor)
-    return await response(request, seconds_max)
-
-
-async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Handled:
+async def end(call: Call, attempt: Attempt, outcome: Outcome | None, *, late: bool) -> Handled:
     """Commit the acquirer's decision, or respond `processing` without one; a `late` decline is sent as an event."""
-    change, refund = change_of(call), begun.refund
+    change, refund = change_of(call), attempt.refund
     if isinstance(outcome, Approved):
         confirmed = await refund_store.confirm(change, refund, outcome)
         if confirmed is not None:
@@ -148,16 +134,12 @@ async def end(call: Call, begun: Begun, outcome: Outcome, *, late: bool) -> Hand
         return CANNOT_REFUND_ORDER.with_reason(
             f"declined: {outcome.detail}", f"the acquirer declined the refund: {outcome.detail}"
         )
-    else:
-        await refund_store.postpone(change, refund, outcome)
+    elif outcome is not None:
+        await attempt.postpone(change, outcome)
     return Answer(201, refund_response(await requested_order(call), refund))
 
 
 PHASES = ThreePhase(begin, ask, end)
-
-
-def _acquirer(call: Call) -> Acquirer | None:
-    return call.shared.objects[Acquirers].of(live=call.caller.live)
 
 
 def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
@@ -166,11 +148,26 @@ def _minor(part: RefundPartRequest | None, order: Order) -> int | None:
     return minor_units(part.amount, CURRENCIES[order.currency].decimals)
 
 
+def _no_acquirer(order: Order) -> Refusal:
+    if order.acquirer is None:
+        return CANNOT_REFUND_ORDER.with_reason(
+            "no acquirer", message="No acquirer is configured for live orders. Set `acquirer`."
+        )
+    return CANNOT_REFUND_ORDER.with_reason(
+        "its acquirer is gone",
+        f"the order's acquirer, `{order.acquirer}`, is no longer configured; add it to the `acquirers_file`",
+    )
+
+
+def _is_whole(order: Order, amount_minor: int | None) -> bool:
+    return order.refunded_minor == 0 and amount_minor in (None, order.paid_minor)
+
+
 def _decimal(order: Order, amount_minor: int) -> str:
     return decimal_string(amount_minor, CURRENCIES[order.currency].decimals)
 
 
-def _refusal(change: Change, order: Order, part: RefundPartRequest | None, *, has_acquirer: bool) -> Refusal:
+def _refusal(change: Change, order: Order, part: RefundPartRequest | None, acquirer: CheckedAcquirer | None) -> Refusal:
     """Return why nothing could be reserved."""
     if order.status == "refunded":
         return ORDER_ALREADY_REFUNDED.with_reason("is refunded")
@@ -178,20 +175,22 @@ def _refusal(change: Change, order: Order, part: RefundPartRequest | None, *, ha
         return CANNOT_REFUND_ORDER.with_reason(
             f"is {order.status}", f"the order is {change.labels.of(order)}, not processed"
         )
-    if not has_acquirer:
-        return CANNOT_REFUND_ORDER.with_reason(
-            "no acquirer", message="No acquirer is configured for live orders. Set `acquirer`."
-        )
+    if acquirer is None:
+        return _no_acquirer(order)
     if order.paid_ms < change.now_ms - PERIOD_MS:
         return REFUND_PERIOD_EXCEEDED.with_reason("paid more than 90 days ago")
-    return _amount_refusal(order, _minor(part, order))
+    return _amount_refusal(order, _minor(part, order), acquirer)
 
 
-def _amount_refusal(order: Order, requested_minor: int | None) -> Refusal:
+def _amount_refusal(order: Order, requested_minor: int | None, acquirer: CheckedAcquirer) -> Refusal:
     assert order.paid_minor is not None, "the order is paid"
     remaining_minor = order.paid_minor - order.refunded_minor
     if requested_minor is not None and order.tip_minor and requested_minor != order.paid_minor:
         return PARTIAL_REFUND_FORBIDDEN_WITH_TIPS.with_reason("a part of an order with a tip")
+    if not (acquirer.capabilities.partial_refunds or _is_whole(order, requested_minor)):
+        return CANNOT_REFUND_ORDER.with_reason(
+            "no parts", "the order's acquirer refunds a payment only as a whole: send no body"
+        )
     if requested_minor is not None and requested_minor > remaining_minor:
         return REFUND_AMOUNT_EXCEEDS.with_reason(
             "more than remains", f"'$.transactions[0].amount' - must be at most {_decimal(order, remaining_minor)}"

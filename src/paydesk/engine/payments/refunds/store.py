@@ -13,7 +13,7 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import Move
 from paydesk.engine.orders.store import COLUMNS as ORDER_COLUMNS
 from paydesk.engine.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.engine.payments.jobs import next_attempt_ms
+from paydesk.engine.payments.jobs import NEVER_MS, next_attempt_ms
 from paydesk.engine.payments.lifecycles import REFUNDS
 from paydesk.engine.payments.refund import Refund, with_refund, without_refund
 from paydesk.platform.storage.database import Transaction
@@ -56,6 +56,11 @@ UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND {REFUNDS.open}"""
 
 
+ALERT = f"""
+UPDATE refunds SET alerted_ms = $3
+ WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open} AND alerted_ms IS NULL"""
+
+
 async def reserve(change: Change, order: Order, amount_minor: int | None) -> Order | None:
     """Reserve a part of the paid amount, or all that remains; None if that is not possible."""
     row = await change.tx.one(RESERVE, order.seller_id, order.order_id, amount_minor, change.now_ms - PERIOD_MS)
@@ -96,12 +101,17 @@ async def discard(change: Change, refund: Refund) -> None:
         await change.tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
 
 
-async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent) -> None:
-    """Schedule the next attempt by a worker, and count an attempt that was not sent."""
-    next_ms = next_attempt_ms(refund.attempts, change.now_ms, PAUSES_SECONDS)
+async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent, *, is_last: bool) -> None:
+    """Schedule the next attempt by a worker, unless this was the last; count an attempt that was not sent."""
+    next_ms = NEVER_MS if is_last else next_attempt_ms(refund.attempts, change.now_ms, PAUSES_SECONDS)
     unsent = int(isinstance(outcome, NotSent))
     await change.tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
     change.tx.notify("money")
+
+
+async def mark_alerted(change: Change, refund: Refund) -> bool:
+    """Record that operators are alerted; False if they were before, or the refund has ended."""
+    return bool(await change.tx.run(ALERT, refund.seller_id, refund.refund_id, change.now_ms))
 
 
 async def _end(change: Change, refund: Refund) -> bool:

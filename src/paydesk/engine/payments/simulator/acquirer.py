@@ -16,8 +16,9 @@ from typing import TypeVar
 import msgspec
 
 from paydesk.core.clock import Clock
+from paydesk.engine.orders.routing import Routing
 from paydesk.engine.payments.acquirer import (
-    Acquirers,
+    Acquirer,
     Approved,
     Card,
     Declined,
@@ -28,6 +29,8 @@ from paydesk.engine.payments.acquirer import (
     Payment,
     Unknown,
 )
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.simulator import cards, rules
 from paydesk.engine.payments.simulator import ledger as store
 from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
@@ -63,7 +66,7 @@ class Request:
         return self.plan.failed_attempts < self.attempt <= self.plan.failed_attempts + self.plan.lost_times
 
 
-class Simulator:
+class Simulator(Acquirer):
     """An acquirer of play money for test orders, or for `live` ones (in development only).
 
     With the same script and seed, the same requests in the same order get the same answers.
@@ -82,6 +85,11 @@ class Simulator:
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
         self._script, self._seed, self._sleep, self._removals = script, seed, sleep, removals or Removals()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what it can do: a reversal blocks a payment that the ledger does not have."""
+        return Capabilities(reversal_blocks=True)
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
@@ -120,11 +128,12 @@ class Simulator:
 
         return await self._answer("inquiry", payment, payment.payment_id, effect)
 
-    async def refund(self, payment: Payment, *, key: str, amount_minor: int) -> Outcome:
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Refund a part or all, at most once per `key` and never more than was approved.
 
         A payment missing from the ledger, because a test played its terminal, is taken to be approved.
         """
+        del reference_id  # The ledger knows payments by our ids.
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
             await store.add_payment(tx, self._ledger_payment(payment, Plan(), request.now_ms))
@@ -137,11 +146,14 @@ class Simulator:
 
         return await self._answer("refund", payment, key, effect)
 
-    async def reverse(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
+    async def reverse(
+        self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
+    ) -> Outcome:
         """Reverse the approval, at most once per `key`; with a reference, only the approval that has it.
 
         A payment missing from the ledger is blocked: it will be declined when it arrives. The result is `Approved`.
         """
+        del chip_data
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
             if not reference_id:
@@ -288,4 +300,6 @@ def create_acquirers(
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
     parsed = rules.parse(script)
     create = partial(Simulator, database, clock, script=parsed, seed=seed, removals=removals)
-    return Acquirers(create(), create(live=True) if acquirer == "simulator" else None)
+    if acquirer != "simulator":
+        return Acquirers(create())
+    return Acquirers(create(), {"simulator": create(live=True)}, Routing("simulator"))

@@ -7,6 +7,7 @@ the outcome of the order in the ledger, and a refund is retried under its key.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,18 +21,20 @@ from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.engine.orders.handlers import requested_order
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiry_store, outcomes
-from paydesk.engine.payments.acquirer import Acquirers, Approved, Card, Declined, Outcome, payment_of
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, Outcome
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.lifecycles import REVERSING
 from paydesk.engine.payments.outcomes import Paid
-from paydesk.engine.payments.refund import Refund
 from paydesk.engine.payments.refunds import handlers as refunds
 from paydesk.engine.payments.refunds import store as refund_store
+from paydesk.engine.payments.refunds.attempts import Attempt
 from paydesk.engine.payments.simulator import order_moves as simulated_orders
 from paydesk.engine.payments.simulator.acquirer import OrderRemoved, Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.engine.payments.simulator.order_moves import Step, lock_test_order, unreachable
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.payments.simulator.schemas import SimulatedRequest
+from paydesk.engine.payments.terms import payment_of
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import T, Transaction
 
@@ -87,7 +90,7 @@ async def _pay(call: Call) -> Handled:
     installments = int(preferred.get("default_installments", 1)) if kind == "credit_card" else 1
     installments = request.installments or installments
     method = {"id": request.payment_method_id or METHODS[kind], "type": kind, "installments": installments}
-    outcome = await _simulator(call).approve(payment_of(order, installments=installments), _card(method))
+    outcome = await _simulator(call).approve(replace(payment_of(order), installments=installments), _card(method))
     reached("asked")
     return await _write(call, partial(_record_payment, outcome=outcome, method=method))
 
@@ -147,18 +150,16 @@ async def _fail(call: Call, order: Order) -> Handled:
 async def _refund(call: Call) -> Handled:
     """Refund what has not been refunded yet, like a requested refund."""
     call.read_wall_clock()
-    refund = await _write(call, _reserve)
-    if not isinstance(refund, Refund):
-        return refund
+    attempt = await _write(call, _reserve)
+    if not isinstance(attempt, Attempt):
+        return attempt
     reached("intent_committed")
-    order = await _write(call, requested_order)
-    seconds_max = call.settings.refund_answer_seconds
-    outcome = await refunds.request_refund(_simulator(call), payment_of(order), refund, seconds_max)
+    outcome = await attempt.request()
     reached("asked")
-    return await _write(call, partial(_record_refund, refund=refund, outcome=outcome))
+    return await _write(call, partial(_record_refund, attempt=attempt, outcome=outcome))
 
 
-async def _reserve(call: Call) -> Refund | Refusal:
+async def _reserve(call: Call) -> Attempt | Refusal:
     """Reserve the full rest of the payment for the refund."""
     order = await lock_test_order(call)
     if order.refunding_minor:
@@ -167,20 +168,21 @@ async def _reserve(call: Call) -> Refund | Refusal:
     reserved = await refund_store.reserve(change, order, None)
     if reserved is None:
         return unreachable(call, order)
-    until_ms = refunds.claimed_until_ms(call)
-    application_id = call.caller.application_id
-    return refunds.add(change, reserved, None, application_id=application_id, key="", claimed_until_ms=until_ms)
+    acquirer = CheckedAcquirer(_simulator(call))
+    until_ms, application_id = refunds.claimed_until_ms(call, acquirer), call.caller.application_id
+    refund = refunds.add(change, reserved, None, application_id=application_id, key="", claimed_until_ms=until_ms)
+    return Attempt(refund, reserved, acquirer, call.settings)
 
 
-async def _record_refund(call: Call, refund: Refund, outcome: Outcome) -> Handled:
-    change = change_of(call)
+async def _record_refund(call: Call, attempt: Attempt, outcome: Outcome) -> Handled:
+    change, refund = change_of(call), attempt.refund
     if isinstance(outcome, Approved):
         await refund_store.confirm(change, refund, outcome)
         return Answer(204)
     if isinstance(outcome, Declined):
         await refund_store.discard(change, refund)
         return unreachable(call, await requested_order(call))
-    await refund_store.postpone(change, refund, outcome)
+    await attempt.postpone(change, outcome)
     return _unknown_outcome(outcome)
 
 
@@ -202,7 +204,7 @@ def _write(call: Call, work: Callable[[Call], Awaitable[T]]) -> Awaitable[T]:
 
 
 def _simulator(call: Call) -> Simulator:
-    simulator = call.shared.objects[Acquirers].of(live=False)
+    simulator = call.shared.objects[Acquirers].test
     assert isinstance(simulator, Simulator), "test orders use the simulated acquirer"
     return simulator
 

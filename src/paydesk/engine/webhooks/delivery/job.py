@@ -6,7 +6,7 @@ After a crash between sending and recording the claim expires, and the notificat
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,6 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
         self.slots = Slots(context.settings.webhook_concurrency_max)
         self._recorder = Recorder(context, self._wall, self._courier)
         self._unsent: set[Claimed] = set()
-        self.lease_seconds = AHEAD_SECONDS_MAX + context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:
         """Yield the subscriptions that have slots, each with its sellers that have due deliveries."""
@@ -66,7 +65,11 @@ class DeliveryJob(Job[tuple[str, int], Claimed]):
                 for seller_id in await database.read(sellers_due):
                     yield due.subscription_id, seller_id
 
-    def free(self, group: tuple[str, int], running: int) -> int:  # noqa: ARG002  # the slots count them
+    def lease_seconds(self, context: WorkerContext) -> float:
+        """Return how long a claim lasts."""
+        return AHEAD_SECONDS_MAX + context.settings.webhook_timeout_seconds + CLAIM_MARGIN_SECONDS
+
+    def free(self, group: tuple[str, int], running: Collection[tuple[str, int]]) -> int:  # noqa: ARG002  # the slots count them
         """Return how many more deliveries to the subscription may be claimed."""
         return self.slots.claimable(group[0])
 

@@ -6,7 +6,7 @@ is sent again. A claim excludes an attempt of the schedule, and the other way ro
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 import structlog
@@ -36,14 +36,17 @@ class ResendJob(Job[tuple[str, int], Resend]):
     def __init__(self, context: WorkerContext, deliveries: DeliveryJob) -> None:
         self._database, self._clock = context.database, context.clock
         self._deliveries, self._development = deliveries, context.development
-        self.lease_seconds = deliveries.lease_seconds
 
     async def groups(self, database: Database, now_ms: int, wall_ms: int) -> AsyncGenerator[tuple[str, int], None]:  # noqa: ARG002  # they are due at once
         """Yield the subscriptions that are not paused and have requests, each with its sellers."""
         for subscription_id, seller_id in await database.read(lambda tx: resend_store.waiting(tx, wall_ms)):
             yield subscription_id, seller_id
 
-    def free(self, group: tuple[str, int], running: int) -> int:
+    def lease_seconds(self, context: WorkerContext) -> float:
+        """Return how long a claim lasts, as of a delivery."""
+        return self._deliveries.lease_seconds(context)
+
+    def free(self, group: tuple[str, int], running: Collection[tuple[str, int]]) -> int:
         """Return how many more deliveries to the subscription may be claimed.
 
         One may always wait for a slot: a backlog leaves none free.

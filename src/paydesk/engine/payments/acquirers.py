@@ -1,0 +1,133 @@
+"""The acquirers of a service: which one has an order, and every call to it, in time and compared with its request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import structlog
+
+from paydesk.engine.orders.order import Order
+from paydesk.engine.orders.routing import NO_ROUTING, Routing
+from paydesk.engine.payments.acquirer import (
+    Acquirer,
+    Approved,
+    Card,
+    ConfirmResult,
+    InquiryResult,
+    NotSent,
+    Outcome,
+    Payment,
+    Result,
+    ReverseResult,
+    Unknown,
+)
+from paydesk.engine.payments.capabilities import Capabilities
+from paydesk.platform.storage.database import Locked, Unavailable
+
+T = TypeVar("T", bound=Result)
+
+log = structlog.get_logger("acquirer")
+
+
+class CheckedAcquirer:
+    """An acquirer as the engine calls it: each call ends within `answer_seconds`, and its answer is compared.
+
+    An answer with another currency or key than its request, or with another amount than a request of a fixed amount,
+    is `Unknown` and `differs`. So is a provisional approval of an acquirer that declares none. The amount of an
+    authorization is compared by the decisions on the order.
+    """
+
+    def __init__(self, acquirer: Acquirer) -> None:
+        self.acquirer = acquirer
+        self.capabilities: Capabilities = acquirer.capabilities
+
+    async def authorize(
+        self, payment: Payment, card: Card | None, *, blob: bytes = b"", seconds_max: float | None = None
+    ) -> Outcome:
+        """Charge the payment, once per `payment.payment_id`; `seconds_max` is the time left, if it is limited."""
+        if not self.capabilities.supports(payment.currency):
+            return NotSent(f"the acquirer does not accept {payment.currency}", again=False)
+        call = self.acquirer.authorize(payment, card, blob=blob)
+        return self._compared(await self._answer(call, seconds_max), payment, payment.payment_id)
+
+    async def inquire(self, payment: Payment) -> InquiryResult:
+        """Return the outcome of the payment's authorization."""
+        return self._compared(await self._answer(self.acquirer.inquire(payment)), payment, payment.payment_id)
+
+    async def confirm(self, payment: Payment, *, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
+        """Make the provisional approval final."""
+        key = payment.confirmation_key
+        call = self.acquirer.confirm(payment, key=key, reference_id=reference_id, chip_data=chip_data)
+        return self._compared(await self._answer(call), payment, key, payment.amount_minor)
+
+    async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
+        """Refund `amount_minor` of the payment, once per `key`."""
+        call = self.acquirer.refund(payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
+        return self._compared(await self._answer(call), payment, key, amount_minor)
+
+    async def reverse(
+        self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
+    ) -> ReverseResult:
+        """Reverse the approval completely, once per `key`."""
+        call = self.acquirer.reverse(
+            payment, key=key, amount_minor=amount_minor, reference_id=reference_id, chip_data=chip_data
+        )
+        return self._compared(await self._answer(call), payment, key, amount_minor)
+
+    async def _answer(self, call: Awaitable[T], seconds_max: float | None = None) -> T | Unknown:
+        """Return the answer; `Unknown` when there is none in time, or the adapter fails."""
+        limit = min(self.capabilities.answer_seconds, seconds_max if seconds_max is not None else float("inf"))
+        try:
+            return await asyncio.wait_for(call, limit)
+        except TimeoutError:
+            return Unknown(f"no answer within {limit:g} s")
+        except (Unavailable, Locked):
+            raise
+        except Exception as error:
+            log.exception("acquirer_adapter_failed")
+            return Unknown(f"the adapter failed: {type(error).__name__}")
+
+    def _compared(self, result: T, payment: Payment, key: str, amount_minor: int | None = None) -> T | Unknown:
+        if not isinstance(result, Approved):
+            return result
+        expected = {"currency": payment.currency, "key": key, "amount_minor": amount_minor}
+        answered = {"currency": result.currency, "key": result.key, "amount_minor": result.amount_minor}
+        differing = [
+            name for name, value in expected.items() if value is not None and answered[name] not in ("", value)
+        ]
+        if result.needs_confirmation and not self.capabilities.needs_confirmation:
+            differing.append("needs_confirmation")
+        return Unknown(f"the answer differs in {', '.join(differing)}", differs=True) if differing else result
+
+
+@dataclass(frozen=True, slots=True)
+class Acquirers:
+    """The acquirer of test orders, and those of live orders by their names."""
+
+    test: Acquirer | None = None
+    live: Mapping[str, Acquirer] = field(default_factory=dict)
+    routing: Routing = NO_ROUTING
+
+    def of(self, order: Order) -> CheckedAcquirer | None:
+        """Return the order's acquirer; None where none is configured, or its acquirer no longer is."""
+        acquirer = self.test
+        if order.live:
+            name = order.acquirer or self.routing.acquirer_for(order.seller_id, order.currency, order.terminal_id)
+            acquirer = self.live.get(name or "")
+        return None if acquirer is None else CheckedAcquirer(acquirer)
+
+    @property
+    def answer_seconds_max(self) -> int:
+        """Return the longest limit of a call at any of them."""
+        return max((one.capabilities.answer_seconds for one in self._all), default=Capabilities().answer_seconds)
+
+    async def close(self) -> None:
+        """Close their connections."""
+        await asyncio.gather(*(one.close() for one in self._all))
+
+    @property
+    def _all(self) -> tuple[Acquirer, ...]:
+        return (*self.live.values(), *(() if self.test is None else (self.test,)))

@@ -1,0 +1,123 @@
+"""One attempt to refund: the call at the acquirer, which outlives the request that started it, and what follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
+from paydesk.engine.payments.acquirers import CheckedAcquirer
+from paydesk.engine.payments.jobs import describe
+from paydesk.engine.payments.outcomes import alert, alert_differing
+from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refunds import store
+from paydesk.engine.payments.terms import payment_of
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Locked, Unavailable
+
+HOUR_MS = 3_600_000
+
+log = structlog.get_logger("acquirer")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt of a refund of the order, at its acquirer; None if none is configured."""
+
+    refund: Refund
+    order: Order
+    acquirer: CheckedAcquirer | None
+    settings: Settings
+
+    async def request(self) -> Outcome:
+        """Request the refund under its own key, unless that could refund twice."""
+        refund, acquirer = self.refund, self.acquirer
+        if acquirer is None:
+            return NotSent("no acquirer is configured")
+        if not (self._is_idempotent() or refund.was_never_sent):
+            return Unknown("an earlier attempt had no answer")
+        return await acquirer.refund(
+            payment_of(self.order),
+            key=refund.refund_id,
+            amount_minor=refund.amount_minor,
+            reference_id=self.order.reference_id or "",
+        )
+
+    async def apply(self, change: Change, outcome: Outcome) -> None:
+        """End the refund, or schedule a retry. One that was never sent fails: the seller may request it anew."""
+        refund, waited_ms = self.refund, change.now_ms - self.refund.created_ms
+        is_abandoned = self._was_never_sent(outcome) and waited_ms >= self.settings.refund_unsent_hours * HOUR_MS
+        if isinstance(outcome, Approved):
+            await store.confirm(change, refund, outcome)
+        elif isinstance(outcome, Declined) or is_abandoned:
+            await store.fail(change, refund)
+        else:
+            await self.postpone(change, outcome)
+
+    async def postpone(self, change: Change, outcome: Unknown | NotSent) -> None:
+        """Schedule the next attempt, or none where it could refund twice; alert operators if a person is needed."""
+        refund, waited_ms = self.refund, change.now_ms - self.refund.created_ms
+        is_last = isinstance(outcome, Unknown) and not self._is_idempotent()
+        is_silent = self.acquirer is None or waited_ms >= self.settings.acquirer_silent_seconds * 1000
+        if isinstance(outcome, Unknown) and outcome.differs:
+            await alert_differing(change, self.order, outcome, {"refund_id": refund.refund_id})
+        if (is_silent or is_last) and await store.mark_alerted(change, refund):
+            body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
+            await alert(change, self.order, "refund_needs_person", self._message(outcome, is_last=is_last), body)
+        await store.postpone(change, refund, outcome, is_last=is_last)
+
+    def _is_idempotent(self) -> bool:
+        return self.acquirer is None or "refund" in self.acquirer.capabilities.idempotent
+
+    def _was_never_sent(self, outcome: Outcome) -> bool:
+        return isinstance(outcome, NotSent) and self.refund.was_never_sent
+
+    def _message(self, outcome: Outcome, *, is_last: bool) -> str:
+        command = f"`paydesk refunds resolve {self.refund.refund_id}`"
+        if is_last:
+            return (
+                f"The refund has no answer ({describe(outcome)}), and the acquirer would make it again if it were"
+                f" repeated. Check with the acquirer, then run {command}."
+            )
+        what = "No acquirer is configured for the refund. Set `acquirer`. Attempts continue."
+        if self.acquirer is not None:
+            what = f"The refund has no outcome yet ({describe(outcome)}). Attempts continue. Check with the acquirer."
+        if self._was_never_sent(outcome):
+            hours = self.settings.refund_unsent_hours
+            return f"{what} It was never sent; if that remains so, it fails {hours} hours after it was requested."
+        return (
+            f"{what} It may have taken effect, and its amount stays reserved until the acquirer answers to the key"
+            f" {self.refund.refund_id}, or you run {command}."
+        )
+
+
+class RefundCalls:
+    """The refunds that this node is requesting. A call goes on when the request that started it is answered."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def outcome(
+        self, call: Awaitable[Outcome], seconds_max: float, apply_late: Callable[[Outcome], Awaitable[None]]
+    ) -> Outcome | None:
+        """Return the outcome; None without one in time: then `apply_late` gets it when it comes."""
+        request = asyncio.ensure_future(call)
+        await asyncio.wait((request,), timeout=seconds_max)
+        if request.done():
+            return request.result()
+
+        async def apply() -> None:
+            try:
+                await apply_late(await request)
+            except (Unavailable, Locked) as error:
+                log.warning("refund_outcome_not_committed", reason=str(error))
+
+        task = asyncio.create_task(apply(), name="late answer to a refund")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return None

@@ -1,0 +1,40 @@
+-- Acquirers: the one that has an order, and provisional approvals, which a third message confirms or which are undone.
+
+ALTER TABLE orders ADD COLUMN acquirer text;  -- of a live order, by name; NULL: none, or the order is older than this
+
+-- What the acquirer declared when it was asked: it decides later, whatever it declares then.
+ALTER TABLE lease_authorizations ADD COLUMN needs_confirmation smallint;
+
+-- An acquirer's provisional approval of an authorization that the service requested: one for each order.
+CREATE TABLE confirmations (
+    seller_id          bigint   NOT NULL,
+    order_id           text     NOT NULL,
+    live               smallint NOT NULL,
+    status             text     NOT NULL
+        CHECK (status IN ('provisional', 'confirming', 'confirmed', 'undone', 'refused')),
+    amount_minor       bigint   NOT NULL,
+    currency           text     NOT NULL,
+    reference_id       text     NOT NULL,
+    authorization_code text,
+    payment_method     text,               -- JSON, as responses have it
+    card               text,               -- JSON, as responses have it
+    issuer_data        bytea,              -- for the chip; NULL once confirmed or reversed
+    chip_data          bytea,              -- for the issuer; NULL once confirmed or reversed
+    approved_ms        bigint   NOT NULL,
+    decide_by_ms       bigint   NOT NULL,  -- without a result by then the approval is undone
+    deadline_ms        bigint,             -- the acquirer's, for the confirmation
+    resolution         text,               -- what an operator says of a refused one
+    attempts           bigint   NOT NULL DEFAULT 0,
+    next_ms            bigint   NOT NULL,
+    claimed_until_ms   bigint   NOT NULL DEFAULT 0,
+    created_ms         bigint   NOT NULL,
+    alerted_ms         bigint,             -- operators were alerted
+    ended_ms           bigint,
+    PRIMARY KEY (seller_id, order_id)
+);
+
+CREATE INDEX confirmations_due ON confirmations (next_ms, seller_id) WHERE status IN ('provisional', 'confirming');
+
+ALTER TABLE reversals ADD COLUMN refunding_ms bigint;  -- the reversal came too late, and since then it is a refund
+ALTER TABLE reversals ADD COLUMN chip_data bytea;
+ALTER TABLE refunds ADD COLUMN recorded_by text;       -- the operator who recorded a refund made at the acquirer
