@@ -6,17 +6,29 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from paydesk.core.clock import Clock
 from paydesk.core.objects import Objects
 from paydesk.engine.device.authorization.calls import Authorizations
 from paydesk.engine.invariants import check
-from paydesk.engine.payments import inquiries, reversals
-from paydesk.engine.payments.acquirer import Acquirer, Card, InquiryResult, Outcome, Payment, ReverseResult, Unknown
+from paydesk.engine.payments import confirmations, inquiries, reversals
+from paydesk.engine.payments.acquirer import (
+    Acquirer,
+    Approved,
+    Card,
+    ConfirmResult,
+    InquiryResult,
+    Outcome,
+    Payment,
+    ReverseResult,
+    Unknown,
+)
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
+from paydesk.engine.payments.jobs import AcquirerJob
+from paydesk.engine.payments.refunds import worker as refund_worker
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.jobs import JobWorker
@@ -25,6 +37,7 @@ from paydesk.platform.storage.database import Database
 from paydesk.platform.worker import WorkerContext
 from service import KEYS, Device, Reply, Service, Terminal
 
+JOBS: tuple[AcquirerJob[Any], ...] = (confirmations.JOB, inquiries.JOB, reversals.JOB, refund_worker.JOB)
 ENCRYPTED, BLOB = "c2VjcmV0LWNhcmQtZGF0YQ==", b"secret-card-data"
 SET_KIND = "UPDATE terminals SET kind = $3, tip_percentages = $4 WHERE seller_id = $1 AND terminal_id = $2"
 LEDGER = "SELECT payment_id, amount_minor, outcome, reversed_ms IS NOT NULL FROM simulator_payments ORDER BY payment_id"
@@ -36,6 +49,7 @@ def _set() -> asyncio.Event:
     return event
 
 
+T = TypeVar("T", bound=InquiryResult)
 BLOCKING = Capabilities(reversal_blocks=True)
 CHARGES_AGAIN = Capabilities(reversal_blocks=True, idempotent=frozenset({"confirm", "reverse", "refund"}))
 """Of an acquirer that must not be asked twice for an authorization."""
@@ -61,6 +75,10 @@ class WatchedAcquirer(Acquirer):
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     charged: asyncio.Event = field(default_factory=asyncio.Event)
     can: Capabilities = BLOCKING
+    confirmations: deque[ConfirmResult] = field(default_factory=deque)
+    confirmed: list[str] = field(default_factory=list)
+    chip_data: list[bytes] = field(default_factory=list)
+    """What the card said, as confirmations and reversals had it."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -74,13 +92,28 @@ class WatchedAcquirer(Acquirer):
         self.entered.set()
         await self.may_charge.wait()
         outcome = self.answers.popleft() if self.answers else await self.simulator.authorize(payment, card, blob=blob)
+        outcome = self._held(payment, outcome)
         self.charged.set()
         await self.may_answer.wait()
         return Unknown("the answer was lost") if self.is_answer_lost else outcome
 
     async def inquire(self, payment: Payment) -> InquiryResult:
-        """As the simulator."""
-        return await self.simulator.inquire(payment)
+        """As the simulator, which knows no confirmations."""
+        return self._held(payment, await self.simulator.inquire(payment))
+
+    async def confirm(self, payment: Payment, *, key: str, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
+        """Confirm, or give the next of `confirmations`."""
+        self.chip_data.append(chip_data)
+        answer = self.confirmations.popleft() if self.confirmations else Approved(reference_id, payment.amount_minor)
+        if isinstance(answer, Approved):
+            self.confirmed.append(key)
+        return answer
+
+    def _held(self, payment: Payment, outcome: T) -> T:
+        """Return an approval as provisional, where the acquirer needs a confirmation and has none."""
+        if not isinstance(outcome, Approved) or not self.can.needs_confirmation:
+            return outcome
+        return replace(outcome, needs_confirmation=payment.confirmation_key not in self.confirmed)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """As the simulator."""
@@ -91,7 +124,7 @@ class WatchedAcquirer(Acquirer):
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
     ) -> ReverseResult:
         """Reverse, or give the next of `reversals`."""
-        del chip_data
+        self.chip_data.append(chip_data)
         self.reversed_minor.append(amount_minor)
         if self.reversals:
             return self.reversals.popleft()
@@ -164,10 +197,10 @@ async def rows(service: Service, sql: str, *args: Any) -> list[tuple[Any, ...]]:
 
 
 async def process_jobs(service: Service, acquirer: WatchedAcquirer, settings: Settings | None = None) -> None:
-    """Process due inquiries and reversals until none is due."""
+    """Make the due attempts at the acquirer until none is due."""
     acquirers = Acquirers(test=acquirer)
     context = WorkerContext(service.database, settings or Settings(), service.clock, KEYS, objects=Objects(acquirers))
-    workers = [JobWorker(context, job, wall=service.clock) for job in (inquiries.JOB, reversals.JOB)]
+    workers = [JobWorker(context, job, wall=service.clock) for job in JOBS]
     while sum([await worker.step() for worker in workers]):
         pass
 

@@ -26,6 +26,7 @@ from paydesk.platform.storage.statements import only_reads, without_comments
 
 BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
     "orders": (("order_id",), conflict_keys.order),
+    "confirmations": (("order_id",), conflict_keys.order),
     "inquiries": (("order_id",), conflict_keys.order),
     "payment_references": (("order_id",), conflict_keys.order),
     "leases": (("lease_id",), lambda lease_id: conflict_keys.order(f"ORD{lease_id}")),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from acquirer_mutants import ACQUIRER_MUTANTS
 from authorize_mutants import AUTHORIZE_MUTANTS
+from confirmation_mutants import CONFIRMATION_MUTANTS
 from event_mutants import EVENT_MUTANTS
 from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
@@ -719,6 +720,7 @@ MUTANTS = (
     *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
     *AUTHORIZE_MUTANTS,
+    *CONFIRMATION_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",
         "a page can be answered any number of times",

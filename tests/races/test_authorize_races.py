@@ -38,7 +38,8 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import PLAIN
 from paydesk.engine.payments import resolving
 from paydesk.engine.payments.acquirer import NotSent
-from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
+from paydesk.engine.payments.outcomes import Paid
 from paydesk.engine.payments.simulator import rules
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.http.server import server
@@ -77,11 +78,18 @@ class Shop:
 
     async def resolve_declined(self, lease_id: str) -> None:
         """End the order as an operator does."""
-        order, now_ms = await self.order(lease_id), self.clock.now_ms()
+        order, now_ms = await self.order(lease_id), self.clock.now_ms() + 1000
 
         async def work(tx: Transaction) -> None:
             change = Change(tx, now_ms, PLAIN)
-            await resolving.resolve(change, order, "declined", after_seconds=0, has_acquirer=True)
+            await resolving.resolve(
+                change,
+                order,
+                "declined",
+                Paid(),
+                settings=Settings(resolve_after_seconds=1),
+                acquirer=CheckedAcquirer(self.acquirer),
+            )
 
         await self.service.database.write(work)
 

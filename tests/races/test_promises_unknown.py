@@ -23,7 +23,10 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import PLAIN
 from paydesk.engine.payments import resolving
 from paydesk.engine.payments.acquirer import Approved, NotFound
+from paydesk.engine.payments.acquirers import CheckedAcquirer
+from paydesk.engine.payments.outcomes import Paid
 from paydesk.platform.operation import Answer
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Database, Transaction
 
@@ -129,12 +132,14 @@ async def test_an_operator_against_the_acquirer(desk: Desk, rounds: int) -> None
         acquirer.say(approval(number))
         desk.clock.advance(180_000)
 
-        async def resolve(order: Order = order) -> None:
+        async def resolve(order: Order = order, acquirer: FakeAcquirer = acquirer) -> None:
             async def work(tx: Transaction) -> None:
                 held = await store.lock(tx, order.seller_id, order.order_id)
                 assert held is not None
                 change = Change(tx, desk.clock.now_ms(), PLAIN)
-                await resolving.resolve(change, held, "declined", after_seconds=180, has_acquirer=True)
+                await resolving.resolve(
+                    change, held, "declined", Paid(), settings=Settings(), acquirer=CheckedAcquirer(acquirer)
+                )
 
             with contextlib.suppress(Refusal):
                 await desk.database.write(

@@ -9,12 +9,17 @@ import msgspec
 from paydesk.engine.orders import status
 from paydesk.engine.orders.presentation import EXAMPLE_ORDER
 from paydesk.engine.orders.status import State
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES
 from paydesk.engine.payments.inquiry_store import OpenInquiry
 from paydesk.engine.payments.waiting import SENTENCES, Periods, Wait, wait_of
 from tables import each
 
 PERIODS = Periods(
-    cancel_silence_seconds=30, unknown_after_seconds=40, inquiry_not_found_seconds=120, resolve_after_seconds=180
+    grant_seconds=60,
+    cancel_silence_seconds=30,
+    unknown_after_seconds=40,
+    inquiry_not_found_seconds=120,
+    resolve_after_seconds=180,
 )
 ASKING = OpenInquiry(created_ms=20_000, next_ms=60_000, reversing_ms=None, reason="no outcome in time")
 REVERSING = OpenInquiry(created_ms=20_000, next_ms=60_000, reversing_ms=50_000, reason="no outcome in time")
@@ -34,6 +39,7 @@ CASES: list[tuple[State, dict[str, Any], OpenInquiry | None, bool, Wait]] = [
         Wait("cancel_answer", 900_000),
     ),
     (status.AT_TERMINAL, PERMITTED, None, True, Wait("result", 45_000)),
+    (status.AT_TERMINAL, PERMITTED, None, True, Wait("decision", 45_000)),
     (status.AT_TERMINAL, {**PERMITTED, "cancel_requested_ms": 6_000}, None, True, Wait("result", 45_000)),
     (
         status.CHECK_ON_TERMINAL,
@@ -78,7 +84,9 @@ def test_what_an_order_waits_for_follows_from_its_row_and_inquiry(
         expires_ms=900_000,
         **{"permitted_ms": None, "cancel_requested_ms": None, "detached_ms": None, **columns},
     )
-    assert wait_of(order, inquiry, PERIODS, has_acquirer=has_acquirer) == wait
+    capabilities = NO_CAPABILITIES if has_acquirer else None
+    decide_by_ms = wait.until_ms if wait.waits_for == "decision" else None
+    assert wait_of(order, inquiry, PERIODS, capabilities=capabilities, decide_by_ms=decide_by_ms) == wait
     assert "{" not in wait.sentence()
     assert wait.sentence().endswith(".")
     assert wait.can_release == (order.permitted_ms is None and state != status.CHECK_ON_TERMINAL)

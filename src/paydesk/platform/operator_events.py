@@ -25,6 +25,7 @@ Kind = Literal[
     "late_approval_reversed",
     "late_approval_unfounded",
     "unreadable_result",
+    "chip_data_refused",
     "approval_of_another_amount",
     "reference_repeated",
     "inquiry_needs_person",

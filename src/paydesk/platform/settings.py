@@ -181,6 +181,8 @@ class Settings(BaseModel):
     """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
     acquirer_silent_seconds: Positive = 3600
     """Operators are alerted once of an inquiry, reversal or refund that is open for this time."""
+    confirm_margin_seconds: Positive = 60
+    """A provisional approval is confirmed or undone this long before the acquirer's deadline, at the latest."""
     resolve_after_seconds: Positive = 180
     """An operator may resolve an order with an unknown outcome, or a reversal, after this time."""
     cancel_silence_seconds: Positive = 30

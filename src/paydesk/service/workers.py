@@ -10,7 +10,7 @@ import structlog
 from paydesk.engine.device.polling import missed_wakeups, presence_writing
 from paydesk.engine.events import relay
 from paydesk.engine.orders import expiry
-from paydesk.engine.payments import inquiries, reversals
+from paydesk.engine.payments import confirmations, inquiries, reversals
 from paydesk.engine.payments.refunds import worker as refund_worker
 from paydesk.engine.printing import expiry as print_expiry
 from paydesk.engine.webhooks.delivery import worker as webhooks
@@ -33,6 +33,7 @@ WORKERS = (
     Worker("orders.cancel_timeout", expiry.CANCEL_TIMEOUT.run),
     Worker("printing.expiry", print_expiry.run),
     Worker("payments.refunds", refund_worker.JOB.run),
+    Worker("payments.confirmations", confirmations.JOB.run),
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),
     Worker("device.missed_wakeups", missed_wakeups.run),

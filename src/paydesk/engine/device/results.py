@@ -17,6 +17,7 @@ from paydesk.engine.device import store
 from paydesk.engine.device.errors import LEASE_NOT_FOUND, ORDER_FINISHED, RESULT_CONFLICT
 from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.device.leases import lock_order, order_body, take
+from paydesk.engine.device.rules.chip_data import decoded
 from paydesk.engine.device.rules.decisions import (
     CLAIMING,
     TABLE,
@@ -36,7 +37,8 @@ from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change, change_of
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import ORIGINS
-from paydesk.engine.payments import inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments import confirmation_store, inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments.confirmation_store import Confirmation
 from paydesk.engine.payments.outcomes import Paid, alert
 from paydesk.engine.payments.terms import Terms
 from paydesk.engine.terminals import store as terminals
@@ -105,10 +107,19 @@ async def _process(change: Change, order: Order, result: Result) -> Handled:
         and order.reference_id is None
         and await inquiry_store.outcome(tx, order) == "operator"
     )
-    situation = situation_of(order, is_being_reversed=inquiry == "reversing", contradicts=result.contradicts)
+    waits = order.permitted_ms is not None and order.status in status.LIVE
+    approval = await confirmation_store.provisional(tx, order) if waits else None
+    situation = situation_of(
+        order,
+        is_being_reversed=inquiry == "reversing",
+        contradicts=result.contradicts,
+        is_provisional=approval is not None,
+    )
     is_approval = report is not None and report.outcome == "approved"
     allowed = await terms.find(tx, order) if is_approval and order.paid_ms is None else Terms()
-    reported = reported_of(order, report, is_by_operator=is_by_operator, terms=allowed)
+    if situation != "provisional":
+        approval = None
+    reported = reported_of(order, report, is_by_operator=is_by_operator, terms=allowed, approval=approval)
     reference_id = report.reference_id if reported == "approved" and situation in CLAIMING and report else None
     if reference_id is not None and not await outcomes.claim_reference(tx, order, reference_id):
         reported, reference_id = "other_payment", None
@@ -117,7 +128,34 @@ async def _process(change: Change, order: Order, result: Result) -> Handled:
     decision = TABLE[reported, situation]
     if reference_id is not None and decision != "end":
         await outcomes.release_reference(tx, order, reference_id)
+    if approval is not None and decision in ("confirm", "undo"):
+        return await _decide(change, order, result, approval)
     return await _apply(change, order, result, reported, situation, decision)
+
+
+async def _decide(change: Change, order: Order, result: Result, approval: Confirmation) -> Handled:
+    """Apply a result that decides on the acquirer's approval: process the order and confirm it, or fail and undo it."""
+    report, chip_data = result.report, decoded(result.report.chip_data)
+    if chip_data is None:
+        message = (
+            "The chip's data in a terminal's result were dropped: they are unreadable, or have card data in clear."
+        )
+        await alert(change, order, "chip_data_refused", message)
+    if report.outcome == "approved":
+        decided = await confirmation_store.begin_confirming(change, order, chip_data or b"")
+        tip_minor = approval.amount_minor - order.amount_minor
+        ended = await outcomes.approve(change, order, approval.paid(tip_minor), by="result")
+    else:
+        decided = await confirmation_store.undo(change, order, chip_data or b"")
+        detail = report.status_detail if report.outcome == "declined" else "processing_error"
+        assert detail is not None, "a decline has a detail"
+        origin = ORIGINS[detail] if report.outcome == "declined" else "customer"
+        digits = report.card.last_digits if report.card is not None else None
+        ended = await outcomes.decline(change, order, by="result", detail=detail, origin=origin, last_digits=digits)
+        await reversal_store.begin_undo(change, order, approval.amount_minor, approval.reference_id, chip_data or b"")
+    assert decided, "the order's row is locked, and the approval was read as provisional"
+    assert ended is not None, "the row is locked, and the order was live"
+    return await _answer(change, ended, result, "taken", bounded=False)
 
 
 async def _apply(
@@ -196,11 +234,13 @@ async def _check(change: Change, order: Order, reason: str, origin: str) -> Orde
 async def _reverse(change: Change, order: Order, result: Result, error: ErrorKind) -> Handled:
     """Record an approval that is not the order's payment, and begin its reversal."""
     refusal = await _answer(change, order, result, "late_approval", error)
+    # Where the service asked the acquirer, all approvals are of that one payment, and one reversal undoes it.
+    is_by_service = (await terms.find(change.tx, order)).requested is not None
     amount_minor = minor_units(result.report.paid_amount or "", CURRENCIES[order.currency].decimals)
     await reversal_store.begin(
         change,
         order,
-        result_id=result.result_id,
+        result_id=reversal_store.BY_ACQUIRER if is_by_service else result.result_id,
         amount_minor=order.amount_minor if amount_minor is None else amount_minor,
         reference_id=result.report.reference_id or "",
     )

@@ -178,10 +178,17 @@ class ProgressAnswer(Response, frozen=True):
 
 
 class AuthorizationAnswer(Response, frozen=True):
-    """The acquirer's answer as the order shows it. `unknown`: no outcome yet."""
+    """The acquirer's answer as the order shows it. `unknown`: no outcome yet.
+
+    With `result_required` an approval is provisional: the terminal shows it, prints and releases the goods only after
+    200 to its approved result, which it sends before `until`. `issuer_data` is for the card, in base64.
+    """
 
     outcome: Literal["approved", "declined", "unknown"]
     status_detail: str
     order: LeasedOrder
     authorization_code: str | None = None
     reference_id: str | None = None
+    issuer_data: str | None = None
+    result_required: Literal[True] | None = None
+    until: Time | None = None

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from paydesk.engine.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
-from paydesk.engine.payments.lifecycles import INQUIRIES, NOT_FOUND, PROCESSED, PROCESSING, REFUNDS, REVERSALS, REVERSED
+from paydesk.engine.payments.lifecycles import (
+    CONFIRMATIONS,
+    INQUIRIES,
+    NOT_FOUND,
+    PROCESSED,
+    PROCESSING,
+    REFUNDS,
+    REVERSALS,
+    REVERSED,
+)
+from paydesk.engine.payments.reversal_store import BY_ACQUIRER
 
 PAGE_RULES = (
     Rule(
@@ -51,7 +61,8 @@ PAGE_RULES = (
          WHERE {ORDERS_OF_PAGE} AND r.outcome = 'approved'
            AND (r.verdict = 'late_approval' OR o.status NOT IN {PAID})
            AND NOT EXISTS (SELECT 1 FROM reversals v
-                            WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id AND v.result_id = r.result_id)
+                            WHERE v.seller_id = r.seller_id AND v.lease_id = r.lease_id
+                              AND v.result_id IN (r.result_id, '{BY_ACQUIRER}'))
            AND (r.verdict = 'late_approval'
                 OR NOT EXISTS (SELECT 1 FROM inquiries i
                                 WHERE i.seller_id = o.seller_id AND i.order_id = o.order_id
@@ -101,6 +112,11 @@ WHOLE_RULES = (
              WHERE {lifecycle.open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
             timed=True,
         )
-        for job, lifecycle in (("inquiry", INQUIRIES), ("refund", REFUNDS), ("reversal", REVERSALS))
+        for job, lifecycle in (
+            ("confirmation", CONFIRMATIONS),
+            ("inquiry", INQUIRIES),
+            ("refund", REFUNDS),
+            ("reversal", REVERSALS),
+        )
     ),
 )

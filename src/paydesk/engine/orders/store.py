@@ -59,8 +59,12 @@ SELECT {COLUMNS} FROM orders WHERE {_CAN_EXPIRE} AND expires_ms <= $1 ORDER BY e
 
 NEXT_EXPIRY = f"SELECT MIN(expires_ms) FROM orders WHERE {_CAN_EXPIRE}"
 
+# An approval that waits for its terminal has a time of its own.
 AWAITING_OUTCOME = f"""
-SELECT {COLUMNS} FROM orders WHERE {status.CHECK.guard} AND permitted_ms <= $1 ORDER BY permitted_ms LIMIT $2"""
+SELECT {COLUMNS} FROM orders WHERE {status.CHECK.guard} AND permitted_ms <= $1
+   AND NOT EXISTS (SELECT 1 FROM confirmations c WHERE c.seller_id = orders.seller_id AND c.order_id = orders.order_id
+                      AND c.status = 'provisional')
+ ORDER BY permitted_ms LIMIT $2"""
 
 # The request has no effect on the state; of several, the first time is kept.
 RECORD_CANCEL_REQUEST = f"""
@@ -102,6 +106,11 @@ WHERE seller_id = $1 AND order_id = $2 AND status = $3 AND status_detail = $4"""
 INQUIRE = """
 INSERT INTO inquiries (seller_id, order_id, live, reason, attempts, next_ms, created_ms)
 VALUES ($1, $2, $3, $4, 0, $5, $5) ON CONFLICT DO NOTHING"""
+
+# The first step of the inquiry reverses it.
+UNDO_PROVISIONAL = """
+UPDATE confirmations SET status = 'undone', claimed_until_ms = 0
+ WHERE seller_id = $1 AND order_id = $2 AND status = 'provisional'"""
 
 
 @cache
@@ -282,6 +291,7 @@ async def awaiting_terminal(tx: Transaction, seller_id: int, terminal_id: str, l
 
 
 async def inquire(change: Change, order: Order, reason: str) -> None:
-    """Start an inquiry about the order's outcome, unless it has one."""
+    """Start an inquiry about the order's outcome, unless it has one; an approval that waits for a result is undone."""
+    await change.tx.run(UNDO_PROVISIONAL, order.seller_id, order.order_id)
     if await change.tx.run(INQUIRE, order.seller_id, order.order_id, order.live, reason, change.now_ms):
         change.tx.notify("money")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal
+from typing import Literal, Protocol
 from zoneinfo import ZoneInfo
 
 Operation = Literal["authorize", "confirm", "reverse", "refund"]
@@ -119,3 +119,24 @@ def _until_ms(period: int | DayClose | None, from_ms: int) -> int | None:
     if period is None:
         return None
     return period.next_ms(from_ms) if isinstance(period, DayClose) else from_ms + period * 1000
+
+
+class Waits(Protocol):
+    """The settings that an acquirer's declaration is completed by."""
+
+    @property
+    def grant_seconds(self) -> int:
+        """Return how long a permit to authorize is valid."""
+
+    @property
+    def inquiry_not_found_seconds(self) -> int:
+        """Return the default of adapters that do not declare how long a payment may still be made."""
+
+
+def not_found_seconds(capabilities: Capabilities, waits: Waits) -> int:
+    """Return how long after the permit a payment that the acquirer does not find may still be made."""
+    under_way_seconds = waits.grant_seconds + capabilities.answer_seconds
+    if not capabilities.can_inquire:
+        return under_way_seconds
+    declared_seconds = capabilities.not_found_final_seconds
+    return max(waits.inquiry_not_found_seconds if declared_seconds is None else declared_seconds, under_way_seconds)

@@ -8,12 +8,13 @@ order that ended during the inquiry is left as it is; an approval of it is a lat
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Literal
 
 from paydesk.engine.orders import status
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import inquiry_store, outcomes, reversal_store
+from paydesk.engine.payments import confirmation_store, inquiry_store, outcomes, reversal_store
 from paydesk.engine.payments.acquirer import (
     Approved,
     Declined,
@@ -25,10 +26,10 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.attempts import Attempt
+from paydesk.engine.payments.attempts import ReversingAttempt, Subject
 from paydesk.engine.payments.inquiry_store import Inquiry
 from paydesk.engine.payments.jobs import AcquirerJob
-from paydesk.engine.payments.lifecycles import ASKING, ENDED, INQUIRIES
+from paydesk.engine.payments.lifecycles import ASKING, ENDED, INQUIRIES, UNDONE
 from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.terms import Terms
 from paydesk.platform.worker import WorkerContext
@@ -60,7 +61,9 @@ def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool)
     """
     match result:
         case Approved():
-            return "reverse" if terms.tip_of(order, result.amount_minor) is None else "approve"
+            # If the service asked for it, the terminal never heard of it, and the card may not agree.
+            is_undecided = result.needs_confirmation or (terms.requested is not None and terms.needs_confirmation)
+            return "reverse" if is_undecided or terms.tip_of(order, result.amount_minor) is None else "approve"
         case Declined():
             return "decline"
         case NotFound():
@@ -69,17 +72,16 @@ def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool)
             return "retry"
 
 
-class InquiryAttempt(Attempt[Inquiry]):
+class InquiryAttempt(ReversingAttempt[Inquiry]):
     """One attempt of an inquiry."""
 
     inquiry_event, reversal_event = "inquiry_answered", "inquiry_reversal_answered"
     alert_kind = "inquiry_needs_person"
     silence = "The acquirer has not given an outcome of the payment"
 
-    def __init__(
-        self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, order: Order, terms: Terms
-    ) -> None:
-        super().__init__(context, job, row, order, terms)
+    def __init__(self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, subject: Subject) -> None:
+        super().__init__(context, job, row, subject)
+        order = self.order
         self._charged_minor = self.payment.amount_minor if row.charged_minor is None else row.charged_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
@@ -95,7 +97,29 @@ class InquiryAttempt(Attempt[Inquiry]):
 
     def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:
         """Request the reversal of the payment under its own id."""
-        return acquirer.reverse(self.payment, key=self.payment.payment_id, amount_minor=self._charged_minor)
+        return acquirer.reverse(
+            self.payment,
+            key=self.payment.payment_id,
+            amount_minor=self._charged_minor,
+            reference_id="" if self.approval is None else self.approval.reference_id,
+        )
+
+    async def inquire(self, acquirer: CheckedAcquirer) -> InquiryResult:
+        """Return the outcome of the payment; an approval that is decided against is known, and is reversed unasked."""
+        approval = self.approval
+        if approval is not None and approval.status == UNDONE.name and approval.ended_ms is None:
+            return Approved(approval.reference_id, approval.amount_minor, needs_confirmation=True)
+        return self._decided(await super().inquire(acquirer), self._context.clock.now_ms())
+
+    def _decided(self, result: InquiryResult, now_ms: int) -> InquiryResult:
+        """Return what a provisional approval means where the terminal confirms it itself: at first, no outcome."""
+        if not isinstance(result, Approved) or not result.needs_confirmation or self.terms.requested is not None:
+            return result
+        deadline_ms = self.capabilities.confirm_until_ms(self.began_ms)
+        if deadline_ms is None or now_ms < deadline_ms or self.capabilities.at_deadline == "blocks":
+            return Unknown("the terminal has not confirmed the approval")
+        is_confirmed = self.capabilities.at_deadline == "confirms"
+        return replace(result, needs_confirmation=False) if is_confirmed else Declined("processing_error")
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
         """Apply the acquirer's answer; return whether the payment is to be reversed."""
@@ -125,6 +149,7 @@ class InquiryAttempt(Attempt[Inquiry]):
                 if isinstance(result, Approved):
                     # Kept, because every attempt under the same key has the same amount.
                     self._charged_minor = result.amount_minor
+                if isinstance(result, Approved) and self.terms.tip_of(order, result.amount_minor) is None:
                     amounts = {"approved_minor": result.amount_minor, "amount_minor": order.amount_minor}
                     body = {**amounts, "reference_id": result.reference_id}
                     await alert(change, order, "approval_of_another_amount", OTHER_AMOUNT, body)
@@ -140,6 +165,7 @@ class InquiryAttempt(Attempt[Inquiry]):
         is_absent = isinstance(outcome, NotFound) and self.is_final(outcome, change.now_ms)
         if is_absent or isinstance(outcome, Approved | TooLate):
             await outcomes.decline(change, order, by="inquiry", detail="processing_error", origin="network")
+            await confirmation_store.forget(change, order)
             if is_absent and self.capabilities.can_inquire and not self.capabilities.reversal_blocks:
                 # A request may be under way for longer: its approval would be a late one.
                 await inquiry_store.abandon_reversal(change.tx, self.row)
@@ -147,17 +173,11 @@ class InquiryAttempt(Attempt[Inquiry]):
                 return
             await inquiry_store.end(change, order, "not_found")
             if isinstance(outcome, TooLate):
-                await reversal_store.begin(
-                    change,
-                    order,
-                    result_id=reversal_store.BY_ACQUIRER,
-                    amount_minor=self._charged_minor,
-                    reference_id="",
-                    confirmed="approved",
-                )
+                await reversal_store.begin_undo(change, order, self._charged_minor)
             return
         if isinstance(outcome, Declined):
             await inquiry_store.abandon_reversal(change.tx, self.row)
+            await confirmation_store.forget(change, order)
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
             await self.alert_once(change, order, message)
         await self.retry(change, order, outcome)

@@ -45,6 +45,9 @@ UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3), charged_minor = 
 ABANDON = f"""
 UPDATE inquiries SET reversing_ms = NULL WHERE seller_id = $1 AND order_id = $2 AND {ABANDON_REVERSAL.guard}"""
 
+HURRY = f"""
+UPDATE inquiries SET next_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open} AND next_ms > $3"""
+
 END = f"""
 UPDATE inquiries SET ended_ms = $3, outcome = $4, claimed_until_ms = 0
  WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open}"""
@@ -62,6 +65,12 @@ async def begin_reversing(change: Change, inquiry: Inquiry, charged_minor: int) 
     """Record the intent to reverse the payment, and its amount; False if the inquiry has ended."""
     key = inquiry.seller_id, inquiry.order_id
     return bool(await change.tx.run(BEGIN_REVERSING, *key, change.now_ms, charged_minor))
+
+
+async def hurry(change: Change, order: Order) -> None:
+    """Make the next attempt of the order's inquiry due now."""
+    await change.tx.run(HURRY, order.seller_id, order.order_id, change.now_ms)
+    change.tx.notify("money")
 
 
 async def abandon_reversal(tx: Transaction, inquiry: Inquiry) -> None:

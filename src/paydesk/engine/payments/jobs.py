@@ -52,7 +52,8 @@ T = TypeVar("T", bound=OpenJob | Refund)
 class AcquirerJob(Job[Group, T]):
     """A kind of job at the acquirer: the open rows of a table, claimed by seller and acquirer, and their attempts.
 
-    `row` has the columns that a claim returns; `key` names the column that identifies a seller's row.
+    `row` has the columns that a claim returns; `key` names the column that identifies a seller's row. Rows that are
+    `excluded`, a condition in SQL, wait.
     """
 
     topic = "money"
@@ -66,14 +67,17 @@ class AcquirerJob(Job[Group, T]):
         row: type[T],
         key: str,
         process: Callable[[WorkerContext, T], Awaitable[None]],
+        *,
+        excluded: str = "FALSE",
     ) -> None:
         self._noun, self._row, self._key, self._process = noun, row, key, process
         table, is_open = lifecycle.table, lifecycle.open
+        is_due = f"{is_open} AND NOT {excluded}"
         # $1 is the service's time, $2 the machine's.
         self.groups_due = f"""
 SELECT due.seller_id, due.live, o.acquirer
   FROM (SELECT seller_id, order_id, live, next_ms FROM {table}
-         WHERE {is_open} AND next_ms <= $1 AND claimed_until_ms <= $2 ORDER BY next_ms LIMIT $3) due
+         WHERE {is_due} AND next_ms <= $1 AND claimed_until_ms <= $2 ORDER BY next_ms LIMIT $3) due
   JOIN orders o ON o.seller_id = due.seller_id AND o.order_id = due.order_id
  ORDER BY due.next_ms"""
         self.next_due = f"SELECT min(next_ms) FROM {table} WHERE {is_open} AND next_ms > $1"
@@ -81,7 +85,7 @@ SELECT due.seller_id, due.live, o.acquirer
 UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
  WHERE seller_id = $1 AND {key} IN (WITH chosen AS MATERIALIZED (
        SELECT {key} FROM {table}
-        WHERE seller_id = $1 AND {is_open} AND next_ms <= $2 AND claimed_until_ms <= $3 AND live = $6
+        WHERE seller_id = $1 AND {is_due} AND next_ms <= $2 AND claimed_until_ms <= $3 AND live = $6
           AND (SELECT o.acquirer FROM orders o WHERE o.seller_id = $1 AND o.order_id = {table}.order_id)
               IS NOT DISTINCT FROM CAST($7 AS text)
         ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)

@@ -32,6 +32,23 @@ REVERSALS = Lifecycle(
     ),
 )
 
+ConfirmationStatus = Literal["provisional", "confirming", "confirmed", "refused", "undone"]
+PROVISIONAL, CONFIRMING, CONFIRMED, REFUSED, UNDONE = states_of(ConfirmationStatus)
+
+CONFIRMATIONS = Lifecycle(
+    "confirmations",
+    (PROVISIONAL, CONFIRMING, CONFIRMED, REFUSED, UNDONE),
+    (
+        Move("approve", "the acquirer approves, and waits for a confirmation", (), PROVISIONAL),
+        Move("approve_too_late", "the acquirer approves when the terminal no longer waits", (), UNDONE),
+        Move("begin_confirming", "the terminal approves", (PROVISIONAL,), CONFIRMING),
+        Move("undo", "the terminal declines, or does not report in time", (PROVISIONAL,), UNDONE),
+        Move("confirm", "the acquirer confirms", (CONFIRMING,), CONFIRMED),
+        Move("refuse", "the acquirer does not confirm any more", (CONFIRMING,), REFUSED),
+    ),
+    (Move("resolve", "an operator resolves the order as approved", (UNDONE,), CONFIRMING),),
+)
+
 InquiryStatus = Literal["asking", "reversing", "ended"]
 ASKING = State("asking", ("ended_ms IS NULL", "reversing_ms IS NULL"))
 REVERSING = State("reversing", ("ended_ms IS NULL", "reversing_ms IS NOT NULL"))

@@ -113,8 +113,8 @@ def approval_columns(paid: Paid, order: Order, now_ms: int) -> dict[str, Any]:
         "tip_minor": paid.tip_minor,
         "reference_id": paid.reference_id,
         "authorization_code": paid.authorization_code,
-        "payment_method": _json(paid.payment_method),
-        "card": _json(paid.card),
+        "payment_method": json_or_none(paid.payment_method),
+        "card": json_or_none(paid.card),
         "last_digits": None if paid.card is None else paid.card["last_digits"],
         "origin": None,
     }
@@ -146,5 +146,6 @@ async def alert_differing(change: Change, order: Order, answer: Unknown, body: d
     await operator_events.record_repeatable(change.tx, event, change.now_ms)
 
 
-def _json(document: dict[str, Any] | None) -> str | None:
+def json_or_none(document: dict[str, Any] | None) -> str | None:
+    """Return the document as a column has it."""
     return None if document is None else msgspec.json.encode(document).decode()

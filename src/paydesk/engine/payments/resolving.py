@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 from paydesk.core.clock import rfc3339
 from paydesk.engine.orders import status
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments import confirmation_store, inquiry_store, outcomes, reversal_store, terms
+from paydesk.engine.payments.acquirer import Approved
+from paydesk.engine.payments.acquirers import CheckedAcquirer
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES
 from paydesk.engine.payments.errors import CANNOT_RESOLVE_ORDER, CANNOT_RESOLVE_REVERSAL
 from paydesk.engine.payments.lifecycles import PENDING, REVERSING
 from paydesk.engine.payments.outcomes import Paid
 from paydesk.engine.payments.reversal_store import Ending, Reversal
 
+if TYPE_CHECKING:
+    from paydesk.platform.settings import Settings
+
 Outcome = Literal["approved", "declined"]
 
 
-async def resolve(change: Change, order: Order, outcome: Outcome, *, after_seconds: int, has_acquirer: bool) -> Order:
+async def resolve(
+    change: Change, order: Order, outcome: Outcome, paid: Paid, *, settings: Settings, acquirer: CheckedAcquirer | None
+) -> Order:
     """Set the outcome of the order, whose row the transaction has locked. Raises `CANNOT_RESOLVE_ORDER`.
 
-    After a decline the inquiry continues if there is an acquirer (`has_acquirer`), so that an approval that it reports
-    later is reversed.
+    `paid` is what the operator knows of an approval. After a decline the inquiry continues if there is an `acquirer`,
+    so that an approval that it reports later is reversed.
     """
     if order.state != status.CHECK_ON_TERMINAL:
         certainty = "its outcome is not in doubt yet" if order.status in status.LIVE else "its outcome is known"
@@ -29,7 +38,7 @@ async def resolve(change: Change, order: Order, outcome: Outcome, *, after_secon
             f"the order is {order.state}", f"the order is {order.status}; {certainty}"
         )
     # While its outcome is unknown the order does not change, so its last change is when that state began.
-    from_ms = order.updated_ms + after_seconds * 1000
+    from_ms = order.updated_ms + settings.resolve_after_seconds * 1000
     if change.now_ms < from_ms:
         raise CANNOT_RESOLVE_ORDER.with_reason(
             "too early", f"the acquirer may still answer; an operator can resolve the order from {rfc3339(from_ms)}"
@@ -39,14 +48,28 @@ async def resolve(change: Change, order: Order, outcome: Outcome, *, after_secon
             "is being reversed", "the payment is being reversed at the acquirer; the order can only end as declined"
         )
     if outcome == "approved":
-        tip_minor = (await terms.find(change.tx, order)).requested_tip_minor
-        resolved = await outcomes.approve(change, order, Paid(tip_minor=tip_minor), by="operator")
+        known = await terms.find(change.tx, order)
+        paid = replace(paid, tip_minor=known.requested_tip_minor)
+        resolved = await outcomes.approve(change, order, paid, by="operator")
+        if resolved is not None and known.needs_confirmation:
+            await _confirm(change, resolved, paid, settings, acquirer)
     else:
         resolved = await outcomes.decline(change, order, by="operator", detail="processing_error", origin="service")
     assert resolved is not None, "the row is locked and its outcome was checked to be unknown"
-    if outcome == "approved" or not has_acquirer:
+    if outcome == "approved" or acquirer is None:
         await inquiry_store.end(change, resolved, "operator")
     return resolved
+
+
+async def _confirm(
+    change: Change, order: Order, paid: Paid, settings: Settings, acquirer: CheckedAcquirer | None
+) -> None:
+    """Begin to confirm the approval that an operator knows of, also where the acquirer's answer never came."""
+    if not await confirmation_store.begin_confirming(change, order, undone=True):
+        assert order.paid_minor is not None, "the order is approved"
+        approved = Approved(paid.reference_id or "", order.paid_minor, paid.authorization_code)
+        capabilities = NO_CAPABILITIES if acquirer is None else acquirer.capabilities
+        await confirmation_store.add(change, order, "confirming", approved, paid, capabilities, settings)
 
 
 async def resolve_reversal(

@@ -30,12 +30,13 @@ class Reversal(OpenJob, frozen=True):
     confirmed: Literal["approved", "not_found"] | None = None
     refunding_ms: int | None = None
     """Since then the reversal is too late, and the payment is refunded under the reversal's id."""
+    chip_data: bytes | None = None
 
 
 BEGIN = f"""
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,
-                       attempts, next_ms, created_ms, confirmed)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9, $10) ON CONFLICT DO NOTHING"""
+                       attempts, next_ms, created_ms, confirmed, chip_data)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9, $10, $11) ON CONFLICT DO NOTHING"""
 
 # $3 is the inquiry result; NULL: inquire again. $4 is the approved amount.
 CONFIRM = f"""
@@ -46,7 +47,7 @@ BEGIN_REFUNDING = f"""
 UPDATE reversals SET refunding_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
 
 END = f"""
-UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0
+UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0, chip_data = NULL
  WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
 
 # By an operator, and not during an attempt ($5 is the machine's time).
@@ -65,6 +66,7 @@ async def begin(
     amount_minor: int,
     reference_id: str,
     confirmed: Literal["approved"] | None = None,
+    chip_data: bytes = b"",
 ) -> bool:
     """Insert a reversal of an approval; False if that result has one already.
 
@@ -82,10 +84,26 @@ async def begin(
         reference_id,
         change.now_ms,
         confirmed,
+        chip_data or None,
     )
     if begun:
         change.tx.notify("money")
     return bool(begun)
+
+
+async def begin_undo(
+    change: Change, order: Order, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
+) -> None:
+    """Begin to reverse the acquirer's approval of an order that has ended: the acquirer has said so itself."""
+    await begin(
+        change,
+        order,
+        result_id=BY_ACQUIRER,
+        amount_minor=amount_minor,
+        reference_id=reference_id,
+        confirmed="approved",
+        chip_data=chip_data,
+    )
 
 
 async def confirm(tx: Transaction, reversal: Reversal) -> bool:

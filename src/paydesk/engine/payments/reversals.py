@@ -15,7 +15,7 @@ from paydesk.core.crash_points import reached
 from paydesk.engine.orders import status
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import reversal_store
+from paydesk.engine.payments import confirmation_store, reversal_store
 from paydesk.engine.payments.acquirer import (
     Approved,
     Declined,
@@ -28,12 +28,11 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.attempts import Attempt
+from paydesk.engine.payments.attempts import ReversingAttempt, Subject
 from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe
 from paydesk.engine.payments.lifecycles import REVERSALS
 from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.reversal_store import Reversal
-from paydesk.engine.payments.terms import Terms
 from paydesk.platform.worker import WorkerContext
 
 DAY_MS = 86_400_000
@@ -65,17 +64,15 @@ def decide(result: InquiryResult, order: Order, reference_id: str, *, is_final: 
     return "unfounded" if isinstance(result, Declined) else "reverse"
 
 
-class ReversalAttempt(Attempt[Reversal]):
+class ReversalAttempt(ReversingAttempt[Reversal]):
     """One attempt of a reversal."""
 
     inquiry_event, reversal_event = "reversal_inquiry_answered", "reversal_answered"
     alert_kind = "reversal_needs_person"
     silence = "The late approval has not been reversed"
 
-    def __init__(
-        self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, order: Order, terms: Terms
-    ) -> None:
-        super().__init__(context, job, row, order, terms)
+    def __init__(self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, subject: Subject) -> None:
+        super().__init__(context, job, row, subject)
         self._command = command = f"`paydesk reversals resolve {row.reversal_id}`"
         self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
@@ -87,21 +84,19 @@ class ReversalAttempt(Attempt[Reversal]):
         )
         self.advice = f"Attempts continue. Check with the acquirer; if it is settled there, run {command}."
 
-    async def make(self) -> None:
+    async def ask(self, acquirer: CheckedAcquirer) -> None:
         """Make the attempt; of a reversal that came too late, by a refund."""
-        if self.acquirer is None or self.row.refunding_ms is None:
-            await super().make()
+        if self.row.refunding_ms is None:
+            await super().ask(acquirer)
             return
-        result = await self.acquirer.inquire(self.payment)
-        reached("inquired")
-        self._log(self.inquiry_event, result)
+        result = await self.inquire(acquirer)
         if isinstance(result, Approved) and not result.needs_confirmation:
             key, amount_minor = self.row.reversal_id, self.row.amount_minor
-            refund = await self.acquirer.refund(
+            refund = await acquirer.refund(
                 self.payment, key=key, amount_minor=amount_minor, reference_id=result.reference_id
             )
             reached("asked")
-            self._log("reversal_refund_answered", refund)
+            self.log("reversal_refund_answered", refund)
             await self.commit(lambda change, order: self._apply_refund(change, order, refund))
         else:
             await self.commit(lambda change, order: self._apply_before_refund(change, order, result))
@@ -114,6 +109,7 @@ class ReversalAttempt(Attempt[Reversal]):
             key=self.row.reversal_id,
             amount_minor=self.row.amount_minor,
             reference_id=self.row.reference_id if self.order.paid_ms is not None else "",
+            chip_data=self.row.chip_data or b"",
         )
 
     async def apply(self, change: Change, order: Order, result: InquiryResult) -> bool:
@@ -198,6 +194,7 @@ class ReversalAttempt(Attempt[Reversal]):
 
     async def _end_reversed(self, change: Change, order: Order, reference_id: str) -> None:
         if await reversal_store.end(change, self.row, "reversed"):
+            await confirmation_store.forget(change, order)
             message = "The acquirer has confirmed the reversal of the late approval."
             body = {"reversal_id": self.row.reversal_id, "reference_id": reference_id}
             await alert(change, order, "late_approval_reversed", message, body)

@@ -8,9 +8,12 @@ from typing import Literal
 from paydesk.core.clock import rfc3339
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
+from paydesk.engine.payments.capabilities import Capabilities, not_found_seconds
 from paydesk.engine.payments.inquiry_store import OpenInquiry
 
-WaitsFor = Literal["acknowledgement", "payment", "cancel_answer", "result", "inquiry", "reversal", "operator"]
+WaitsFor = Literal[
+    "acknowledgement", "payment", "cancel_answer", "result", "decision", "inquiry", "reversal", "operator"
+]
 
 SENTENCES: dict[WaitsFor, str] = {
     "acknowledgement": "The order waits for the terminal to take it; at {until} it expires.",
@@ -21,6 +24,9 @@ SENTENCES: dict[WaitsFor, str] = {
     "result": (
         "Authorization was permitted, so the card may be charged. The order waits for the result of the terminal; at"
         " {until} its outcome counts as unknown, and the acquirer is asked."
+    ),
+    "decision": (
+        "The acquirer has approved, and waits for the terminal's result; at {until} the approval is undone without one."
     ),
     "inquiry": (
         "The outcome is unknown ({reason}). The acquirer is asked next at {next}; from {not_found} on the order fails"
@@ -44,6 +50,7 @@ class Periods:
     cancel_silence_seconds: int
     unknown_after_seconds: int
     inquiry_not_found_seconds: int
+    grant_seconds: int
     resolve_after_seconds: int
 
 
@@ -82,12 +89,25 @@ class Wait:
         return SENTENCES[self.waits_for].format(reason=self.reason, **times)
 
 
-def wait_of(order: Order, inquiry: OpenInquiry | None, periods: Periods, *, has_acquirer: bool) -> Wait:
-    """Return what a live order waits for; `inquiry` is its open one, `has_acquirer`: it can be asked."""
+def wait_of(
+    order: Order,
+    inquiry: OpenInquiry | None,
+    periods: Periods,
+    *,
+    capabilities: Capabilities | None,
+    decide_by_ms: int | None = None,
+) -> Wait:
+    """Return what a live order waits for.
+
+    `inquiry` is its open one; `capabilities` are those of its acquirer; `decide_by_ms`: until then its terminal decides
+    on a provisional approval.
+    """
+    if decide_by_ms is not None:
+        return Wait("decision", decide_by_ms)
     if order.state == status.CREATED:
         return Wait("acknowledgement", order.expires_ms)
     if order.state == status.CHECK_ON_TERMINAL:
-        return _unknown(order, inquiry, periods, has_acquirer=has_acquirer)
+        return _unknown(order, inquiry, periods, capabilities)
     if order.permitted_ms is not None:
         return Wait("result", order.permitted_ms + periods.unknown_after_seconds * 1000)
     if order.cancel_requested_ms is not None:
@@ -96,10 +116,10 @@ def wait_of(order: Order, inquiry: OpenInquiry | None, periods: Periods, *, has_
     return Wait("payment", order.expires_ms)
 
 
-def _unknown(order: Order, inquiry: OpenInquiry | None, periods: Periods, *, has_acquirer: bool) -> Wait:
+def _unknown(order: Order, inquiry: OpenInquiry | None, periods: Periods, capabilities: Capabilities | None) -> Wait:
     # While its outcome is unknown the order does not change, so its last change is when that state began.
     resolvable_ms = order.updated_ms + periods.resolve_after_seconds * 1000
-    if inquiry is None or not has_acquirer:
+    if inquiry is None or capabilities is None:
         return Wait("operator", resolvable_ms=resolvable_ms)
     if inquiry.reversing_ms is not None:
         return Wait("reversal", next_ms=inquiry.next_ms, resolvable_ms=resolvable_ms, reason=inquiry.reason)
@@ -107,7 +127,7 @@ def _unknown(order: Order, inquiry: OpenInquiry | None, periods: Periods, *, has
     return Wait(
         "inquiry",
         next_ms=inquiry.next_ms,
-        not_found_ms=began_ms + periods.inquiry_not_found_seconds * 1000,
+        not_found_ms=began_ms + not_found_seconds(capabilities, periods) * 1000,
         resolvable_ms=resolvable_ms,
         reason=inquiry.reason,
     )

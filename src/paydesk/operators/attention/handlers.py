@@ -15,6 +15,7 @@ from paydesk.core.text.sentences import First, Lines, When, text_of
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.inquiry_store import OpenInquiry
 from paydesk.engine.payments.waiting import Periods, wait_of
 from paydesk.engine.terminals.presence import presence_of
@@ -161,8 +162,8 @@ async def find_all(call: Call) -> Answer:
     tx, now_ms, periods = call.tx, call.now_ms, periods_of(call.settings)
     items: list[AttentionItem] = []
     for stuck in await store.orders(tx, now_ms - periods.cancel_silence_seconds * 500):
-        has_acquirer = call.shared.objects[Acquirers].of(stuck[0]) is not None
-        items.append(_order(*stuck, periods, now_ms, has_acquirer=has_acquirer))
+        acquirer = call.shared.objects[Acquirers].of(stuck[0])
+        items.append(_order(*stuck, periods, now_ms, capabilities=None if acquirer is None else acquirer.capabilities))
     items += [
         _item("reversal_unconfirmed", reversal_id, created_ms, live, order_id=order_id)
         for reversal_id, order_id, live, created_ms in await tx.all(store.REVERSALS, now_ms - SLOW_MS, ROWS_MAX)
@@ -215,9 +216,9 @@ def _order(
     periods: Periods,
     now_ms: int,
     *,
-    has_acquirer: bool,
+    capabilities: Capabilities | None,
 ) -> AttentionItem:
-    wait = wait_of(order, inquiry, periods, has_acquirer=has_acquirer)
+    wait = wait_of(order, inquiry, periods, capabilities=capabilities)
     kind: Kind
     resolvable_ms = None
     if order.state == status.CHECK_ON_TERMINAL:
@@ -230,7 +231,7 @@ def _order(
         kind, since_ms = "cancel_unanswered", order.cancel_requested_ms or order.updated_ms
     names = {
         "amount": _amount(order.amount, order.currency),
-        "has_acquirer": has_acquirer,
+        "has_acquirer": capabilities is not None,
         "is_resolvable": resolvable_ms is not None and resolvable_ms <= now_ms,
         "was_online": last_seen_ms is not None,
         "can_release": wait.can_release,

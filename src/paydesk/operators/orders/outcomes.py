@@ -15,6 +15,7 @@ from paydesk.engine.payments import lifecycles, resolving
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.errors import REVERSAL_NOT_FOUND
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
+from paydesk.engine.payments.outcomes import Paid
 from paydesk.operators import audit
 from paydesk.operators.deliveries.retried import TIMES, Retried, times
 from paydesk.operators.lists import of_status
@@ -101,8 +102,9 @@ async def resolve(call: Call) -> Answer:
         change,
         before,
         body.outcome,
-        after_seconds=call.settings.resolve_after_seconds,
-        has_acquirer=call.shared.objects[Acquirers].of(before) is not None,
+        Paid(),
+        settings=call.settings,
+        acquirer=call.shared.objects[Acquirers].of(before),
     )
     after = {**_state(resolved), "outcome": body.outcome, "reason": body.reason}
     await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)

@@ -9,7 +9,7 @@ from msgspec import Meta
 from paydesk.core.response import Closed, Time
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import inquiry_store
+from paydesk.engine.payments import confirmation_store, inquiry_store
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.waiting import Periods, Wait, WaitsFor, wait_of
 from paydesk.platform.storage.database import Transaction
@@ -50,6 +50,7 @@ def periods_of(settings: Settings) -> Periods:
         cancel_silence_seconds=settings.cancel_silence_seconds,
         unknown_after_seconds=settings.unknown_after_seconds,
         inquiry_not_found_seconds=settings.inquiry_not_found_seconds,
+        grant_seconds=settings.grant_seconds,
         resolve_after_seconds=settings.resolve_after_seconds,
     )
 
@@ -58,7 +59,14 @@ async def wait_for(tx: Transaction, order: Order, periods: Periods, acquirers: A
     """Return what a live order waits for, and how long."""
     inquiry = await inquiry_store.find_open(tx, order) if order.state == status.CHECK_ON_TERMINAL else None
     acquirer = acquirers.of(order)
-    return wait_of(order, inquiry, periods, has_acquirer=acquirer is not None)
+    approval = await confirmation_store.provisional(tx, order) if order.permitted_ms is not None else None
+    return wait_of(
+        order,
+        inquiry,
+        periods,
+        capabilities=None if acquirer is None else acquirer.capabilities,
+        decide_by_ms=None if approval is None else approval.decide_by_ms,
+    )
 
 
 async def waiting(tx: Transaction, order: Order, periods: Periods, acquirers: Acquirers) -> WaitDocument:

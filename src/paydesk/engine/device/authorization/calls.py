@@ -6,28 +6,33 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from paydesk.core.clock import Clock
 from paydesk.core.crash_points import reached
 from paydesk.engine.device import store
-from paydesk.engine.device.rules.decisions import TABLE, reported_by_acquirer, situation_of
+from paydesk.engine.device.rules.decisions import TABLE, Decision, Situation, reported_by_acquirer, situation_of
 from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import Labels
-from paydesk.engine.payments import inquiry_store, outcomes
+from paydesk.engine.payments import confirmation_store, inquiry_store, outcomes
 from paydesk.engine.payments import terms as payment_terms
 from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment, Unknown
 from paydesk.engine.payments.acquirers import CheckedAcquirer
+from paydesk.engine.payments.confirmation_store import Confirmation
 from paydesk.engine.payments.jobs import describe
 from paydesk.engine.payments.lifecycles import REVERSING
+from paydesk.engine.payments.outcomes import Paid
 from paydesk.engine.payments.terms import Terms
 from paydesk.platform.storage.conflict_keys import ConflictKey
 from paydesk.platform.storage.database import Database, Transaction
+
+if TYPE_CHECKING:
+    from paydesk.platform.settings import Settings
 
 ANSWER_SECONDS_MAX = 25.0
 NOT_SENT_PAUSE_SECONDS = 1.0
@@ -42,9 +47,9 @@ class Authorizations:
     """The calls to acquirers that run on this node: at most one for each order, so at most one for each terminal."""
 
     def __init__(self) -> None:
-        self._running: dict[str, asyncio.Task[Order]] = {}
+        self._running: dict[str, asyncio.Task[Answered]] = {}
 
-    def join(self, order_id: str, start: Callable[[], Coroutine[Any, Any, Order]]) -> asyncio.Task[Order]:
+    def join(self, order_id: str, start: Callable[[], Coroutine[Any, Any, Answered]]) -> asyncio.Task[Answered]:
         """Return the running call for the order, started if there is none. It returns the order afterwards."""
         task = self._running.get(order_id)
         if task is None:
@@ -53,11 +58,11 @@ class Authorizations:
             task.add_done_callback(partial(self._end, order_id))
         return task
 
-    def running(self, order_id: str) -> asyncio.Task[Order] | None:
+    def running(self, order_id: str) -> asyncio.Task[Answered] | None:
         """Return the running call for the order, None if there is none on this node."""
         return self._running.get(order_id)
 
-    def _end(self, order_id: str, task: asyncio.Task[Order]) -> None:
+    def _end(self, order_id: str, task: asyncio.Task[Answered]) -> None:
         del self._running[order_id]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("authorization_outcome_not_committed", order=order_id, reason=str(error))
@@ -77,15 +82,27 @@ class Authorization:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """The order after the acquirer's answer."""
+
+    order: Order
+    approval: Confirmation | None = None
+    """The approval that waits for the terminal's result."""
+    issuer_data: bytes = b""
+    """Of a decline."""
+
+
+@dataclass(frozen=True, slots=True)
 class Authorizing:
     """Asks the acquirer and commits its answer."""
 
     database: Database
     clock: Clock
+    settings: Settings
     labels: Labels
     acquirer: CheckedAcquirer
 
-    async def run(self, authorization: Authorization, keys: tuple[ConflictKey, ...]) -> Order:
+    async def run(self, authorization: Authorization, keys: tuple[ConflictKey, ...]) -> Answered:
         """Ask the acquirer, apply its answer, and return the order. Raises `Unavailable`."""
         outcome = await self._ask(authorization)
         reached("asked")
@@ -93,16 +110,19 @@ class Authorizing:
         log.info("authorization_answered", order=order.order_id, outcome=describe(outcome))
         now_ms = self.clock.now_ms()
 
-        async def work(tx: Transaction) -> Order:
+        async def work(tx: Transaction) -> Answered:
             current = await orders.lock(tx, order.seller_id, order.order_id)
             if current is None:
                 # A reset of `paydesk dev` has removed it.
-                return order
-            return await _apply(Change(tx, now_ms, self.labels), current, authorization, outcome)
+                return Answered(order)
+            change = Change(tx, now_ms, self.labels)
+            changed = await self._apply(change, current, authorization, outcome)
+            issuer_data = outcome.issuer_data if isinstance(outcome, Declined) else b""
+            return Answered(changed, await confirmation_store.provisional(tx, changed), issuer_data)
 
-        changed = await self.database.write(work, conflict_keys=keys)
+        answered = await self.database.write(work, conflict_keys=keys)
         reached("outcome_committed")
-        return changed
+        return answered
 
     async def _ask(self, authorization: Authorization) -> Outcome:
         """Return the acquirer's answer; ask again, while the permit is valid, where that charges nothing twice.
@@ -129,36 +149,90 @@ class Authorizing:
                     continue
             return sent or outcome if isinstance(outcome, NotSent) else outcome
 
+    async def _apply(self, change: Change, order: Order, authorization: Authorization, outcome: Outcome) -> Order:
+        """Apply the acquirer's answer as the table of decisions says; return the order's current row."""
+        inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
+        provisional = await confirmation_store.provisional(change.tx, order)
+        situation = situation_of(
+            order,
+            is_being_reversed=inquiry == REVERSING.name,
+            contradicts=False,
+            is_provisional=provisional is not None,
+        )
+        reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
+        is_unsent = isinstance(outcome, NotSent) and situation == "permitted"
+        # Another call, perhaps of a node that has ended, may have reached the acquirer.
+        if is_unsent and not (await payment_terms.find(change.tx, order)).is_repeated:
+            return await _decline(change, order, authorization, "processing_error", origin="network")
+        if situation == "provisional":
+            # An answer to another call; of two that differ neither is believed.
+            is_same = reported in ("approved", "unknown")
+            return order if is_same else await _check(change, order, _differing(outcome))
+        changed: Order | None = None
+        match TABLE[reported, situation]:
+            case "end" | "conflict" as decision if isinstance(outcome, Approved) and self._is_held(outcome, situation):
+                changed = await self._hold(change, order, authorization, outcome, decision)
+            case "end" if isinstance(outcome, Approved):
+                changed = await outcomes.approve(change, order, _paid(authorization, outcome), by="authorization")
+            case "end" if isinstance(outcome, Declined):
+                detail = outcomes.detail_of(outcome)
+                changed = await _decline(change, order, authorization, detail, origin=outcome.origin)
+            case "check" | "conflict":
+                changed = await _check(change, order, outcome)
+            case "inquire":
+                await orders.inquire(change, order, "the authorization had no answer, and the order had ended")
+            case "late_approval" if isinstance(outcome, Approved):
+                await outcomes.reverse_late_approval(change, order, outcome)
+            case "finished" if isinstance(outcome, Approved) and reported == "payment":
+                await store.set_reference(change.tx, order, outcome.reference_id)
+        return changed or order
 
-async def _apply(change: Change, order: Order, authorization: Authorization, outcome: Outcome) -> Order:
-    """Apply the acquirer's answer as the table of decisions says; return the order's current row."""
-    inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
-    situation = situation_of(order, is_being_reversed=inquiry == REVERSING.name, contradicts=False)
-    reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
-    is_unsent = isinstance(outcome, NotSent) and situation == "permitted"
-    # Another call, perhaps of a node that has ended, may have reached the acquirer.
-    if is_unsent and not (await payment_terms.find(change.tx, order)).is_repeated:
-        return await _decline(change, order, authorization, "processing_error", origin="network")
-    match TABLE[reported, situation]:
-        case "end" if isinstance(outcome, Approved):
-            terms = authorization.terms
-            paid = outcomes.paid_of(outcome, terms.requested, tip_minor=terms.requested_tip_minor)
-            return await outcomes.approve(change, order, paid, by="authorization") or order
-        case "end" if isinstance(outcome, Declined):
-            return await _decline(change, order, authorization, outcomes.detail_of(outcome), origin="acquirer")
-        case "check" | "conflict":
-            if isinstance(outcome, Unknown) and outcome.differs:
-                await outcomes.alert_differing(change, order, outcome, {"payment_id": order.payment_id})
-            checked = await orders.move(change, status.CHECK, order, origin="network")
-            await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
-            return checked or order
-        case "inquire":
-            await orders.inquire(change, order, "the authorization had no answer, and the order had ended")
-        case "late_approval" if isinstance(outcome, Approved):
-            await outcomes.reverse_late_approval(change, order, outcome)
-        case "finished" if isinstance(outcome, Approved) and reported == "payment":
-            await store.set_reference(change.tx, order, outcome.reference_id)
-    return order
+    def _is_held(self, approved: Approved, situation: Situation) -> bool:
+        """Return whether the approval does not end the order.
+
+        It waits for its terminal; or the order no longer does, and the card may not agree. A host that confirms by
+        itself calls a provisional approval final afterwards, so that what it declared when it was asked counts.
+        """
+        return approved.needs_confirmation or (situation == "unknown" and self.acquirer.capabilities.needs_confirmation)
+
+    async def _hold(
+        self, change: Change, order: Order, authorization: Authorization, approved: Approved, decision: Decision
+    ) -> Order:
+        """Store the approval: to be decided by the terminal's result, or, where that comes too late, to be undone."""
+        is_in_time = decision == "end" and order.state != status.CHECK_ON_TERMINAL
+        await confirmation_store.add(
+            change,
+            order,
+            "provisional" if is_in_time else "undone",
+            approved,
+            _paid(authorization, approved),
+            self.acquirer.capabilities,
+            self.settings,
+        )
+        if is_in_time:
+            return order
+        checked = await _check(change, order, approved)
+        await inquiry_store.hurry(change, order)
+        return checked
+
+
+def _paid(authorization: Authorization, approved: Approved) -> Paid:
+    terms = authorization.terms
+    return outcomes.paid_of(approved, terms.requested, tip_minor=terms.requested_tip_minor)
+
+
+def _differing(outcome: Outcome) -> Unknown:
+    """Return what an answer means that differs from an earlier one to the same request: neither is believed."""
+    return Unknown(f"the answer differs from an earlier one: {describe(outcome)}", differs=True)
+
+
+async def _check(change: Change, order: Order, outcome: Outcome) -> Order:
+    """Inquire about the outcome of the order; return its current row."""
+    if isinstance(outcome, Unknown) and outcome.differs:
+        await outcomes.alert_differing(change, order, outcome, {"payment_id": order.payment_id})
+    checked = await orders.move(change, status.CHECK, order, origin="network")
+    await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
+    return checked or order
 
 
 async def _decline(change: Change, order: Order, authorization: Authorization, detail: str, *, origin: str) -> Order:

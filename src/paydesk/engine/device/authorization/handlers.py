@@ -8,18 +8,20 @@ which charges nothing twice. A call continues when its terminal disconnects; if 
 from __future__ import annotations
 
 import asyncio
+import base64
 import hmac
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
+from paydesk.core.clock import rfc3339
 from paydesk.core.crash_points import reached
 from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.engine.device import store
-from paydesk.engine.device.authorization.calls import Authorization, Authorizations, Authorizing
+from paydesk.engine.device.authorization.calls import Answered, Authorization, Authorizations, Authorizing
 from paydesk.engine.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
@@ -34,6 +36,7 @@ from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change, change_of
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import Labels
+from paydesk.engine.payments import confirmation_store
 from paydesk.engine.payments import terms as payment_terms
 from paydesk.engine.payments.acquirer import Card
 from paydesk.engine.payments.acquirers import Acquirers
@@ -53,7 +56,7 @@ async def authorize(call: Call) -> Handled:
     acquirer = call.shared.objects[Acquirers].of(begun.order)
     assert acquirer is not None, "an authorization is committed only with an acquirer"
     reached("intent_committed")
-    authorizing = Authorizing(call.database, call.clock, call.shared.objects[Labels], acquirer)
+    authorizing = Authorizing(call.database, call.clock, call.settings, call.shared.objects[Labels], acquirer)
     # A call that has ended meanwhile has left the order as this request would: it is not started again.
     task = running or authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
     await asyncio.wait((task,))
@@ -82,7 +85,7 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
         raise AUTHORIZATION_CONFLICT.with_reason("other content")
     if order.status not in status.LIVE or order.detached_ms is not None:
         # Returned, not raised, so that the expiry is committed.
-        return ended(order) if earlier is None else _answer(order)
+        return ended(order) if earlier is None else _answer(Answered(order))
     is_first, acquirer = earlier is None, call.shared.objects[Acquirers].of(order)
     if is_first:
         if acquirer is None:
@@ -90,14 +93,15 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
         terms = replace(terms, requested=_requested(request, _tip_minor(request, order, terms), call.keys))
         await _permit(change, order, session)
     send_ms = (order.permitted_ms or call.now_ms) + call.settings.grant_seconds * 1000 - call.now_ms
-    if order.state != status.AT_TERMINAL or send_ms <= 0 or acquirer is None:
-        return _answer(order)
+    approval = await confirmation_store.provisional(tx, order)
+    if order.state != status.AT_TERMINAL or send_ms <= 0 or acquirer is None or approval is not None:
+        return _answer(Answered(order, approval))
     if is_first and terms.requested is not None:
         needs_confirmation = acquirer.capabilities.needs_confirmation
         await payment_terms.request(tx, order, terms.requested, call.now_ms, needs_confirmation=needs_confirmation)
     elif "authorize" not in acquirer.capabilities.idempotent and not is_running:
         # A second call, on any node, could charge twice.
-        return _answer(order)
+        return _answer(Answered(order))
     elif not is_running:
         await payment_terms.repeat(tx, order, call.now_ms)
     return _authorization(order, terms, request, send_seconds_max=send_ms / 1000)
@@ -155,14 +159,32 @@ def _digest(request: AuthorizeRequest, keys: Keys, key_version: int) -> bytes:
     return keys.derive(key_version, "authorization", msgspec.json.encode(content, order="sorted"))
 
 
-def _answer(order: Order) -> Answer | Refusal:
-    """Return the outcome as the order has it."""
+def _answer(answered: Answered) -> Answer | Refusal:
+    """Return the outcome as the order has it; of an approval that waits for the terminal's result, as that has it."""
+    order, approval = answered.order, answered.approval
     shown = order_body(order).order
+    if approval is not None:
+        body = AuthorizationAnswer(
+            "approved",
+            order.payment_status_detail,
+            shown,
+            approval.authorization_code,
+            approval.reference_id,
+            issuer_data=_base64(approval.issuer_data),
+            result_required=True,
+            until=rfc3339(approval.decide_by_ms),
+        )
+        return Answer(200, body)
     if order.paid_ms is not None:
         codes = order.authorization_code, order.reference_id
         return Answer(200, AuthorizationAnswer("approved", "accredited", shown, *codes))
     if order.status == "failed":
-        return Answer(200, AuthorizationAnswer("declined", order.payment_status_detail, shown))
+        issuer_data = _base64(answered.issuer_data)
+        return Answer(200, AuthorizationAnswer("declined", order.payment_status_detail, shown, issuer_data=issuer_data))
     if order.status == "canceled":
         return ended(order)
     return Answer(200, AuthorizationAnswer("unknown", order.payment_status_detail, shown))
+
+
+def _base64(data: bytes | None) -> str | None:
+    return base64.b64encode(data).decode() if data else None

@@ -11,12 +11,14 @@ from paydesk.engine.device.rules.reports import Report
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirer import Approved, Declined, Outcome
+from paydesk.engine.payments.confirmation_store import Confirmation
 from paydesk.engine.payments.terms import NO_TERMS, Terms
 
 Situation = Literal[
     "open",  # at its terminal, and authorization may still be permitted
     "canceling",  # a cancel is requested
     "permitted",  # authorization is permitted
+    "provisional",  # the acquirer has approved, and waits for this result
     "unknown",  # authorization was permitted, and the outcome is being inquired
     "unpermitted",  # the outcome is being inquired though authorization was never permitted
     "reversing",  # the inquiry did not find the payment and is reversing it
@@ -36,6 +38,8 @@ Reported = Literal[
 ]
 Decision = Literal[
     "end",  # end the order with the outcome
+    "confirm",  # process the order with the acquirer's approval, and confirm it
+    "undo",  # fail the order, and reverse the acquirer's approval
     "check",  # accept the result, and inquire at the acquirer
     "conflict",  # refuse and record the result, and inquire
     "finished",  # refuse and record it
@@ -49,6 +53,7 @@ _TABLE = """
 open          end            conflict       -         end       end       check     unreadable
 canceling     conflict       conflict       -         end       end       check     unreadable
 permitted     end            conflict       -         end       conflict  check     unreadable
+provisional   confirm        conflict       -         undo      undo      check     unreadable
 unknown       end            conflict       -         end       conflict  check     unreadable
 unpermitted   conflict       conflict       -         end       conflict  check     unreadable
 reversing     late_approval  late_approval  -         end       conflict  check     unreadable
@@ -71,12 +76,16 @@ CLAIMING: tuple[Situation, ...] = ("open", "canceling", "permitted", "unknown", 
 """Where an approval as ordered claims its reference for the order: no other order may be paid with it."""
 
 
-def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) -> Situation:
+def situation_of(
+    order: Order, *, is_being_reversed: bool, contradicts: bool, is_provisional: bool = False
+) -> Situation:
     """Return the order's situation. The order is neither created nor overdue."""
     if order.status not in status.LIVE:
         return "unpaid" if order.paid_ms is None else "paid"
     if contradicts or order.detached_ms is not None:
         return "contradicted" if contradicts else "detached"
+    if is_provisional:
+        return "provisional"
     if order.state == status.CHECK_ON_TERMINAL:
         is_permitted = order.permitted_ms is not None
         return "reversing" if is_being_reversed else "unknown" if is_permitted else "unpermitted"
@@ -85,15 +94,27 @@ def situation_of(order: Order, *, is_being_reversed: bool, contradicts: bool) ->
     return "canceling" if order.state == status.CANCELLATION_REQUESTED else "open"
 
 
-def reported_of(order: Order, report: Report | None, *, is_by_operator: bool, terms: Terms = NO_TERMS) -> Reported:
+def reported_of(
+    order: Order,
+    report: Report | None,
+    *,
+    is_by_operator: bool,
+    terms: Terms = NO_TERMS,
+    approval: Confirmation | None = None,
+) -> Reported:
     """Return what the result reports of the order, before its reference is claimed.
 
     `is_by_operator`: an operator resolved the order as approved without a reference; the first approval supplies it.
+    `approval`: the acquirer's, which waits for this result.
     """
     if report is None:
         return "unreadable"
     if report.outcome != "approved":
         return report.outcome
+    if approval is not None:
+        paid = minor_units(report.paid_amount or "", CURRENCIES[order.currency].decimals)
+        is_same = paid == approval.amount_minor and report.reference_id in (None, approval.reference_id)
+        return "approved" if is_same else "other_payment"
     if not is_as_ordered(order, report, terms):
         return "other_payment"
     if order.paid_ms is not None and (is_by_operator or report.reference_id == order.reference_id):

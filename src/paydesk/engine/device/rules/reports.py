@@ -21,8 +21,10 @@ from paydesk.core.model import Model
 from paydesk.core.money import AMOUNT_PATTERN
 from paydesk.core.text import card_numbers, redaction
 from paydesk.engine.orders.status import FAILED_DETAILS, STATES
+from paydesk.engine.payments.acquirer import CHIP_DATA_BYTES_MAX
 
 NAMES_MAX = 20
+BASE64_CHARACTERS_MAX = -(-CHIP_DATA_BYTES_MAX // 3) * 4
 MASK = card_numbers.MASK
 
 Outcome = Literal["approved", "declined", "canceled", "unknown"]
@@ -67,7 +69,8 @@ class Report(Model):
     paid_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])] | None = None
     tip_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["0.00"])] | None = None
     authorization_code: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,12}$", examples=["831000"])] | None = None
-    reference_id: Annotated[str, Field(pattern="^[0-9]{1,32}$", examples=["115019989861"])] | None = None
+    reference_id: Annotated[str, Field(pattern="^[A-Za-z0-9._-]{1,64}$", examples=["115019989861"])] | None = None
+    chip_data: Annotated[str | None, Field(max_length=BASE64_CHARACTERS_MAX, repr=False, examples=["nwYC"])] = None
 
     @model_validator(mode="after")
     def _check_outcome(self) -> Report:
@@ -108,7 +111,7 @@ def parse(raw: bytes, keys: Keys, *, card_numbers_refused: bool = False) -> Rece
     if card_numbers_refused and card_numbers.carried_by_reference(report.reference_id or ""):
         return _received(None, {"known": _fields(document, Report, ()), "reason": "the reference is a card number"})
     # A repetition after a restart has another boot_id and is the same result.
-    content = report.model_dump(exclude_none=True, exclude={"boot_id"})
+    content = report.model_dump(exclude_none=True, exclude={"boot_id", "chip_data"})
     if report.status_detail not in DETAILS:
         content.pop("status_detail", None)
     return _received(report, content)
@@ -144,9 +147,9 @@ def _fields(
     malformed: Iterable[tuple[int | str, ...]],
     path: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Return the document's known and well-formed fields, without `boot_id`."""
+    """Return the document's known and well-formed fields that may be recorded."""
     fields: dict[str, Any] = {}
-    for name in model.model_fields.keys() & document.keys() - {"boot_id"}:
+    for name in model.model_fields.keys() & document.keys() - {"boot_id", "chip_data"}:
         field_path, value = (*path, name), document[name]
         if field_path not in malformed and isinstance(value, dict):
             fields[name] = _fields(value, _OBJECTS[name], malformed, field_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,8 +18,10 @@ from paydesk.engine.payments.outcomes import alert, alert_differing
 from paydesk.engine.payments.refund import Refund
 from paydesk.engine.payments.refunds import store
 from paydesk.engine.payments.terms import payment_of
-from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Locked, Unavailable
+
+if TYPE_CHECKING:
+    from paydesk.platform.settings import Settings
 
 HOUR_MS = 3_600_000
 

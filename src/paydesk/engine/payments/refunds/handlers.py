@@ -12,6 +12,7 @@ from paydesk.engine.orders import store
 from paydesk.engine.orders.change import Change, change_at, change_of
 from paydesk.engine.orders.handlers import requested_order
 from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import confirmation_store
 from paydesk.engine.payments.acquirer import Approved, Declined, Outcome
 from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.errors import (
@@ -24,6 +25,7 @@ from paydesk.engine.payments.errors import (
     TRANSACTION_NOT_FOUND,
 )
 from paydesk.engine.payments.jobs import describe, log
+from paydesk.engine.payments.lifecycles import CONFIRMING, REFUSED
 from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds import store as refund_store
 from paydesk.engine.payments.refunds.attempts import Attempt, RefundCalls
@@ -46,19 +48,26 @@ async def begin(call: Call) -> Attempt | Refusal:
         return TRANSACTION_NOT_FOUND.with_reason(
             f"{part.id} is not of this order", f"{part.id} is not the order's payment"
         )
+    confirmation = await confirmation_store.find(call.tx, order)
+    if confirmation is not None and confirmation.status == REFUSED.name:
+        return CANNOT_REFUND_ORDER.with_reason(
+            "is not confirmed", "the acquirer refused to confirm the payment, so that it has not been paid"
+        )
     acquirer = call.shared.objects[Acquirers].of(order)
     amount_minor = _minor(part, order)
     is_possible = acquirer is not None and (acquirer.capabilities.partial_refunds or _is_whole(order, amount_minor))
     reserved = await refund_store.reserve(change, order, amount_minor) if is_possible else None
     if reserved is None or acquirer is None:
         return _refusal(change, await requested_order(call), part, acquirer)
+    is_sent = confirmation is None or confirmation.status != CONFIRMING.name
     refund = add(
         change,
         reserved,
         part,
         application_id=call.caller.application_id,
         key=call.headers["x-idempotency-key"],
-        claimed_until_ms=claimed_until_ms(call, acquirer),
+        claimed_until_ms=claimed_until_ms(call, acquirer) if is_sent else 0,
+        is_sent=is_sent,
     )
     return Attempt(refund, reserved, acquirer, call.settings)
 
@@ -71,11 +80,12 @@ def add(
     application_id: int,
     key: str,
     claimed_until_ms: int,
+    is_sent: bool = True,
 ) -> Refund:
     """Insert the refund of the reserved amount, and return it.
 
     `key` is the idempotency key of the request that the refund answers, or "". No worker claims the refund before
-    `claimed_until_ms`.
+    `claimed_until_ms`. It `is_sent` by the request, unless it waits for the payment's confirmation.
     """
     amount, amount_minor = part.amount if part is not None else None, _minor(part, reserved)
     if amount is None or amount_minor is None:
@@ -93,7 +103,7 @@ def add(
         amount_minor=amount_minor,
         status="processing",
         created_ms=change.now_ms,
-        attempts=1,
+        attempts=int(is_sent),
     )
     refund_store.add(change.tx, reserved, refund, claimed_until_ms)
     return refund
@@ -105,7 +115,12 @@ def claimed_until_ms(call: Call, acquirer: CheckedAcquirer) -> int:
 
 
 async def ask(call: Call, attempt: Attempt) -> Outcome | None:
-    """Request the refund; None if the acquirer does not decide within `refund_answer_seconds`, and still may."""
+    """Request the refund; None if the acquirer does not decide within `refund_answer_seconds`, and still may.
+
+    None too if the refund waits for the payment's confirmation.
+    """
+    if not attempt.refund.attempts:
+        return None
 
     async def apply_late(outcome: Outcome) -> None:
         now_ms, order_id = call.clock.now_ms(), attempt.order.order_id

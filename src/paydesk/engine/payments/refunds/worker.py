@@ -12,9 +12,11 @@ from paydesk.core.crash_points import reached
 from paydesk.engine.orders import store
 from paydesk.engine.orders.change import change_at
 from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import confirmation_store
+from paydesk.engine.payments.acquirer import Declined
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.jobs import AcquirerJob, describe, log
-from paydesk.engine.payments.lifecycles import REFUNDS
+from paydesk.engine.payments.lifecycles import CONFIRMING, REFUNDS, REFUSED
 from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds.attempts import Attempt
 from paydesk.platform.idempotency import complete
@@ -33,12 +35,12 @@ async def process(context: WorkerContext, refund: Refund) -> None:
     operation = OPERATION if refund.application_id else OPERATOR_OPERATION
     key = Key(refund.seller_id, refund.application_id, refund.live, operation, refund.order_id, refund.idempotency_key)
     order_key = conflict_keys.order(refund.order_id)
-    order = await context.database.write(
+    order, is_unpaid = await context.database.write(
         lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))
     )
     reached("answer_stored")
     attempt = Attempt(refund, order, context.objects[Acquirers].of(order), context.settings)
-    outcome = await attempt.request()
+    outcome = NEVER_CONFIRMED if is_unpaid else await attempt.request()
     reached("asked")
     log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
     now_ms = context.clock.now_ms()
@@ -48,13 +50,24 @@ async def process(context: WorkerContext, refund: Refund) -> None:
     reached("outcome_committed")
 
 
-JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process)
+NEVER_CONFIRMED = Declined("processing_error")
+"""What follows for a refund that waited for a confirmation, which the acquirer refused: there is nothing to refund."""
+
+# Sent before the confirmation, the acquirer would decline it for good.
+UNCONFIRMED = f"""EXISTS (SELECT 1 FROM confirmations c
+  WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})"""
+
+JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, excluded=UNCONFIRMED)
 
 
-async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> Order:
-    """Store `processing` under the key of the refund's request if it has no response; return the order."""
+async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> tuple[Order, bool]:
+    """Store `processing` under the key of the refund's request if it has no response.
+
+    Return the order, and whether the acquirer has refused to confirm its payment.
+    """
     order = await store.find(tx, refund.seller_id, refund.order_id)
     if order is None:
         raise Removed(refund.order_id)
     await complete(tx, key, 201, msgspec.json.encode(refund_response(order, refund)))
-    return order
+    confirmation = await confirmation_store.find(tx, order)
+    return order, confirmation is not None and confirmation.status == REFUSED.name
