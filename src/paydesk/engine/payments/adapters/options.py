@@ -1,0 +1,88 @@
+"""Reads what adapters have in common from their options: capabilities and secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import time
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from paydesk.core.secrets import Secret
+from paydesk.engine.payments.adapters.context import AdapterRefused
+from paydesk.engine.payments.capabilities import Capabilities, DayClose
+
+SECRET_CHARACTERS_MIN = 32
+_NAMES = frozenset(field.name for field in fields(Capabilities))
+
+
+def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
+    """Return the capabilities in an adapter's options. Raises `AdapterRefused`."""
+    unknown = sorted(set(options) - _NAMES)
+    if unknown:
+        raise AdapterRefused(f"`capabilities` has an unknown field `{unknown[0]}`: it has {', '.join(sorted(_NAMES))}")
+    closings = {
+        name: _day_close(name, options[name])
+        for name in ("confirm_before", "reverse_until")
+        if isinstance(options.get(name), Mapping)
+    }
+    others = {name: value for name, value in options.items() if name not in closings}
+    try:
+        return replace(msgspec.convert(others, Capabilities, dec_hook=_refuse), **closings)  # type: ignore[arg-type]
+    except msgspec.ValidationError as error:
+        raise AdapterRefused(f"`capabilities`: {error}") from None
+
+
+def _refuse(kind: type, value: object) -> object:
+    raise ValueError(f"{value!r} is no {kind.__name__}")
+
+
+def _day_close(name: str, value: Mapping[str, object]) -> DayClose:
+    example = '{ time = "00:00", zone = "America/Sao_Paulo" }'
+    if set(value) != {"time", "zone"}:
+        raise AdapterRefused(f"`{name}` must be a number of seconds, or a closing hour such as {example}")
+    try:
+        closing = time.fromisoformat(str(value["time"]))
+    except ValueError:
+        raise AdapterRefused(f"`time` of `{name}` must be an hour of the day such as 00:00") from None
+    if closing.tzinfo is not None:
+        raise AdapterRefused(f"`time` of `{name}` must have no offset: `zone` names the time zone")
+    try:
+        return DayClose(closing, ZoneInfo(str(value["zone"])))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise AdapterRefused(f"`zone` of `{name}` must be a time zone such as America/Sao_Paulo") from None
+
+
+def secret_of(reference: str) -> Secret:
+    """Return the secret that `file:PATH` or `env:NAME` names. Raises `AdapterRefused`, never with the secret."""
+    kind, _, name = reference.partition(":")
+    if kind == "file" and name:
+        value = private_text(Path(name)).strip()
+    elif kind == "env" and name:
+        value = os.environ.get(name, "").strip()
+    else:
+        raise AdapterRefused('`secret` must be "file:PATH" or "env:NAME"; a secret itself is refused')
+    if not value:
+        raise AdapterRefused(f"the secret in {reference} is missing or empty")
+    if len(value) < SECRET_CHARACTERS_MIN:
+        raise AdapterRefused(
+            f"the secret in {reference} has fewer than {SECRET_CHARACTERS_MIN} characters: create one with"
+            " `openssl rand -hex 32`"
+        )
+    return Secret(value)
+
+
+def private_text(path: Path) -> str:
+    """Return the text of a file that only its owner can read. Raises `AdapterRefused`."""
+    try:
+        if path.stat().st_mode & 0o077:
+            raise AdapterRefused(f"other users of this machine can read {path}. Run: chmod 600 {path}")
+        return path.read_text()
+    except OSError as error:
+        raise AdapterRefused(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AdapterRefused(f"{path} is not UTF-8") from None

@@ -1,0 +1,164 @@
+"""One signed request to the switch and its answer, within limits of time and size. Failures are values."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import urllib.parse
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from paydesk import __version__
+from paydesk.engine.payments.adapters.context import AdapterContext
+from paydesk.engine.payments.http.signing import HEADER, Checked, Signer
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+BODY_BYTES_MAX = 64 * 1024
+CONNECT_SECONDS_MAX = 2.0
+KEEP_ALIVE_SECONDS = 10.0
+"""Less than the switch keeps an idle connection: a request seldom meets one that it has just closed."""
+NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer, and the verdict on its signature."""
+
+    status: int
+    media_type: str
+    body: bytes
+    signature: Checked
+    difference_seconds: float | None
+    """The switch's clock minus the own one: by the signature, without one by the header `Date`."""
+
+    @property
+    def is_document(self) -> bool:
+        """Whether its body is JSON, and surely the switch's."""
+        return self.signature.is_trusted and self.media_type == "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """No complete answer. `connected`: the request may have been sent, because there was a connection."""
+
+    reason: str
+    connected: bool
+
+
+@dataclass(slots=True)
+class _Connection:
+    made: bool = False
+
+
+async def _connected(_session: object, context: Any, _parameters: object) -> None:
+    context.trace_request_ctx.made = True
+
+
+class Exchange:
+    """Sends requests to one address: without redirects, proxies, cookies or compression.
+
+    `url` ends without a slash. `tls` is None for an address of this machine without TLS.
+    """
+
+    def __init__(self, url: str, signer: Signer, tls: ssl.SSLContext | None, context: AdapterContext) -> None:
+        self._url, self._path = url, urllib.parse.urlsplit(url).path
+        self._signer, self._tls, self._now_ns = signer, tls, context.now_ns
+        self._session: ClientSession | None = None
+
+    async def send(
+        self, method: str, target: str, body: bytes = b"", *, key: str = "", seconds_max: float
+    ) -> Answered | Unanswered:
+        """Send a request to `target`, a path below the address with its query, and read the answer."""
+        # In a thread, because the import takes long and would block the event loop.
+        await asyncio.to_thread(import_module, "aiohttp")
+        from aiohttp import ClientError
+        from yarl import URL
+
+        connection, session = _Connection(), self._opened()
+        try:
+            async with (
+                asyncio.timeout(seconds_max),
+                session.request(
+                    method,
+                    URL(self._url + target, encoded=True),
+                    headers=self._headers(method, target, body, key),
+                    data=body or None,
+                    allow_redirects=False,
+                    trace_request_ctx=connection,
+                ) as response,
+            ):
+                return await self._answer(response, key)
+        except TimeoutError:
+            limit = seconds_max if connection.made else CONNECT_SECONDS_MAX
+            return Unanswered(f"no {'answer' if connection.made else 'connection'} within {limit:g} s", connection.made)
+        except (ClientError, OSError, ValueError) as error:
+            return Unanswered(_reason(error), connection.made)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _headers(self, method: str, target: str, body: bytes, key: str) -> dict[str, str]:
+        headers = {"User-Agent": f"Paydesk/{__version__}", "Accept": "application/json", "Accept-Encoding": "identity"}
+        if body:
+            headers["Content-Type"] = "application/json"
+        if key:
+            headers["Idempotency-Key"] = key
+        if self._signer.secrets:
+            headers[HEADER] = self._signer.request(self._now_seconds(), method, self._path + target, key, body)
+        return headers
+
+    async def _answer(self, response: ClientResponse, key: str) -> Answered | Unanswered:
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            body += chunk
+            if len(body) > BODY_BYTES_MAX:
+                response.close()
+                return Unanswered(f"the answer has more than {BODY_BYTES_MAX} bytes", connected=True)
+        now_seconds = self._now_seconds()
+        signatures = response.headers.getall(HEADER, [])
+        checked = self._signer.check(signatures, response.status, key, bytes(body), now_seconds)
+        seconds = _date_seconds(response.headers.get("Date", "")) if checked.seconds is None else checked.seconds
+        difference = None if seconds is None else float(seconds - now_seconds)
+        return Answered(response.status, response.content_type, bytes(body), checked, difference)
+
+    def _now_seconds(self) -> int:
+        return self._now_ns() // NANOSECONDS
+
+    def _opened(self) -> ClientSession:
+        if self._session is None:
+            import aiohttp
+
+            trace = aiohttp.TraceConfig()
+            trace.on_connection_create_end.append(_connected)
+            trace.on_connection_reuseconn.append(_connected)
+            self._session = aiohttp.ClientSession(
+                trace_configs=[trace],
+                connector=aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=KEEP_ALIVE_SECONDS, limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS_MAX),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+
+def _date_seconds(text: str) -> int | None:
+    try:
+        return round(parsedate_to_datetime(text).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _reason(error: Exception) -> str:
+    """Return what failed. Of an invalid answer only its kind: its text would repeat what was sent."""
+    from aiohttp import ClientConnectionError
+
+    if isinstance(error, (ClientConnectionError, OSError)) and str(error):
+        return str(error)
+    return type(error).__name__
