@@ -19,7 +19,7 @@ from paydesk.platform.jobs import JobWorker
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
-from paydesk.service.compose import acquirers_of
+from paydesk.service.acquirers import acquirers_of
 from service import KEYS, Device, Reply, Service
 
 DECLINED, LOST, UNHEARD, NOT_SENT, LATE, LATE_DECLINED, SLOW = (f"99900.{number}" for number in range(30, 37))

@@ -13,7 +13,7 @@ from paydesk.engine.payments.simulator.acquirer import Simulator, create_acquire
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
-from paydesk.service.compose import acquirers_of
+from paydesk.service.acquirers import acquirers_of
 
 
 async def test_test_orders_are_simulated_and_live_orders_as_configured(sqlite_url: str) -> None:

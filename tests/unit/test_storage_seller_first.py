@@ -25,6 +25,7 @@ _NEWEST = "an operator's list of all sellers, newest first, along an index of al
 _NEWEST_OF_FEW = "an operator's list of few rows of all sellers, each found by an index that begins with the seller"
 _ATTENTION = "finds, of all sellers, what is open and needs a person, by an index of open rows"
 _NEXT_DUE = "counts what is due next of all sellers, in development"
+_UNSERVED = "counts, at the start of a node, what is open of all sellers, by indexes of open rows"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
@@ -43,6 +44,7 @@ ALLOWED = {
     "engine.payments.inquiries.JOB.next_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.sellers_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.next_due": _EVERYBODYS,
+    "engine.payments.adapters.unserved.FIND": _UNSERVED,
     "engine.events.store.UNNUMBERED": _EVERYBODYS,
     "engine.webhooks.delivery.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "engine.webhooks.delivery.store.SELLERS_DUE": _EVERYBODYS,

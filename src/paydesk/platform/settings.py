@@ -175,8 +175,9 @@ class Settings(BaseModel):
     """Pauses between inquiries of an unknown outcome, comma-separated; the last one repeats. The first inquiry is
     made at once."""
     inquiry_not_found_seconds: Positive = Field(120, validate_default=True)
-    """If the acquirer does not find a payment this long after the authorization permit, it is reversed and the order
-    fails. At least 30 s longer than `grant_seconds`."""
+    """Deprecated: declare `not_found_final_seconds` in the `acquirers_file`. For an acquirer that declares nothing: a
+    payment not found this long after the authorization permit is reversed and the order fails. At least 30 s longer
+    than `grant_seconds`."""
     reversal_pause_seconds: tuple[Positive, ...] = Field((10, 30, 60, 120, 300, 600), min_length=1)
     """Pauses between attempts to reverse a late approval, comma-separated; the last one repeats."""
     acquirer_silent_seconds: Positive = 3600
@@ -214,8 +215,11 @@ class Settings(BaseModel):
     """Retention of deliveries and their attempts after their end."""
     events_keep_days: Days = 30
     """Retention of events at `GET /v1/events`."""
-    acquirer: Literal["none", "simulator"] = "none"
-    """Acquirer of live orders; `simulator` only in dev."""
+    acquirer: str = Field("none", pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")
+    """Acquirer of live orders that no rule of `acquirers_file` routes: a name in that file, `none`, or, only in dev,
+    `simulator`."""
+    acquirers_file: str | None = None
+    """File of the acquirers, mode 0600, the same on all nodes; see `docs/acquirers.md`."""
     simulator_script: str = Field("", max_length=2000)
     """Rules of the simulator besides cards and amounts: see `docs/simulator.md`."""
     simulator_seed: int = Field(0, ge=0, le=2**63 - 1)

@@ -23,7 +23,6 @@ from paydesk.engine.oauth.clients.authentication import AuthenticationCache, Cli
 from paydesk.engine.orders.status_labels import labels_of
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.refunds.attempts import RefundCalls
-from paydesk.engine.payments.simulator.acquirer import create_acquirers
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.engine.sellers.throttle import SignInRates, SignInThrottle, SignInThrottles
 from paydesk.engine.terminals.bearer import DeviceBearers
@@ -42,7 +41,6 @@ from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.request import host_name
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
-from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.shared import Shared
 from paydesk.platform.storage.bounded import BoundedDatabase
@@ -50,6 +48,7 @@ from paydesk.platform.storage.database import Database
 from paydesk.platform.web.event_streams import EventStreams
 from paydesk.platform.web.hints import Hints
 from paydesk.platform.worker import WorkerContext
+from paydesk.service.acquirers import acquirers_of
 from paydesk.service.api import OWN, Api
 from paydesk.service.app import EVERY_SURFACE, Wire, build_app
 from paydesk.service.callers import callers
@@ -99,12 +98,16 @@ class Composition:
 def compose(
     settings: Settings, database: Database, keys: Keys, clock: Clock, parts: Parts = NO_PARTS, *, processes: int = 1
 ) -> Composition:
-    """Put a service with one listener together. Raises `StartRefused` for an invalid simulator script.
+    """Put a service with one listener together. Raises `StartRefused` for invalid acquirers or simulator scripts.
 
     Each of the node's `processes` has an equal part of the rate limits.
     """
-    acquirers = acquirers_of(settings, database, clock, removals := Removals())
     labels, bounded = labels_of(settings), BoundedDatabase(database, settings.requests_max)
+    # With a limit of its own: what needs a person is recorded even while requests take all units of work.
+    reporter, removals = Reporter(BoundedDatabase(database, settings.requests_max)), Removals()
+    acquirers = next((one for one in parts.objects if isinstance(one, Acquirers)), None) or acquirers_of(
+        settings, database, clock, removals, reporter
+    )
     cache_seconds, throttle_log = settings.bearer_cache_seconds, ThrottleLog()
     applications, terminals = Bearers(bounded, cache_seconds), DeviceBearers(bounded, cache_seconds)
     sign_in_throttle = partial(SignInThrottle, _sign_in_rates(settings, processes), database.signals, throttle_log)
@@ -128,8 +131,7 @@ def compose(
         acquirers.routing,
         RefundCalls(),
         Readiness(database, keys, clock),
-        # With a limit of its own: what needs a person is recorded even while requests take all units of work.
-        Reporter(BoundedDatabase(database, settings.requests_max)),
+        reporter,
         EventStreams(database.signals),
         Hints(database.signals),
         InProcess(),
@@ -160,21 +162,6 @@ def compose(
         objects=objects,
     )
     return Composition(shared, context, parts)
-
-
-def acquirers_of(settings: Settings, database: Database, clock: Clock, removals: Removals | None = None) -> Acquirers:
-    """Return the acquirers of live and test orders. Raises `StartRefused` for an invalid simulator script."""
-    try:
-        return create_acquirers(
-            database,
-            clock,
-            acquirer=settings.acquirer,
-            script=settings.simulator_script,
-            seed=settings.simulator_seed,
-            removals=removals,
-        )
-    except ValueError as error:
-        raise StartRefused(f"simulator_script: {error}.") from None
 
 
 def _client_throttle(settings: Settings, signals: Signals, log: ThrottleLog, processes: int) -> ClientThrottle:

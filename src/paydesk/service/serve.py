@@ -11,6 +11,7 @@ from pathlib import Path
 
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform import logs
 from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.health.readiness import Readiness
@@ -25,6 +26,7 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
 from paydesk.platform.storage.migrate import pending
+from paydesk.service.acquirers import check_served
 from paydesk.service.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
 from paydesk.service.workers import run_all
 
@@ -57,13 +59,14 @@ async def run(
         await clock.compare(database)
         clients = compose(settings, database, server_keys, clock, processes=processes)
         objects = clients.shared.objects
+        await check_served(database, objects[Acquirers])
         shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_PROCESS))
         operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=processes)
         clients_app, operators_app = clients.app(CLIENT_SURFACES), operators.app(OPERATOR_SURFACES)
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, objects[Readiness], settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
-            async with objects[Reporter]:
+            async with objects[Reporter], objects[Acquirers].closing():
                 await node.run_together(
                     stop,
                     server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),

@@ -17,6 +17,7 @@ from typing import Any
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.store import Terminal
 from paydesk.platform import logs
@@ -140,7 +141,7 @@ async def serve(
             service = compose(settings, database, server_keys, clock, added)
             tls, playable = secure.tls if secure is not None else None, find_playable(demo, settings, server_keys)
             output = greeting(options, base_url, key.url(settings.operator_url), playable, secure, proxy)
-            async with service.shared.objects[Reporter]:
+            async with service.shared.objects[Reporter], service.shared.objects[Acquirers].closing():
                 await node.run_together(
                     stop,
                     server.serve(service.app(), listener, settings, ready.set, stop, tls),

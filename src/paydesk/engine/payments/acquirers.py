@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -110,6 +111,8 @@ class Acquirers:
     test: Acquirer | None = None
     live: Mapping[str, Acquirer] = field(default_factory=dict)
     routing: Routing = NO_ROUTING
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    """The adapters of the live ones that the acquirers file has."""
 
     def of(self, order: Order) -> CheckedAcquirer | None:
         """Return the order's acquirer; None where none is configured, or its acquirer no longer is."""
@@ -124,9 +127,13 @@ class Acquirers:
         """Return the longest limit of a call at any of them."""
         return max((one.capabilities.answer_seconds for one in self._all), default=Capabilities().answer_seconds)
 
-    async def close(self) -> None:
-        """Close their connections."""
-        await asyncio.gather(*(one.close() for one in self._all))
+    @asynccontextmanager
+    async def closing(self) -> AsyncIterator[None]:
+        """Close their connections at the end."""
+        try:
+            yield
+        finally:
+            await asyncio.gather(*(one.close() for one in self._all))
 
     @property
     def _all(self) -> tuple[Acquirer, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from paydesk.core import runtime
@@ -57,10 +57,3 @@ class HasState(Protocol):
     @property
     def state(self) -> AcquirerState:
         """Return the state of the connection on this node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Adapters:
-    """The adapters of the acquirers file, by the names of the acquirers."""
-
-    names: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,150 @@
+"""The acquirers of a service: those of the acquirers file, and the simulator."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from paydesk.core.clock import Clock
+from paydesk.core.money import CURRENCIES
+from paydesk.engine.orders.routing import Routing, Rule
+from paydesk.engine.payments.acquirer import Acquirer
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.adapters import unserved
+from paydesk.engine.payments.adapters.context import AdapterContext, AdapterRefused, Create
+from paydesk.engine.payments.adapters.options import private_text
+from paydesk.engine.payments.http.options import create as create_http
+from paydesk.engine.payments.simulator.acquirer import create_acquirers
+from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.platform.operator_events import OperatorEvent, Reporter
+from paydesk.platform.process.node import StartRefused
+from paydesk.platform.settings import Settings
+from paydesk.platform.storage.database import Database
+
+ENTRY_POINTS = "paydesk.acquirers"
+BUILT_IN: Mapping[str, Create] = {"http": create_http}
+RESERVED = ("none", "simulator")
+
+Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,31}$")]
+
+
+class _Rule(msgspec.Struct, forbid_unknown_fields=True):
+    acquirer: str
+    seller: int | None = None
+    currency: str | None = None
+    terminal: str | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    acquirers: dict[Name, dict[str, Any]] = {}
+    rules: list[_Rule] = []
+
+
+def acquirers_of(
+    settings: Settings,
+    database: Database,
+    clock: Clock,
+    removals: Removals | None = None,
+    reporter: Reporter | None = None,
+) -> Acquirers:
+    """Return the acquirers of live and test orders. Raises `StartRefused`."""
+    try:
+        simulated = create_acquirers(
+            database,
+            clock,
+            acquirer=settings.acquirer,
+            script=settings.simulator_script,
+            seed=settings.simulator_seed,
+            removals=removals,
+        )
+    except ValueError as error:
+        raise StartRefused(f"simulator_script: {error}.") from None
+    path, default = settings.acquirers_file, settings.acquirer
+    file = _File() if path is None else _read(Path(path))
+    live = dict(simulated.live)
+    for name, table in file.acquirers.items():
+        context = AdapterContext() if reporter is None else AdapterContext(_reporting(name, reporter, clock))
+        live[name] = _create(f"{path}: [acquirers.{name}]", name, table, context, settings.unknown_after_seconds)
+    if default != "none" and default not in live:
+        where = "set `acquirers_file`" if path is None else f"add [acquirers.{default}] to {path}"
+        raise StartRefused(f"acquirer is `{default}`, which is not configured: {where}.")
+    routing = Routing(None if default == "none" else default, _rules(path, file, live))
+    adapters = {name: table["adapter"] for name, table in file.acquirers.items()}
+    return Acquirers(simulated.test, live, routing, adapters)
+
+
+async def check_served(database: Database, acquirers: Acquirers) -> None:
+    """Raise `StartRefused` if payments are open at an acquirer that is not configured: money would stay unsettled."""
+    missing = await database.read(lambda tx: unserved.find(tx, acquirers.live))
+    if missing:
+        listed = "; ".join(f"`{one.acquirer}`: {one.count} {one.noun} of seller {one.seller_id}" for one in missing)
+        raise StartRefused(
+            f"Acquirers with open payments are not configured: {listed}. Add them to the file in PAYDESK_ACQUIRERS_FILE"
+            " until these have ended; rules decide which one takes new orders."
+        )
+
+
+def _read(path: Path) -> _File:
+    """Return what the file says. Raises `StartRefused`."""
+    try:
+        return msgspec.convert(tomllib.loads(private_text(path)), _File)
+    except AdapterRefused as error:
+        raise StartRefused(f"acquirers_file: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StartRefused(f"{path} is not TOML: {error}.") from None
+    except msgspec.ValidationError as error:
+        raise StartRefused(f"{path}: {error}.") from None
+
+
+def _create(
+    where: str, name: str, table: Mapping[str, Any], context: AdapterContext, unknown_after_seconds: int
+) -> Acquirer:
+    """Return the acquirer of a table of the file. Raises `StartRefused`."""
+    if name in RESERVED:
+        raise StartRefused(f"{where}: `{name}` cannot be the name of an acquirer: choose another.")
+    own = {one.name: one for one in entry_points(group=ENTRY_POINTS)}
+    adapter = str(table.get("adapter"))
+    if adapter not in BUILT_IN and adapter not in own:
+        raise StartRefused(f"{where}: `adapter` must be one of {', '.join(sorted({*BUILT_IN, *own}))}.")
+    options = {option: value for option, value in table.items() if option != "adapter"}
+    try:
+        create: Create = BUILT_IN.get(adapter) or own[adapter].load()
+        acquirer = create(name, options, context)
+    except AdapterRefused as error:
+        raise StartRefused(f"{where}: {error}.") from None
+    except (ImportError, AttributeError) as error:
+        raise StartRefused(f"{where}: the adapter `{adapter}` cannot be loaded: {error}.") from None
+    fault = acquirer.capabilities.fault(unknown_after_seconds=unknown_after_seconds)
+    if fault is not None:
+        raise StartRefused(f"{where}: {fault}.")
+    return acquirer
+
+
+def _rules(path: str | None, file: _File, live: Collection[str]) -> tuple[Rule, ...]:
+    """Return the rules of the file. Raises `StartRefused` for one that no order can follow."""
+    for number, rule in enumerate(file.rules, 1):
+        if rule.acquirer not in live:
+            raise StartRefused(f"{path}: rule {number} names `{rule.acquirer}`: add [acquirers.{rule.acquirer}].")
+        if rule.currency not in (None, *CURRENCIES):
+            raise StartRefused(f"{path}: rule {number} has `{rule.currency}`: use one of {', '.join(CURRENCIES)}.")
+    return tuple(Rule(**msgspec.structs.asdict(rule)) for rule in file.rules)
+
+
+def _reporting(name: str, reporter: Reporter, clock: Clock) -> Callable[[bool, str], Awaitable[None]]:
+    """Return what records for operators that the acquirer became unreachable, or reachable."""
+
+    async def report(is_reachable: bool, reason: str) -> None:  # noqa: FBT001
+        event = (
+            OperatorEvent("acquirer_reachable", name, "The acquirer answers again, and payments are sent to it.")
+            if is_reachable
+            else OperatorEvent("acquirer_unreachable", name, f"Nothing is sent to the acquirer: {reason}.")
+        )
+        await reporter.report(event, clock.now_ms())
+
+    return report
