@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paydesk_dev.api import API
 from tools.docs import (
+    acquirer_pictures,
     actions,
     command_rows,
     differences,
@@ -36,6 +37,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "order-lifecycle.md": lifecycles.page_of_orders,
     "settings.md": settings.page_of_settings,
     "simulator.md": simulator.page_of_simulator,
+    "sale-with-confirmation.svg": acquirer_pictures.sale,
     "switch-openapi.json": switch_api.page_of_switch,
     "terminal-payment.svg": pictures.payment,
     "terminal-recovery.svg": pictures.verdicts,
