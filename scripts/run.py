@@ -1,7 +1,8 @@
 """`make run`: starts `paydesk dev`, makes a payment, prints where to go next, and shows requests until Ctrl-C.
 
 The log file has the whole log as JSON; shown are the lines that `paydesk_dev.dev.log_lines` makes of it. Its arguments
-and its exit code are those of `paydesk dev`.
+and its exit code are those of `paydesk dev`. With `--acquirer http`, live orders go to the example switch, and a live
+payment follows (`live_payment.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
+
+import live_payment
+from live_payment import Switch
 
 from paydesk_dev.dev.log_lines import LogLines, has_colors
 
@@ -75,15 +80,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--data", type=Path, default=Path(".paydesk"))
     parser.add_argument("--credentials", type=Path)
+    parser.add_argument("--acquirer", choices=("http",))
     options, _ = parser.parse_known_args(arguments)
+    arguments = _without_acquirer(arguments)
     credentials = options.credentials or options.data / "credentials.json"
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = options.data / "service.log"
-    with _private(log) as written, log.open() as read:
+    acquirer = live_payment.run_switch(options.data) if options.acquirer is not None else nullcontext()
+    with _private(log) as written, log.open() as read, acquirer as switch:
         # In its own session the service gets Ctrl-C only from here, once, and so the payment can end first.
         service = subprocess.Popen(
             [PAYDESK, "dev", *arguments],
-            env=_environment(),
+            env={**_environment(), **(switch.settings if switch is not None else {})},
             stdout=subprocess.PIPE,
             stderr=written,
             text=True,
@@ -98,7 +106,7 @@ def main(arguments: list[str]) -> int:
         shown = Shown(read)
         try:
             _on_signals(stop)
-            _show(service, credentials, log, shown)
+            _show(service, credentials, log, shown, switch)
         except KeyboardInterrupt:
             print()
         finally:
@@ -145,7 +153,15 @@ def _environment() -> dict[str, str]:
     return {"PAYDESK_LOG_FORMAT": "json", **os.environ}
 
 
-def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: Shown) -> None:
+def _without_acquirer(arguments: list[str]) -> list[str]:
+    """Return the arguments of `paydesk dev`."""
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own.add_argument("--acquirer")
+    return own.parse_known_args(arguments)[1]
+
+
+def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: Shown, switch: Switch | None) -> None:
+    """Show the service's output, and a payment once it is ready; with a `switch`, a live one too."""
     assert service.stdout is not None, "stdout is a pipe"
     for line in service.stdout:
         print(line, end="", flush=True)
@@ -154,6 +170,8 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
             print(f"console {console_url}", flush=True)
             _pay(credentials)
             base_url = line.removeprefix(READY).strip()
+            if switch is not None:
+                _pay_live(base_url, credentials, switch)
             seller = _seller(credentials)
             playable, https = _playable(credentials), _https(credentials)
             places = _places(base_url, credentials)
@@ -177,6 +195,13 @@ def _pay(credentials: Path) -> None:
     payment = subprocess.run([PAYDESK, "pay", "24.90", "--credentials", credentials], check=False)
     if payment.returncode:
         print("The payment failed. The service keeps running.", file=sys.stderr)
+
+
+def _pay_live(base_url: str, credentials: Path, switch: Switch) -> None:
+    try:
+        live_payment.pay(base_url, credentials, switch)
+    except live_payment.LiveFailed as failure:
+        print(f"The live payment failed: {failure} The service keeps running.", file=sys.stderr)
 
 
 def _option(credentials: Path) -> str:
