@@ -12,7 +12,9 @@ import random
 
 from acquirer_scene import Bank, card, new_payment
 from paydesk.core import crash_points
-from paydesk.engine.payments.acquirer import Outcome, Payment
+from paydesk.engine.payments.acquirer import Payment, Result
+from paydesk.engine.payments.capabilities import Capabilities
+from paydesk.engine.payments.simulator.acquirer import BY_DEFAULT, WITH_CONFIRMATIONS
 from paydesk.platform.storage.connect import open_database
 
 AMOUNT_MINOR = 1000
@@ -20,13 +22,20 @@ PAYMENTS, PARTS, TILLS = 30, 6, 8
 SCRIPT = "payment:lost@10 payment:unheard@10 refund:not_sent:2@20 refund:decline:processing_error@10 reversal:lost@30"
 
 
-async def ask(bank: Bank, operation: str, payment: Payment, key: str) -> Outcome:
-    """Make one request: a payment, a refund of three tenths, or a reversal."""
+async def ask(bank: Bank, operation: str, payment: Payment, key: str) -> Result:
+    """Make one request: a payment, a refund of three tenths, a reversal, or a confirmation."""
     if operation == "payment":
         return await bank.simulator.authorize(payment, card())
     if operation == "refund":
         return await bank.simulator.refund(payment, key=key, amount_minor=AMOUNT_MINOR * 3 // 10)
+    if operation == "confirmation":
+        return await bank.simulator.confirm(payment, key=key, reference_id=await bank.reference_of(payment))
     return await bank.simulator.reverse(payment, key=key, amount_minor=AMOUNT_MINOR)
+
+
+def capabilities_for(operation: str) -> Capabilities:
+    """Return the capabilities of an acquirer that has the operation."""
+    return WITH_CONFIRMATIONS if operation == "confirmation" else BY_DEFAULT
 
 
 def payment_of(payment_id: str) -> Payment:
@@ -49,7 +58,7 @@ def requests(run: str, seed: int) -> list[tuple[str, str, str]]:
 
 async def _once(database_url: str, operation: str, label: str, payment_id: str, key: str) -> None:
     database = await open_database(database_url)
-    bank = Bank(database)
+    bank = Bank(database, capabilities=capabilities_for(operation))
     crash_points.arm(label)  # type: ignore[arg-type]  # a label is a word on the command line
     await ask(bank, operation, payment_of(payment_id), key)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from paydesk.core import ids
 from paydesk.core.clock import MovableClock
 from paydesk.core.money import minor_units
 from paydesk.engine.payments.acquirer import Approved, Card, Payment
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.simulator import rules
-from paydesk.engine.payments.simulator.acquirer import Simulator
+from paydesk.engine.payments.simulator.acquirer import BY_DEFAULT, Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.storage.database import Database
 
@@ -37,14 +39,28 @@ class Sleeper:
 class Bank:
     """A simulator with a settable clock; `again` is the same one in another process."""
 
-    def __init__(self, database: Database, script: str = "", seed: int = 0, clock: MovableClock | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        script: str = "",
+        seed: int = 0,
+        clock: MovableClock | None = None,
+        capabilities: Capabilities = BY_DEFAULT,
+    ) -> None:
         self.database, self.clock, self.sleeper = database, clock or MovableClock(frozen_ms=START_MS), Sleeper()
-        self._script, self._seed = script, seed
-        self.simulator = Simulator(database, self.clock, script=rules.parse(script), seed=seed, sleep=self.sleeper)
+        self._script, self._seed, self._capabilities = script, seed, capabilities
+        self.simulator = Simulator(
+            database,
+            self.clock,
+            script=rules.parse(script),
+            seed=seed,
+            sleep=self.sleeper,
+            capabilities=capabilities,
+        )
 
     def again(self) -> Bank:
         """Return the simulator of another process with the same settings and database."""
-        return Bank(self.database, self._script, self._seed, self.clock)
+        return Bank(self.database, self._script, self._seed, self.clock, self._capabilities)
 
     async def approved(self, **changes: Any) -> tuple[Payment, Approved]:
         """Return an approved payment."""
@@ -52,6 +68,18 @@ class Bank:
         outcome = await self.simulator.authorize(payment, card())
         assert isinstance(outcome, Approved), outcome
         return payment, outcome
+
+    async def reference_of(self, payment: Payment) -> str:
+        """Return the reference of the payment in the ledger."""
+        sql = "SELECT reference_id FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
+        (reference_id,) = await self.row(sql, payment.merchant_id, payment.payment_id) or ("",)
+        return str(reference_id)
+
+    async def entries(self) -> list[tuple[str, str, int, str]]:
+        """Return kind, key, amount and outcome of the entries in the ledger."""
+        since = datetime.fromtimestamp(0, UTC)
+        entries = [entry async for entry in self.simulator.ledger(since)]
+        return [(entry.kind, entry.key, entry.amount_minor, entry.outcome) for entry in entries]
 
     async def row(self, sql: str, *args: Any) -> tuple[Any, ...] | None:
         """Return one row."""

@@ -40,6 +40,7 @@ BY_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[..., ConflictKey]]] = {
     "subscriptions": (("subscription_id",), conflict_keys.subscription),
     "simulator_payments": (("seller_id", "payment_id"), conflict_keys.simulated_payment),
     "simulator_requests": (("seller_id", "operation", "request_key"), conflict_keys.simulated_request),
+    "simulator_confirmation_requests": (("seller_id", "operation", "request_key"), conflict_keys.simulated_request),
 }
 """For each table the columns by whose values a unit finds a row, and the conflict key that these make."""
 BY_NOUN = {
@@ -47,6 +48,7 @@ BY_NOUN = {
     "reversals": "order",
     "codes": "code",
     "simulator_movements": "simulated_request",
+    "simulator_confirmation_movements": "simulated_request",
     "print_actions": "terminal",
     "deliveries": "deliveries",
 }

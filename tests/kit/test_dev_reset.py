@@ -387,6 +387,7 @@ async def test_acquirer_charges_nothing_for_a_removed_order(database: Database) 
     for request in (
         simulator.authorize(payment, card),
         simulator.refund(payment, key="REF1", amount_minor=1),
+        simulator.confirm(payment, key="CNF1", reference_id="1"),
         simulator.reverse(payment, key="REV1", amount_minor=1),
         simulator.inquire(payment),
     ):

@@ -12,6 +12,7 @@ from accounts import other_seller
 from acquirer_scene import new_payment
 from paydesk.engine.invariants import check
 from paydesk.engine.payments.simulator.cards import CARDS
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from service import Reply, Service, Terminal, order_body, running
 
@@ -95,6 +96,23 @@ async def test_amount_decides_the_outcome(service: Service, terminal: Terminal, 
     ] == "card_disabled"
     assert (await _authorize(service, terminal, _body(payment_id, amount="99900.22"))).body == {"outcome": "not_sent"}
     assert [row[5] for row in await _ledger(service)] == ["declined"]
+
+
+@pytest.mark.parametrize(("amount", "outcome"), [("24.90", "approved"), ("99900.52", "unknown")])
+async def test_provisional_approval_is_confirmed_at_once(database: Database, amount: str, outcome: str) -> None:
+    """And after a repeat, if the first attempts were not answered: the terminal hears of a final approval alone."""
+    settings = Settings(simulator_confirmations=True)
+    async with running(database, development=True, workers=False, settings=settings) as service:
+        terminal = await service.terminal()
+        order = (await service.create(terminal, amount=amount)).body
+        body = _body(order["transactions"]["payments"][0]["id"], amount=amount)
+        assert (await _authorize(service, terminal, body)).body["outcome"] == outcome
+        for _ in range(3):
+            approved = await _authorize(service, terminal, body)
+        assert approved.body["outcome"] == "approved"
+        confirmed = "SELECT outcome, COUNT(*) FROM simulator_confirmation_movements GROUP BY outcome"
+        rows = await service.database.read(lambda tx: tx.all(confirmed))
+        assert [tuple(row) for row in rows] == [("approved", 1)]
 
 
 INVALID: tuple[tuple[dict[str, Any], str], ...] = (

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from acquirer_process import AMOUNT_MINOR, ask, payment_of, requests
+from acquirer_process import AMOUNT_MINOR, ask, capabilities_for, payment_of, requests
 from acquirer_scene import SELLER, Bank, new_key, new_payment
 from conftest import first_and_others, short_and_long
 from forks import Forks
 from paydesk.engine.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
-from paydesk.engine.payments.acquirer import Approved, NotSent, Outcome, Unknown
+from paydesk.engine.payments.acquirer import Approved, NotSent, Result, Unknown
 from paydesk.platform.storage.connect import open_database
 from paydesk_process import environment
 from seeds import seed
@@ -34,13 +34,16 @@ def forks() -> Iterator[Forks]:
 
 
 @contextlib.asynccontextmanager
-async def _bank(database_url: str) -> AsyncIterator[Bank]:
+async def _bank(database_url: str, operation: str = "") -> AsyncIterator[Bank]:
     database = await open_database(database_url)
-    yield Bank(database)
+    yield Bank(database, capabilities=capabilities_for(operation))
     await database.close()
 
 
-async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Outcome:
+TABLES = {"payment": "simulator_payments", "confirmation": "simulator_confirmation_movements"}
+
+
+async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Result:
     """Return the final result of the request."""
     for _ in range(10):
         outcome = await ask(bank, operation, payment_of(payment_id), key)
@@ -49,22 +52,21 @@ async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Outc
     raise AssertionError(f"no answer to {operation} {key}")
 
 
-@pytest.mark.parametrize("operation", first_and_others("refund", "payment", "reversal"))
+@pytest.mark.parametrize("operation", [*first_and_others("refund", "payment", "reversal"), "confirmation"])
 async def test_killed_before_or_after_the_commit(
     database_url: str, forks: Forks, tmp_path: Path, operation: str
 ) -> None:
-    """After a repeat it has charged, refunded or reversed once."""
+    """After a repeat it has charged, refunded, reversed or confirmed once."""
     for label in ("before_commit", "after_commit"):
         payment_id, key = new_payment().payment_id, new_key()
         if operation != "payment":
-            async with _bank(database_url) as bank:
+            async with _bank(database_url, operation) as bank:
                 assert isinstance(await ask(bank, "payment", payment_of(payment_id), ""), Approved)
         fork = forks.start([database_url, operation, label, payment_id, key], environment(), tmp_path / "log")
         assert fork.wait() == SIGKILLED, (tmp_path / "log").read_text()
         async with _bank(database_url) as bank:
-            sql = "SELECT COUNT(*) FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
-            if operation != "payment":
-                sql = sql.replace("payments", "movements")
+            table = TABLES.get(operation, "simulator_movements")
+            sql = f"SELECT COUNT(*) FROM {table} WHERE seller_id = $1 AND payment_id = $2"
             there = await bank.row(sql, SELLER, payment_id)
             assert there == (int(label == "after_commit"),)
             outcome = await _result(bank, operation, payment_id, key)

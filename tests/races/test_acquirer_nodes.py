@@ -11,7 +11,8 @@ import pytest
 from acquirer_process import PAYMENTS, ask, payment_of, requests
 from acquirer_scene import SELLER, Bank, card, new_key, new_payment
 from paydesk.engine.invariants.simulator_ledger import WHOLE_RULES as BOOK_RULES
-from paydesk.engine.payments.acquirer import Approved, NotSent, Unknown
+from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Unknown
+from paydesk.engine.payments.simulator.acquirer import WITH_CONFIRMATIONS
 from paydesk.platform.storage.connect import open_database
 from seeds import seeded
 
@@ -55,6 +56,28 @@ async def test_parts_on_two_nodes(banks: list[Bank]) -> None:
         )
         assert sum(isinstance(outcome, Approved) for outcome in outcomes) == 10
     assert await banks[0].row(BOOK_AGAINST_ITSELF) is None
+
+
+async def test_confirmation_and_reversal_on_two_nodes(postgres_url: str) -> None:
+    """The reversal takes effect; each confirmation has one result, before it or declined after it."""
+    async with AsyncExitStack() as stack:
+        databases = [await open_database(postgres_url) for _ in range(2)]
+        for database in databases:
+            stack.push_async_callback(database.close)
+        one, other = [Bank(database, capabilities=WITH_CONFIRMATIONS) for database in databases]
+        for _ in range(20):
+            payment, approved = await one.approved()
+            key, reference_id = payment.confirmation_key, approved.reference_id
+            *confirmed, reversal = await asyncio.gather(
+                one.simulator.confirm(payment, key=key, reference_id=reference_id),
+                other.simulator.confirm(payment, key=key, reference_id=reference_id),
+                other.simulator.reverse(payment, key=new_key("REV"), amount_minor=payment.amount_minor),
+            )
+            assert isinstance(reversal, Approved)
+            assert len(set(confirmed)) == 1
+            assert isinstance(confirmed[0], Approved | Declined)
+            assert await one.simulator.inquire(payment) == Declined("processing_error")
+            assert ("confirmation", key, 2490, "approved") in await one.entries() or isinstance(confirmed[0], Declined)
 
 
 async def test_everything_at_once_on_two_nodes(banks: list[Bank]) -> None:

@@ -28,6 +28,19 @@ async def test_test_orders_are_simulated_and_live_orders_as_configured(sqlite_ur
     await database.close()
 
 
+async def test_a_setting_makes_approvals_wait_for_their_confirmation(sqlite_url: str) -> None:
+    """Of test orders and of live ones."""
+    database = await open_database(sqlite_url)
+    for confirmations in (True, False):
+        settings = Settings(acquirer="simulator", simulator_confirmations=confirmations)
+        acquirers = acquirers_of(settings, database, SystemClock())
+        for acquirer in (acquirers.test, *acquirers.live.values()):
+            assert acquirer is not None
+            assert acquirer.capabilities.needs_confirmation == confirmations
+            assert acquirer.capabilities.fault(unknown_after_seconds=settings.unknown_after_seconds) is None
+    await database.close()
+
+
 async def test_invalid_script_prevents_the_start(sqlite_url: str) -> None:
     """The error names the setting and the rule."""
     database = await open_database(sqlite_url)
@@ -42,7 +55,7 @@ def test_only_the_simulator_the_invariants_retention_and_resets_use_its_ledger()
     found = {
         path.relative_to(sources).as_posix()
         for path in sources.rglob("*.py")
-        if re.search(r"simulator_(payments|movements|requests)", path.read_text())
+        if re.search(r"simulator_(payments|(confirmation_)?(movements|requests))", path.read_text())
     }
     deleting = {"paydesk/engine/payments/simulator/retention.py", "paydesk_dev/reset/reset.py"}
     simulator, rules = "paydesk/engine/payments/simulator/ledger.py", "paydesk/engine/invariants/simulator_ledger.py"

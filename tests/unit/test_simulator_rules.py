@@ -37,7 +37,7 @@ def test_a_script_is_several_rules() -> None:
 @each(
     "text, message",
     [
-        ("lost", "operations payment, inquiry, refund, reversal"),
+        ("lost", "operations payment, inquiry, refund, reversal, confirmation"),
         ("payment:explode", "behaviours decline"),
         ("payout:lost", "not a rule"),
         ("payment:decline", "insufficient_amount"),

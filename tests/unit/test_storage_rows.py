@@ -76,7 +76,7 @@ async def test_a_new_refund_is_read_as_it_was_inserted(database: Database) -> No
     ("add", "find", "kind"),
     [
         (ledger.ADD_PAYMENT, ledger.FIND_PAYMENT, LedgerPayment),
-        (ledger.ADD_MOVEMENT, ledger.FIND_MOVEMENT, Movement),
+        (ledger.ADD_MOVEMENT["refund"], ledger.FIND_MOVEMENT["refund"], Movement),
     ],
 )
 async def test_a_row_of_the_ledger_is_read_as_it_was_inserted(

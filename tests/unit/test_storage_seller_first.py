@@ -27,6 +27,7 @@ _ATTENTION = "finds, of all sellers, what is open and needs a person, by an inde
 _NEXT_DUE = "counts what is due next of all sellers, in development"
 _UNSERVED = "counts, at the start of a node, what is open of all sellers, by indexes of open rows"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
+_LEDGER = "shows the simulated acquirer's ledger of all sellers, to tests"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
     "engine.orders.store.OVERDUE": _EVERYBODYS,
@@ -99,6 +100,8 @@ ALLOWED = {
     "paydesk_dev.reset.reset.END_FAMILIES": _RESET,
     "paydesk_dev.reset.reset.REWIND_FAMILIES": _RESET,
     "paydesk_dev.reset.reset.END_REFRESH_TOKENS": _RESET,
+    "engine.payments.simulator.ledger.APPROVED_PAYMENTS": _LEDGER,
+    "engine.payments.simulator.ledger.APPROVED_MOVEMENTS": _LEDGER,
     "engine.terminals.store.VIRTUAL": "starts the virtual terminals of all sellers, in development",
 }
 """Statements about the rows of all sellers, each with its reason."""

@@ -142,8 +142,12 @@ async def _book(tx: Transaction) -> None:
         await insert(tx, "simulator_payments", seller_id=SELLER, payment_id=payment_id, created_ms=created_ms, **said)
         moved = {"seller_id": SELLER, "kind": "refund", "payment_id": payment_id, **decided}
         await insert(tx, "simulator_movements", movement_key=name, created_ms=ago(1), **moved)
+        confirmed = {**moved, "kind": "confirmation"}
+        await insert(tx, "simulator_confirmation_movements", movement_key=name, created_ms=ago(1), **confirmed)
         asked = {"seller_id": SELLER, "ordinal": ordinal, "requests": 1, "created_ms": created_ms}
         await insert(tx, "simulator_requests", operation="payment", request_key=name, **asked)
+        table = "simulator_confirmation_requests"
+        await insert(tx, table, operation="confirmation", request_key=name, **asked)
         if name == "gone":
             await insert(tx, "simulator_requests", operation="refund", request_key="kept, the last", **asked)
 
@@ -153,9 +157,11 @@ async def test_old_entries_of_the_simulator_ledger_are_deleted(database: Databas
     """A payment with what went back of it, half a year after its order was made, step by step; numbers go on."""
     await database.write(add_seller)
     await database.write(_book)
-    assert await sweep(database, step_rows_max=step_rows_max) == 3
+    assert await sweep(database, step_rows_max=step_rows_max) == 5
     assert await names_of(database, "simulator_payments", "terminal_id") == ["kept"]
     assert await names_of(database, "simulator_movements", "movement_key") == ["kept"]
+    assert await names_of(database, "simulator_confirmation_movements", "movement_key") == ["kept"]
+    assert await names_of(database, "simulator_confirmation_requests", "request_key") == ["kept"]
     assert await names_of(database, "simulator_requests", "request_key") == ["kept", "kept, the last"]
 
 

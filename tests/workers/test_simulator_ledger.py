@@ -64,6 +64,7 @@ RULES = {
     "simulator_payment_mismatch",
     "simulator_refund_mismatch",
     "simulator_refund_missing",
+    "simulator_confirmation_mismatch",
 }
 
 
@@ -126,6 +127,10 @@ async def test_each_difference_violates_its_rule(service: Service, bank: Bank, s
     assert rule in await _violated(service)
 
 
+FAIL_ORDERS = """
+UPDATE orders SET status = 'failed', status_detail = 'failed', payment_status_detail = 'processing_error'
+ WHERE seller_id > 0"""
+
 Step = Callable[[Service, Bank, Payment], Awaitable[object]]
 
 
@@ -170,11 +175,63 @@ async def test_approval_of_a_failed_order_needs_an_inquiry_or_reversal(
 ) -> None:
     """It is a violation unless an inquiry or reversal is open, or the payment is reversed."""
     payment = await paid(service, bank, reported=False)
-    await _run(
-        service,
-        "UPDATE orders SET status = 'failed', status_detail = 'failed', payment_status_detail = 'processing_error'"
-        " WHERE seller_id = $1",
-        service.seller_id,
-    )
+    await _run(service, FAIL_ORDERS)
     await step(service, bank, payment)
     assert ("simulator_approval_mismatch" in await _violated(service)) == is_violated
+
+
+def _unanswered(at_deadline: str) -> str:
+    return f"UPDATE simulator_payments SET at_deadline = '{at_deadline}', confirm_until_ms = 1 WHERE seller_id > 0"
+
+
+CONFIRMED = "UPDATE simulator_payments SET at_deadline = 'blocks', confirmed_ms = 1 WHERE seller_id > 0"
+CONFIRMATIONS = [
+    ("confirmed", CONFIRMED, False),
+    ("confirming", CONFIRMED, False),
+    ("provisional", CONFIRMED, True),
+    ("undone", CONFIRMED, True),
+    ("confirming", _unanswered("blocks"), False),
+    ("confirmed", _unanswered("blocks"), True),
+    ("confirmed", _unanswered("undoes"), True),
+    ("confirmed", _unanswered("confirms"), False),
+]
+
+
+@pytest.mark.parametrize(("status", "sql", "is_violated"), CONFIRMATIONS)
+async def test_confirmation_agrees_with_the_ledger(
+    service: Service, bank: Bank, status: str, sql: str, *, is_violated: bool
+) -> None:
+    """What is confirmed on one side is so on the other, or is being confirmed, or was confirmed by the acquirer."""
+    await _confirmation(service, await paid(service, bank), status)
+    await _run(service, sql)
+    assert ("simulator_confirmation_mismatch" in await _violated(service)) == is_violated
+
+
+async def test_refused_confirmation_explains_a_payment_that_is_reversed(service: Service, bank: Bank) -> None:
+    """The order stays processed: a person looks."""
+    payment = await paid(service, bank)
+    await _reverse(service, bank, payment)
+    assert "simulator_payment_mismatch" in await _violated(service)
+    await _confirmation(service, payment, "refused")
+    assert "simulator_payment_mismatch" not in await _violated(service)
+
+
+async def test_approval_that_the_acquirer_undoes_need_not_be_reversed(service: Service, bank: Bank) -> None:
+    """Unless it is confirmed: an inquiry finds it declined, and the order fails."""
+    await paid(service, bank, reported=False)
+    await _run(service, FAIL_ORDERS)
+    await _run(service, _unanswered("undoes"))
+    assert "simulator_approval_mismatch" not in await _violated(service)
+    await _run(service, "UPDATE simulator_payments SET confirmed_ms = 0 WHERE seller_id > 0")
+    assert "simulator_approval_mismatch" in await _violated(service)
+
+
+async def _confirmation(service: Service, payment: Payment, status: str) -> None:
+    await _run(
+        service,
+        "INSERT INTO confirmations (seller_id, order_id, live, status, amount_minor, currency, reference_id,"
+        " approved_ms, decide_by_ms, next_ms, created_ms) VALUES ($1, $2, 0, $3, 2490, 'BRL', '1', 1, 1, 1, 1)",
+        payment.merchant_id,
+        payment.order_id,
+        status,
+    )

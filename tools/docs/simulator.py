@@ -17,14 +17,17 @@ production. Only `paydesk dev` can use it for live orders too; `paydesk serve` r
 The presented card, the amount of the payment and the script decide, in this order. By default a payment is approved, a
 refund is approved up to the rest of the payment, and a reversal is confirmed.
 
-- Every request has a key: a payment its id `PAY…`, a refund its id, a reversal a key of its own. Repeated under the
-  same key, also concurrently or after a crash, a request takes effect once and gets the same answer.
+- Every request has a key: a payment its id `PAY…`, a confirmation `CNF…`, a refund its id, a reversal a key of its own.
+  Repeated under the same key, also concurrently or after a crash, a request takes effect once and gets the same answer.
 - A payment that is reversed before it arrives is blocked: it is declined when it arrives.
 - Refunds never exceed the approved amount; a reversed payment cannot be refunded.
+- With the setting `simulator_confirmations` an approval is provisional, as at some hosts: it is confirmed when a
+  terminal of kind `service` reports its approved result, and can be refunded from then on. The
+  [endpoint for terminals](#the-endpoint-for-terminals) confirms its payments at once.
 - A payment that is missing from the ledger, because a test acted as the terminal, can be refunded.
 - `paydesk doctor --invariants` compares the simulator ledger with the orders: every approved payment belongs to an
   order that is open, processed or refunded, is reversed, or has an open inquiry or reversal, and the
-  refunds of both are equal."""
+  refunds and confirmations of both are equal."""
 
 _CARDS = """\
 ## Cards
@@ -35,8 +38,8 @@ your own presents any of them at [the endpoint below](#the-endpoint-for-terminal
 _AMOUNTS = """\
 ## Amounts
 
-The amount of a payment in minor units (`99900.05` in BRL, `9990005` in CLP) also selects the rules for its refunds and
-its reversal."""
+The amount of a payment in minor units (`99900.05` in BRL, `9990005` in CLP) also selects the rules for its
+refunds, its reversal and its confirmation."""
 
 _SCRIPTS = """\
 ## Scripts
@@ -47,9 +50,9 @@ The setting `simulator_script` has rules, separated by spaces or commas, for wha
 <operation>:<behaviour>[:<argument>][@<percent>]
 ```
 
-The operations are `payment`, `inquiry`, `refund` and `reversal`. Rules for the same operation are combined; of two
-rules for the same behaviour the first one applies. Inquiries and reversals cannot be declined, and inquiries cannot
-be late."""
+The operations are `payment`, `inquiry`, `refund`, `reversal` and `confirmation`. Rules for the same operation are
+combined; of two rules for the same behaviour the first one applies. Inquiries and reversals cannot be declined, and
+inquiries cannot be late."""
 
 _CHANCE = """\
 With a percentage, a random choice is made once for each key. It is derived from the setting `simulator_seed` and the

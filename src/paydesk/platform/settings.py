@@ -224,6 +224,8 @@ class Settings(BaseModel):
     """Rules of the simulator besides cards and amounts: see `docs/simulator.md`."""
     simulator_seed: int = Field(0, ge=0, le=2**63 - 1)
     """Seed for the simulator's random choices."""
+    simulator_confirmations: bool = False
+    """Approvals of the simulated acquirer wait for the terminal's result, as some hosts do."""
     connections_max: Positive = 5000
     """Open connections; a further one evicts the longest idle one or gets 503."""
     connections_per_address_max: Limit = 0

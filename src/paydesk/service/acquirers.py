@@ -61,6 +61,7 @@ def acquirers_of(
             acquirer=settings.acquirer,
             script=settings.simulator_script,
             seed=settings.simulator_seed,
+            confirmations=settings.simulator_confirmations,
             removals=removals,
         )
     except ValueError as error:

@@ -20,7 +20,7 @@ from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.device.sessions import refuse_revoked
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
-from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment, Unknown
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operation import Answer, Call, Handled
@@ -181,7 +181,13 @@ async def authorize(call: Call) -> Handled:
     card = None
     if (sent := request.card) is not None:  # A wallet has none.
         card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
-    return Answer(200, _answer(payment, await acquirer.authorize(payment, card)))
+    outcome = await acquirer.authorize(payment, card)
+    if isinstance(outcome, Approved) and outcome.needs_confirmation:
+        # A terminal that asks its acquirer itself confirms the approval there too.
+        confirmed = await acquirer.confirm(payment, reference_id=outcome.reference_id)
+        if not isinstance(confirmed, Approved):
+            outcome = Unknown("the approval is not confirmed")
+    return Answer(200, _answer(payment, outcome))
 
 
 def _answer(payment: Payment, outcome: Outcome) -> AcquirerAnswer:

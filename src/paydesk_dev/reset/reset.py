@@ -33,12 +33,15 @@ EMPTIED = (
     "order_events",
     "deliveries",
     "attempts",
+    "confirmations",
     "inquiries",
     "reversals",
     "refunds",
     "simulator_payments",
     "simulator_movements",
     "simulator_requests",
+    "simulator_confirmation_movements",
+    "simulator_confirmation_requests",
     "codes",
     "demo_inbox",
     "recorded_requests",
@@ -53,13 +56,15 @@ _IN_ORDER = (
         "results",
         "lease_authorizations",
         "payment_references",
+        "confirmations",
         "inquiries",
         "reversals",
         "refunds",
         "order_events",
         "attempts",
     ),
-    *("deliveries", "subscriptions", "simulator_requests", "simulator_payments", "simulator_movements", "codes"),
+    *("deliveries", "subscriptions", "simulator_requests", "simulator_confirmation_requests", "simulator_payments"),
+    *("simulator_movements", "simulator_confirmation_movements", "codes"),
     *("token_families", "refresh_tokens", "access_tokens", "demo_inbox", "recorded_requests"),
 )
 
@@ -75,6 +80,7 @@ DELETE_ALL = tuple(f"DELETE FROM {table}" for table in EMPTIED)
 # Orders that a terminal, a request, a worker or a notification may be working on.
 UNFINISHED = f"""
 SELECT order_id FROM orders WHERE status IN ('created', 'at_terminal')
+UNION SELECT order_id FROM confirmations WHERE status IN ('provisional', 'confirming')
 UNION SELECT order_id FROM inquiries WHERE ended_ms IS NULL
 UNION SELECT order_id FROM reversals WHERE status = 'pending'
 UNION SELECT order_id FROM refunds WHERE status = 'processing'

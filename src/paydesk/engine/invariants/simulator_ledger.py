@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from paydesk.engine.invariants.rule import Rule
-from paydesk.engine.payments.lifecycles import FAILED, PENDING, PROCESSED
+from paydesk.engine.payments.lifecycles import CONFIRMED, FAILED, PENDING, PROCESSED, PROVISIONAL, REFUSED, UNDONE
 
 WHOLE_RULES = (
-    # Not yet final: live orders, and orders with an open inquiry or a pending reversal.
+    # Not yet final: live orders, and orders with an open inquiry or a pending reversal. An approval that the acquirer
+    # itself undoes at a deadline may not be reversed.
     Rule(
         "simulator_approval_mismatch",
         "approved {0} in the simulator ledger, but the order is {1} with a paid amount of {2}",
@@ -16,6 +17,7 @@ WHOLE_RULES = (
           FROM simulator_payments p
           LEFT JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
          WHERE p.outcome = 'approved' AND p.reversed_ms IS NULL
+           AND NOT (p.confirmed_ms IS NULL AND p.confirm_until_ms IS NOT NULL AND p.at_deadline = 'undoes')
            AND (o.order_id IS NULL OR o.status IN ('failed', 'canceled')
                 OR (o.status IN ('processed', 'refunded') AND COALESCE(o.paid_minor, 0) <> p.amount_minor))
            AND NOT EXISTS (SELECT 1 FROM inquiries i
@@ -27,12 +29,25 @@ WHOLE_RULES = (
     Rule(
         "simulator_payment_mismatch",
         "the order is {0}, but the simulator {1}",
-        """
+        f"""
         SELECT p.seller_id, p.payment_id, o.status,
                CASE WHEN p.outcome = 'approved' THEN 'reversed it' ELSE 'declined it' END
           FROM simulator_payments p
           JOIN orders o ON o.seller_id = p.seller_id AND o.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
-         WHERE o.status IN ('processed', 'refunded') AND (p.outcome = 'declined' OR p.reversed_ms IS NOT NULL)""",
+         WHERE o.status IN ('processed', 'refunded') AND (p.outcome = 'declined' OR p.reversed_ms IS NOT NULL)
+           AND NOT EXISTS (SELECT 1 FROM confirmations c
+                            WHERE c.seller_id = o.seller_id AND c.order_id = o.order_id AND c.{REFUSED})""",
+    ),
+    Rule(
+        "simulator_confirmation_mismatch",
+        "the confirmation is {0}, but the payment in the simulator ledger is {1}",
+        f"""
+        SELECT p.seller_id, p.payment_id, c.status,
+               CASE WHEN p.confirmed_ms IS NULL THEN 'not confirmed' ELSE 'confirmed' END
+          FROM simulator_payments p
+          JOIN confirmations c ON c.seller_id = p.seller_id AND c.order_id = 'ORD' || SUBSTR(p.payment_id, 4)
+         WHERE (p.confirmed_ms IS NOT NULL AND (c.{PROVISIONAL} OR c.{UNDONE}))
+            OR (p.confirmed_ms IS NULL AND p.at_deadline IN ('undoes', 'blocks') AND c.{CONFIRMED})""",
     ),
     # A refund that is still processing may be in the simulator ledger already.
     Rule(

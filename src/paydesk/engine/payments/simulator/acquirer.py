@@ -7,13 +7,11 @@ after a crash. The card, the amount and the script decide how it behaves, in thi
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
-
-import msgspec
 
 from paydesk.core.clock import Clock
 from paydesk.engine.orders.routing import Routing
@@ -21,20 +19,34 @@ from paydesk.engine.payments.acquirer import (
     Acquirer,
     Approved,
     Card,
+    ConfirmResult,
     Declined,
     InquiryResult,
+    LedgerEntry,
     NotFound,
     NotSent,
     Outcome,
     Payment,
+    Result,
+    ReverseResult,
+    TooLate,
     Unknown,
 )
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.simulator import cards, rules
 from paydesk.engine.payments.simulator import ledger as store
-from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
-from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.engine.payments.simulator.answers import (
+    PROCESSING_ERROR,
+    Request,
+    ledger_payment,
+    movement_of,
+    movement_outcome,
+    payment_outcome,
+)
+from paydesk.engine.payments.simulator.entries import entries_of
+from paydesk.engine.payments.simulator.ledger import LedgerPayment
+from paydesk.engine.payments.simulator.removals import OrderRemoved, Removals
 from paydesk.engine.payments.simulator.rules import Operation, Plan, Rules
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.conflict_keys import ConflictKey
@@ -42,32 +54,14 @@ from paydesk.platform.storage.database import Database, Locked, Transaction, Una
 
 DEADLINE_SECONDS = 8.0
 """A longer delay ends as *unknown* after this time."""
-PROCESSING_ERROR = "processing_error"
+BY_DEFAULT = Capabilities(reversal_blocks=True)
+WITH_CONFIRMATIONS = Capabilities(reversal_blocks=True, needs_confirmation=True)
 
-T = TypeVar("T", bound=InquiryResult)
-
-
-class OrderRemoved(Unavailable):
-    """A reset has removed the order while the request was under way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request: its key, how often the key was sent so far, how it is handled, and its time."""
-
-    key: str
-    attempt: int
-    plan: Plan
-    now_ms: int
-
-    @property
-    def is_answer_lost(self) -> bool:
-        """Whether the request takes effect but its answer is lost."""
-        return self.plan.failed_attempts < self.attempt <= self.plan.failed_attempts + self.plan.lost_times
+T = TypeVar("T", bound=Result)
 
 
 class Simulator(Acquirer):
-    """An acquirer of play money for test orders, or for `live` ones (in development only).
+    """An acquirer of play money for test orders, or for `live` ones (in development only), with any `capabilities`.
 
     With the same script and seed, the same requests in the same order get the same answers.
     """
@@ -82,49 +76,83 @@ class Simulator(Acquirer):
         seed: int = 0,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         removals: Removals | None = None,
+        capabilities: Capabilities = BY_DEFAULT,
     ) -> None:
         self._database, self._clock, self._live = database, clock, int(live)
         self._script, self._seed, self._sleep, self._removals = script, seed, sleep, removals or Removals()
+        self._capabilities = capabilities
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what it can do: a reversal blocks a payment that the ledger does not have."""
-        return Capabilities(reversal_blocks=True)
+        """Return what it can do."""
+        return self._capabilities
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge, at most once per `payment.payment_id`. The encrypted card data in `blob` is ignored."""
         del blob
+        can = self._capabilities
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
-            stored = await store.add_payment(tx, self._ledger_payment(payment, request.plan, request.now_ms, card))
-            return _response(request, stored)
+            plan = request.declined_unless(can.supports(payment.currency)).plan
+            row = ledger_payment(payment, plan, request.now_ms, live=self._live, card=card)
+            if can.needs_confirmation:
+                until_ms = can.confirm_until_ms(request.now_ms)
+                row = replace(row, at_deadline=can.at_deadline, confirm_until_ms=until_ms)
+            stored = await store.add_payment(tx, row)
+            if stored.visible_ms > request.now_ms:
+                return Unknown("the answer is late")
+            return payment_outcome(stored, request.now_ms)
 
         return await self._answer("payment", payment, payment.payment_id, effect, cards.rules_of_card(card))
 
     async def approve(self, payment: Payment, card: Card | None) -> Approved | Declined:
         """Approve the payment regardless of card, amount and script, unless the ledger has an outcome already.
 
-        For simulated orders, where the request replaces the terminal. Raises `Unavailable`, also for an order that a
-        reset has removed, and `Locked`.
+        For simulated orders, where the request replaces the terminal: the approval is final. Raises `Unavailable`, also
+        for an order that a reset has removed, and `Locked`.
         """
+        now_ms = self._clock.now_ms()
+        approved = ledger_payment(payment, Plan(), now_ms, live=self._live, card=card)
 
         async def work(tx: Transaction) -> LedgerPayment:
             stored = await store.add_payment(tx, approved)
-            self._refuse_removed(payment)
+            self._removals.refuse(payment.order_id)
             return stored
 
-        approved = self._ledger_payment(payment, Plan(), self._clock.now_ms(), card)
         keys = _keys("payment", payment, payment.payment_id, is_counted=False)
-        return _outcome(await self._database.write(work, conflict_keys=keys))
+        return payment_outcome(await self._database.write(work, conflict_keys=keys), now_ms)
+
+    async def confirm(self, payment: Payment, *, key: str, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
+        """Make the provisional approval final, at most once per `key`. What the chip said is ignored."""
+        del chip_data
+
+        async def effect(tx: Transaction, request: Request) -> ConfirmResult:
+            row = await store.lock_payment(tx, payment.merchant_id, payment.payment_id)
+            stored = await store.find_movement(tx, "confirmation", payment.merchant_id, key)
+            if stored is None:
+                if row is None or row.visible_ms > request.now_ms:
+                    return NotFound()
+                if row.is_overdue(request.now_ms):
+                    return TooLate("the deadline has passed")
+                is_approved = row.state(request.now_ms) != "void" and row.reference_id == reference_id
+                handled = request.declined_unless(is_approved)
+                stored = movement_of("confirmation", payment, handled, row.amount_minor)
+                await store.add_movement(tx, stored)
+                if stored.outcome == "approved":
+                    await store.confirm_payment(tx, stored)
+            return movement_outcome(stored, request.now_ms, payment.currency)
+
+        return await self._answer("confirmation", payment, key, effect)
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return what the ledger says; `NotFound` until a late answer is visible."""
+        assert self._capabilities.can_inquire, "this acquirer has no inquiries"
 
         async def effect(tx: Transaction, request: Request) -> InquiryResult:
             stored = await store.find_payment(tx, payment.merchant_id, payment.payment_id)
-            if request.is_answer_lost:
-                return Unknown("the answer was lost")
-            return _outcome(stored) if stored is not None and stored.visible_ms <= request.now_ms else NotFound()
+            if stored is None or stored.visible_ms > request.now_ms:
+                return NotFound()
+            return payment_outcome(stored, request.now_ms)
 
         return await self._answer("inquiry", payment, payment.payment_id, effect)
 
@@ -136,37 +164,60 @@ class Simulator(Acquirer):
         del reference_id  # The ledger knows payments by our ids.
 
         async def effect(tx: Transaction, request: Request) -> Outcome:
-            await store.add_payment(tx, self._ledger_payment(payment, Plan(), request.now_ms))
-            movement = _movement("refund", payment, request, amount_minor)
+            approved = ledger_payment(payment, Plan(), request.now_ms, live=self._live)
+            row = await store.add_payment(tx, approved)
+            is_allowed = self._capabilities.partial_refunds or amount_minor == row.amount_minor
+            handled = request.declined_unless(is_allowed and row.state(request.now_ms) == "final")
+            movement = movement_of("refund", payment, handled, amount_minor)
             stored = await store.add_movement(tx, movement)
             if stored is None and movement.outcome == "approved" and not await store.deduct_refund(tx, movement):
                 stored = replace(movement, outcome="declined", detail=PROCESSING_ERROR)
                 await store.decline_movement(tx, movement, PROCESSING_ERROR)
-            return _response(request, stored or movement)
+            return movement_outcome(stored or movement, request.now_ms, payment.currency)
 
         return await self._answer("refund", payment, key, effect)
 
     async def reverse(
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
-    ) -> Outcome:
+    ) -> ReverseResult:
         """Reverse the approval, at most once per `key`; with a reference, only the approval that has it.
 
-        A payment missing from the ledger is blocked: it will be declined when it arrives. The result is `Approved`.
+        With the capability `reversal_blocks`, a payment missing from the ledger is blocked, so that it will be declined
+        when it arrives, and the result is `Approved`. Otherwise it is `NotFound`.
         """
         del chip_data
 
-        async def effect(tx: Transaction, request: Request) -> Outcome:
-            if not reference_id:
+        async def effect(tx: Transaction, request: Request) -> ReverseResult:
+            can, now_ms = self._capabilities, request.now_ms
+            if can.reversal_blocks and not reference_id:
                 plan = Plan(decline_detail=PROCESSING_ERROR)
-                blocked = self._ledger_payment(payment, plan, request.now_ms, reversed_ms=request.now_ms)
+                blocked = replace(ledger_payment(payment, plan, now_ms, live=self._live), reversed_ms=now_ms)
                 await store.add_payment(tx, blocked)
-            movement = _movement("reversal", payment, request, amount_minor)
-            stored = await store.add_movement(tx, movement)
+            row = await store.lock_payment(tx, payment.merchant_id, payment.payment_id)
+            if row is not None and reference_id not in ("", row.reference_id):
+                row = None
+            stored = await store.find_movement(tx, "reversal", payment.merchant_id, key)
             if stored is None:
-                await store.reverse_payment(tx, movement, reference_id)
-            return _response(request, stored or movement)
+                if not can.reversal_blocks and (row is None or row.visible_ms > now_ms):
+                    return NotFound()
+                until_ms = can.reverse_until_ms(row.created_ms) if row is not None else None
+                if row is not None and row.state(now_ms) != "void" and until_ms is not None and until_ms <= now_ms:
+                    return TooLate("the time for reversals has passed")
+                movement = movement_of("reversal", payment, request, amount_minor)
+                stored = await store.add_movement(tx, movement)
+                if stored is None:
+                    await store.reverse_payment(tx, movement, reference_id)
+                    stored = movement
+            return movement_outcome(stored, now_ms, payment.currency)
 
         return await self._answer("reversal", payment, key, effect)
+
+    async def ledger(self, since: datetime) -> AsyncIterator[LedgerEntry]:
+        """Yield the movements that took effect since then, the oldest first."""
+        payments, movements = await self._database.read(partial(store.approved, live=self._live))
+        for entry in entries_of(payments, movements, self._clock.now_ms()):
+            if entry.time >= since:
+                yield entry
 
     async def _answer(
         self,
@@ -194,7 +245,9 @@ class Simulator(Acquirer):
                 outcome = Unknown("no answer")
             else:
                 outcome = await effect(tx, request)
-            self._refuse_removed(payment)
+                if request.is_answer_lost:
+                    outcome = Unknown("the answer was lost")
+            self._removals.refuse(payment.order_id)
             return outcome, request.plan.delay_ms
 
         try:
@@ -212,65 +265,6 @@ class Simulator(Acquirer):
         await self._sleep(min(delay_ms / 1000, DEADLINE_SECONDS))
         return outcome if delay_ms / 1000 < DEADLINE_SECONDS else Unknown("no answer before the deadline")
 
-    def _refuse_removed(self, payment: Payment) -> None:
-        """Undo what a request has written that a reset overtook. Raises `OrderRemoved`."""
-        if self._removals.has_removed(f"ORD{payment.payment_id.removeprefix('PAY')}"):
-            raise OrderRemoved("a reset has removed the order")
-
-    def _ledger_payment(
-        self, payment: Payment, plan: Plan, now_ms: int, card: Card | None = None, reversed_ms: int | None = None
-    ) -> LedgerPayment:
-        return LedgerPayment(
-            payment.merchant_id,
-            payment.payment_id,
-            payment.terminal_id,
-            self._live,
-            payment.amount_minor,
-            payment.currency,
-            "declined" if plan.decline_detail else "approved",
-            plan.decline_detail or None,
-            _digits("payment", payment.payment_id, 14),
-            None if plan.decline_detail else _digits("code", payment.payment_id, 6),
-            msgspec.json.encode(asdict(card)).decode() if card is not None else None,
-            payment.installments,
-            now_ms + plan.late_ms,
-            now_ms,
-            reversed_ms,
-        )
-
-
-def _movement(kind: str, payment: Payment, request: Request, amount_minor: int) -> Movement:
-    detail = request.plan.decline_detail
-    return Movement(
-        payment.merchant_id,
-        request.key,
-        kind,
-        payment.payment_id,
-        amount_minor,
-        "declined" if detail else "approved",
-        detail or None,
-        _digits(kind, request.key, 14),
-        request.now_ms + request.plan.late_ms,
-        request.now_ms,
-    )
-
-
-def _response(request: Request, row: LedgerPayment | Movement) -> Outcome:
-    """Return the outcome in the ledger, or `Unknown` where the answer is lost or late."""
-    if request.is_answer_lost:
-        return Unknown("the answer was lost")
-    return Unknown("the answer is late") if row.visible_ms > request.now_ms else _outcome(row)
-
-
-def _outcome(row: LedgerPayment | Movement) -> Approved | Declined:
-    """Return the outcome in the ledger; a reversed payment counts as declined."""
-    if row.outcome != "approved" or (isinstance(row, LedgerPayment) and row.reversed_ms is not None):
-        return Declined(row.detail or PROCESSING_ERROR)
-    if isinstance(row, Movement):
-        return Approved(row.reference_id, row.amount_minor)
-    card = msgspec.json.decode(row.card, type=Card) if row.card is not None else None
-    return Approved(row.reference_id, row.amount_minor, row.authorization_code, card, row.installments)
-
 
 def _keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool) -> tuple[ConflictKey, ...]:
     seller_id = payment.merchant_id
@@ -281,13 +275,6 @@ def _keys(operation: Operation, payment: Payment, key: str, *, is_counted: bool)
     return (*keys, conflict_keys.simulated_requests(seller_id, operation)) if is_counted else keys
 
 
-def _digits(kind: str, key: str, count: int) -> str:
-    """Derive a number of `count` digits from the key. References have 14: no card number has that length."""
-    number = int.from_bytes(hashlib.sha256(f"{kind}:{key}".encode()).digest()[:8], "big")
-    least = 10 ** (count - 1) if count > 6 else 0
-    return f"{least + number % (10**count - least):0{count}d}"
-
-
 def create_acquirers(
     database: Database,
     clock: Clock,
@@ -295,11 +282,19 @@ def create_acquirers(
     acquirer: str,
     script: str = "",
     seed: int = 0,
+    confirmations: bool = False,
     removals: Removals | None = None,
 ) -> Acquirers:
     """Return the acquirers that the settings select. Raises `ValueError` for an invalid script."""
-    parsed = rules.parse(script)
-    create = partial(Simulator, database, clock, script=parsed, seed=seed, removals=removals)
+    create = partial(
+        Simulator,
+        database,
+        clock,
+        script=rules.parse(script),
+        seed=seed,
+        removals=removals,
+        capabilities=WITH_CONFIRMATIONS if confirmations else BY_DEFAULT,
+    )
     if acquirer != "simulator":
         return Acquirers(create())
     return Acquirers(create(), {"simulator": create(live=True)}, Routing("simulator"))

@@ -70,8 +70,13 @@ AMOUNTS: Mapping[int, str] = {
     9_990_042: "reversal:not_sent:3",
     9_990_043: "reversal:late:30s",
     9_990_044: "payment:late:30s reversal:unheard:3",
+    9_990_050: "confirmation:decline:processing_error",
+    9_990_051: "confirmation:lost:3",
+    9_990_052: "confirmation:unheard:3",
+    9_990_053: "confirmation:not_sent:3",
+    9_990_054: "confirmation:late:30s",
 }
-"""Rules by a payment's amount in minor units. They apply to its refunds and its reversal too."""
+"""Rules by a payment's amount in minor units. They apply to its other requests too."""
 
 _BY_DIGITS = {card.last_digits: rules.parse(card.script) for card in CARDS.values() if card.script}
 _BY_AMOUNT = {amount_minor: rules.parse(script) for amount_minor, script in AMOUNTS.items()}

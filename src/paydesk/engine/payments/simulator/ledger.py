@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
+from typing import Literal
 
 from paydesk.platform.storage.database import Transaction
+
+State = Literal["void", "provisional", "final"]
+"""Of a payment: declined, reversed or undone; approved until it is confirmed; approved."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerPayment:
-    """One row of `simulator_payments`, in column order. Declined and reversed: blocked before it arrived."""
+    """One row of `simulator_payments`. Declined and reversed: blocked before it arrived."""
 
     seller_id: int
     payment_id: str
@@ -26,11 +30,31 @@ class LedgerPayment:
     visible_ms: int
     created_ms: int
     reversed_ms: int | None = None
+    at_deadline: str | None = None
+    """What happens at the deadline of its confirmation, as the capability says; None: it needs no confirmation."""
+    confirm_until_ms: int | None = None
+    confirmed_ms: int | None = None
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Return whether the deadline passed before the payment was confirmed or reversed."""
+        if self.confirm_until_ms is None:
+            return False
+        times_ms = (self.confirmed_ms, self.reversed_ms, now_ms)
+        return self.confirm_until_ms <= min(time_ms for time_ms in times_ms if time_ms is not None)
+
+    def state(self, now_ms: int) -> State:
+        """Return its state: at the deadline the acquirer itself may confirm or undo an approval."""
+        by_acquirer = self.at_deadline if self.is_overdue(now_ms) else None
+        if self.outcome != "approved" or self.reversed_ms is not None or by_acquirer == "undoes":
+            return "void"
+        if self.at_deadline is None or self.confirmed_ms is not None or by_acquirer == "confirms":
+            return "final"
+        return "provisional"
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One row of `simulator_movements`, in column order: a refund or reversal, approved or declined."""
+    """One row of `simulator_movements` or `simulator_confirmation_movements`, in column order: approved or declined."""
 
     seller_id: int
     movement_key: str
@@ -45,20 +69,41 @@ class Movement:
 
 
 _PAYMENT = ", ".join(field.name for field in fields(LedgerPayment))
+_PAYMENT_PLACES = ", ".join(f"${place}" for place in range(1, len(fields(LedgerPayment)) + 1))
 _MOVEMENT = ", ".join(field.name for field in fields(Movement))
+# The older tables accept no confirmations.
+_MOVEMENTS = dict.fromkeys(("refund", "reversal"), "simulator_movements") | {
+    "confirmation": "simulator_confirmation_movements"
+}
+_REQUESTS = dict.fromkeys(("payment", "inquiry", "refund", "reversal"), "simulator_requests") | {
+    "confirmation": "simulator_confirmation_requests"
+}
 
 # The first request under a key decides; later ones read the stored result.
 ADD_PAYMENT = f"""
-INSERT INTO simulator_payments ({_PAYMENT})
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT DO NOTHING"""
+INSERT INTO simulator_payments ({_PAYMENT}) VALUES ({_PAYMENT_PLACES}) ON CONFLICT DO NOTHING"""
 
 FIND_PAYMENT = f"SELECT {_PAYMENT} FROM simulator_payments WHERE seller_id = $1 AND payment_id = $2"
 
-ADD_MOVEMENT = f"""
-INSERT INTO simulator_movements ({_MOVEMENT})
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
+LOCK_PAYMENT = f"{FIND_PAYMENT} FOR UPDATE"
 
-FIND_MOVEMENT = f"SELECT {_MOVEMENT} FROM simulator_movements WHERE seller_id = $1 AND movement_key = $2"
+ADD_MOVEMENT = {
+    kind: f"""
+INSERT INTO {table} ({_MOVEMENT})
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"""
+    for kind, table in _MOVEMENTS.items()
+}
+
+FIND_MOVEMENT = {
+    kind: f"SELECT {_MOVEMENT} FROM {table} WHERE seller_id = $1 AND movement_key = $2"
+    for kind, table in _MOVEMENTS.items()
+}
+
+APPROVED_PAYMENTS = f"SELECT {_PAYMENT} FROM simulator_payments WHERE live = $1 AND outcome = 'approved'"
+
+APPROVED_MOVEMENTS = f"""
+SELECT {_MOVEMENT} FROM simulator_movements WHERE outcome = 'approved'
+UNION ALL SELECT {_MOVEMENT} FROM simulator_confirmation_movements WHERE outcome = 'approved'"""
 
 # The check is part of the statement: concurrent refunds never exceed the approved amount.
 DEDUCT_REFUND = """
@@ -74,16 +119,24 @@ UPDATE simulator_payments SET reversed_ms = $3
  WHERE seller_id = $1 AND payment_id = $2 AND outcome = 'approved' AND reversed_ms IS NULL
    AND ($4 = '' OR reference_id = $4)"""
 
-ADD_REQUEST = """
-INSERT INTO simulator_requests (seller_id, operation, request_key, ordinal, requests, created_ms)
-SELECT CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), COALESCE(MAX(ordinal), 0) + 1, 0, CAST($4 AS bigint)
-  FROM simulator_requests WHERE seller_id = $1 AND operation = $2
-ON CONFLICT DO NOTHING"""
+CONFIRM_PAYMENT = "UPDATE simulator_payments SET confirmed_ms = $3 WHERE seller_id = $1 AND payment_id = $2"
 
-COUNT_REQUEST = """
-UPDATE simulator_requests SET requests = requests + 1
+ADD_REQUEST = {
+    operation: f"""
+INSERT INTO {table} (seller_id, operation, request_key, ordinal, requests, created_ms)
+SELECT CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), COALESCE(MAX(ordinal), 0) + 1, 0, CAST($4 AS bigint)
+  FROM {table} WHERE seller_id = $1 AND operation = $2
+ON CONFLICT DO NOTHING"""
+    for operation, table in _REQUESTS.items()
+}
+
+COUNT_REQUEST = {
+    operation: f"""
+UPDATE {table} SET requests = requests + 1
  WHERE seller_id = $1 AND operation = $2 AND request_key = $3
 RETURNING ordinal, requests"""
+    for operation, table in _REQUESTS.items()
+}
 
 
 async def add_payment(tx: Transaction, payment: LedgerPayment) -> LedgerPayment:
@@ -101,13 +154,31 @@ async def find_payment(tx: Transaction, seller_id: int, payment_id: str) -> Ledg
     return LedgerPayment(*row) if row is not None else None
 
 
+async def lock_payment(tx: Transaction, seller_id: int, payment_id: str) -> LedgerPayment | None:
+    """Lock the payment and return it, or None."""
+    row = await tx.one(LOCK_PAYMENT, seller_id, payment_id)
+    return LedgerPayment(*row) if row is not None else None
+
+
 async def add_movement(tx: Transaction, movement: Movement) -> Movement | None:
     """Insert the movement and return None, or return the one already stored under its key."""
-    if await tx.run(ADD_MOVEMENT, *astuple(movement)):
+    if await tx.run(ADD_MOVEMENT[movement.kind], *astuple(movement)):
         return None
-    row = await tx.one(FIND_MOVEMENT, movement.seller_id, movement.movement_key)
-    assert row is not None, "movements are deleted only by retention"
-    return Movement(*row)
+    stored = await find_movement(tx, movement.kind, movement.seller_id, movement.movement_key)
+    assert stored is not None, "movements are deleted only by retention"
+    return stored
+
+
+async def find_movement(tx: Transaction, kind: str, seller_id: int, key: str) -> Movement | None:
+    """Return the movement, or None."""
+    row = await tx.one(FIND_MOVEMENT[kind], seller_id, key)
+    return Movement(*row) if row is not None else None
+
+
+async def approved(tx: Transaction, live: int) -> tuple[list[LedgerPayment], list[Movement]]:
+    """Return the approved payments of test orders or of live ones, and all approved movements."""
+    payments = [LedgerPayment(*row) for row in await tx.all(APPROVED_PAYMENTS, live)]
+    return payments, [Movement(*row) for row in await tx.all(APPROVED_MOVEMENTS)]
 
 
 async def deduct_refund(tx: Transaction, movement: Movement) -> bool:
@@ -125,10 +196,15 @@ async def reverse_payment(tx: Transaction, movement: Movement, reference_id: str
     await tx.run(REVERSE_PAYMENT, movement.seller_id, movement.payment_id, movement.created_ms, reference_id)
 
 
+async def confirm_payment(tx: Transaction, movement: Movement) -> None:
+    """Make the payment final. It is locked."""
+    await tx.run(CONFIRM_PAYMENT, movement.seller_id, movement.payment_id, movement.created_ms)
+
+
 async def count_request(tx: Transaction, seller_id: int, operation: str, key: str, now_ms: int) -> tuple[int, int]:
     """Count the request; return its ordinal among the seller's of this operation, and how often its key was sent."""
-    row = await tx.one(COUNT_REQUEST, seller_id, operation, key)
+    row = await tx.one(COUNT_REQUEST[operation], seller_id, operation, key)
     while row is None:
-        await tx.run(ADD_REQUEST, seller_id, operation, key, now_ms)
-        row = await tx.one(COUNT_REQUEST, seller_id, operation, key)
+        await tx.run(ADD_REQUEST[operation], seller_id, operation, key, now_ms)
+        row = await tx.one(COUNT_REQUEST[operation], seller_id, operation, key)
     return row[0], row[1]

@@ -21,7 +21,7 @@ from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.engine.orders.handlers import requested_order
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiry_store, outcomes
-from paydesk.engine.payments.acquirer import Approved, Card, Declined, Outcome
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, Outcome, Result
 from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.lifecycles import REVERSING
 from paydesk.engine.payments.outcomes import Paid
@@ -29,10 +29,10 @@ from paydesk.engine.payments.refunds import handlers as refunds
 from paydesk.engine.payments.refunds import store as refund_store
 from paydesk.engine.payments.refunds.attempts import Attempt
 from paydesk.engine.payments.simulator import order_moves as simulated_orders
-from paydesk.engine.payments.simulator.acquirer import OrderRemoved, Simulator
+from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.engine.payments.simulator.order_moves import Step, lock_test_order, unreachable
-from paydesk.engine.payments.simulator.removals import Removals
+from paydesk.engine.payments.simulator.removals import OrderRemoved, Removals
 from paydesk.engine.payments.simulator.schemas import SimulatedRequest
 from paydesk.engine.payments.terms import payment_of
 from paydesk.platform.operation import Answer, Call, Handled
@@ -186,7 +186,7 @@ async def _record_refund(call: Call, attempt: Attempt, outcome: Outcome) -> Hand
     return _unknown_outcome(outcome)
 
 
-def _unknown_outcome(outcome: Outcome) -> Refusal:
+def _unknown_outcome(outcome: Result) -> Refusal:
     return SERVICE_UNAVAILABLE.with_reason(
         f"the acquirer: {outcome}",
         message="The simulated acquirer did not answer, as its rules say. Try again.",

@@ -9,8 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from paydesk.platform.storage.database import Unavailable
+
 REMEMBERED_MAX = 10_000
 """More orders can't have unfinished work at once on a machine for development."""
+
+
+class OrderRemoved(Unavailable):
+    """A reset has removed the order while the request was under way."""
 
 
 class Removals:
@@ -29,3 +35,8 @@ class Removals:
     def has_removed(self, order_id: str) -> bool:
         """Return whether the order was removed. Ask after the transaction has written: removals lock all tables."""
         return order_id in self._removed
+
+    def refuse(self, order_id: str) -> None:
+        """Undo what a transaction has written about an order that a reset has removed. Raises `OrderRemoved`."""
+        if self.has_removed(order_id):
+            raise OrderRemoved("a reset has removed the order")

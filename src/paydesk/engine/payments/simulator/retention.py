@@ -12,11 +12,14 @@ KEEP_DAYS = 180
 
 # Payments with an id below $2 (ids begin with their orders' time), then movements of deleted payments.
 PRUNE_PAYMENTS = delete("simulator_payments", "payment_id", "payment_id")
-PRUNE_MOVEMENTS = delete(
-    "simulator_movements",
-    "movement_key",
-    "payment_id",
-    "NOT EXISTS (SELECT 1 FROM simulator_payments p WHERE p.seller_id = $1 AND p.payment_id = o.payment_id)",
+PRUNE_MOVEMENTS = tuple(
+    delete(
+        table,
+        "movement_key",
+        "payment_id",
+        "NOT EXISTS (SELECT 1 FROM simulator_payments p WHERE p.seller_id = $1 AND p.payment_id = o.payment_id)",
+    )
+    for table in ("simulator_movements", "simulator_confirmation_movements")
 )
 # Requests of operation $4 from before $2, at most $3, but for the newest: its ordinal is counted on from.
 PRUNE_REQUESTS = """DELETE FROM simulator_requests
@@ -25,17 +28,20 @@ PRUNE_REQUESTS = """DELETE FROM simulator_requests
      WHERE o.seller_id = $1 AND o.operation = $4
        AND o.ordinal < (SELECT MAX(n.ordinal) FROM simulator_requests n WHERE n.seller_id = $1 AND n.operation = $4)
      ORDER BY o.ordinal LIMIT $3 FOR UPDATE OF o SKIP LOCKED) SELECT * FROM old)"""
+PRUNE_CONFIRMATION_REQUESTS = PRUNE_REQUESTS.replace("simulator_requests", "simulator_confirmation_requests")
 
 
 async def _prune(tx: Transaction, seller_id: int, before_ms: int, limit: int) -> int:
     """Delete payments of orders created before `before_ms`, then their movements, then earlier requests."""
     before = f"PAY{ids.first_ulid(before_ms)}"
     pruned = await tx.run(PRUNE_PAYMENTS, seller_id, before, limit)
-    if pruned < limit:
-        pruned += await tx.run(PRUNE_MOVEMENTS, seller_id, before, limit - pruned)
-    for operation in OPERATIONS:
+    for statement in PRUNE_MOVEMENTS:
         if pruned < limit:
-            pruned += await tx.run(PRUNE_REQUESTS, seller_id, before_ms, limit - pruned, operation)
+            pruned += await tx.run(statement, seller_id, before, limit - pruned)
+    for operation in OPERATIONS:
+        statement = PRUNE_CONFIRMATION_REQUESTS if operation == "confirmation" else PRUNE_REQUESTS
+        if pruned < limit:
+            pruned += await tx.run(statement, seller_id, before_ms, limit - pruned, operation)
     return pruned
 
 

@@ -14,13 +14,13 @@ from typing import Literal, get_args
 
 from paydesk.engine.orders.status import FAILED_DETAILS
 
-Operation = Literal["payment", "inquiry", "refund", "reversal"]
+Operation = Literal["payment", "inquiry", "refund", "reversal", "confirmation"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 TIMES_MAX, SECONDS_MAX, RULES_MAX = 1_000, 86_400, 50
 
 BEHAVIOURS = {
-    "decline": "`decline:<detail>`: the payment or refund is declined with one of the details of a failed payment.",
+    "decline": "`decline:<detail>`: the request is declined with one of the details of a failed payment.",
     "not_sent": "`not_sent[:<times>]`: the first requests (by default one) are not sent and have no effect.",
     "unheard": "`unheard[:<times>]`: the first requests (by default one) get no answer and have no effect.",
     "lost": "`lost[:<times>]`: the request takes effect, but its first answers (by default one) are lost.",

@@ -38,3 +38,39 @@ CREATE INDEX confirmations_due ON confirmations (next_ms, seller_id) WHERE statu
 ALTER TABLE reversals ADD COLUMN refunding_ms bigint;  -- the reversal came too late, and since then it is a refund
 ALTER TABLE reversals ADD COLUMN chip_data bytea;
 ALTER TABLE refunds ADD COLUMN recorded_by text;       -- the operator who recorded a refund made at the acquirer
+
+-- The simulated acquirer's confirmations ---------------------------------------------------------------------------
+-- Tables of their own: the CHECKs of those for movements and requests do not allow them.
+
+ALTER TABLE simulator_payments ADD COLUMN at_deadline text;         -- confirms, undoes, blocks; NULL: no confirmation
+ALTER TABLE simulator_payments ADD COLUMN confirm_until_ms bigint;  -- the deadline, if there is one
+ALTER TABLE simulator_payments ADD COLUMN confirmed_ms bigint;
+
+CREATE TABLE simulator_confirmation_movements (  -- as simulator_movements
+    seller_id          bigint   NOT NULL,
+    movement_key       text     NOT NULL,
+    kind               text     NOT NULL CHECK (kind = 'confirmation'),
+    payment_id         text     NOT NULL,
+    amount_minor       bigint   NOT NULL,
+    outcome            text     NOT NULL CHECK (outcome IN ('approved', 'declined')),
+    detail             text,
+    reference_id       text     NOT NULL,
+    visible_ms         bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, movement_key)
+);
+
+CREATE INDEX simulator_confirmations_payment ON simulator_confirmation_movements (seller_id, payment_id);
+
+CREATE TABLE simulator_confirmation_requests (  -- as simulator_requests
+    seller_id          bigint   NOT NULL,
+    operation          text     NOT NULL CHECK (operation = 'confirmation'),
+    request_key        text     NOT NULL,
+    ordinal            bigint   NOT NULL,
+    requests           bigint   NOT NULL,
+    created_ms         bigint   NOT NULL,
+    PRIMARY KEY (seller_id, operation, request_key)
+);
+
+CREATE INDEX simulator_confirmation_requests_ordinal
+    ON simulator_confirmation_requests (seller_id, operation, ordinal);
