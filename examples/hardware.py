@@ -3,6 +3,7 @@
 Here a simulated buyer presents a test card, and the acquirer is the simulated one of `paydesk dev`.
 """
 
+import base64
 import http.client
 import json
 import os
@@ -15,6 +16,8 @@ Json = dict[str, Any]
 BUYER_SECONDS = float(os.environ.get("BUYER_SECONDS", "1"))
 LAST_DIGITS = os.environ.get("LAST_DIGITS", "5682")
 """The last digits of the test card: 5682 is approved, 9002 is declined. docs/simulator.md lists all."""
+CARD_ACCEPTS = os.environ.get("CARD_ACCEPTS", "1") == "1"
+"""Whether the chip agrees to a payment that the issuer has approved."""
 
 requests: dict[str, float] = {}
 """By order: when its card was requested."""
@@ -49,6 +52,20 @@ def read_card(order: Json) -> Json | None:
         return None
     card = {"first_digits": "423564", "last_digits": LAST_DIGITS, "entry_mode": "contactless"}
     return {"payment_method": {"id": "visa", "type": "credit_card", "installments": 1}, "card": card}
+
+
+def encrypt(order: Json) -> str:
+    """Return the card data, encrypted for the acquirer alone, in base64. The same for a repeated request."""
+    return base64.b64encode(f"card {LAST_DIGITS} for {order['payment_id']}".encode()).decode()
+
+
+def finish_card(issuer_data: str) -> tuple[bool, Json]:
+    """Give the issuer's data to the card. Return whether it accepts the payment, and what it says to the issuer.
+
+    Here the chip data is the simulated card's application cryptogram (tag 9F26).
+    """
+    del issuer_data
+    return CARD_ACCEPTS, {"chip_data": base64.b64encode(bytes.fromhex("9f2608a1b2c3d4e5f60718")).decode()}
 
 
 def charge(order: Json, card: Json, base_url: str, token: str) -> Json:

@@ -13,16 +13,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hardware import Json, charge, read_card, send
+from hardware import Json, charge, encrypt, finish_card, read_card, send
 
+AUTHORIZE_PAUSES = (1, 2, 4, 8, 16)
 NOTHING_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 
 
 class Terminal:
     """One start of the terminal. Its journal has the device token and an entry for each lease (5)."""
 
-    def __init__(self, base_url: str, journal: Path, serial: str = "4711") -> None:
+    def __init__(self, base_url: str, journal: Path, serial: str = "4711", kind: str = "terminal") -> None:
         self.base_url, self.journal, self.serial, self.boot_id = base_url, journal, serial, str(uuid4())
+        self.kind = kind  # `service`: the service asks the acquirer (10)
         content: Json = json.loads(journal.read_text()) if journal.exists() else {}
         self.token, self.entries = content.get("token", ""), content.get("entries", {})
         self.lease_id, self.until = "", ""  # the payment in progress, and its permit
@@ -146,12 +148,49 @@ class Terminal:
         if not self.until:
             return
         self.card = self.card or read_card(entry["order"])  # presented again after a restart
-        if datetime.fromisoformat(self.until).timestamp() <= time.monotonic() + self.clock_offset:
+        if self.has_passed(self.until):
             self.save(result=NOTHING_CHARGED, result_id=str(uuid4()))
         elif self.card:
             self.save(sent=True)
-            self.save(result=charge(entry["order"], self.card, self.base_url, self.token), result_id=str(uuid4()))
+            asked = self.authorize if self.kind == "service" else self.charge
+            self.save(result=asked(entry["order"], self.card), result_id=str(uuid4()))
             self.send_again_at = 0
+
+    def charge(self, order: Json, presented: Json) -> Json:
+        """Ask the terminal's own acquirer, and return the result to report (4)."""
+        return charge(order, presented, self.base_url, self.token)
+
+    def authorize(self, order: Json, presented: Json) -> Json:
+        """Have the service ask the acquirer, and let the card end the payment. Return the result to report (10)."""
+        card = dict(presented["card"])
+        body = {"entry_mode": card.pop("entry_mode"), "card": card, "payment_method": presented["payment_method"]}
+        body["encrypted_data"] = encrypt(order)
+        answer: Json = {}
+        for pause in AUTHORIZE_PAUSES:  # Until the outcome is known: repeated, the same request charges nothing twice.
+            try:
+                status, answer = self.call("POST", f"/leases/{self.lease_id}/authorize", body, seconds=30)
+            except ConnectionError as error:
+                print(error, flush=True)
+                status, answer = 503, {}
+            if status not in (200, 503) or answer.get("outcome", "unknown") != "unknown":
+                break
+            time.sleep(pause)
+        outcome, is_provisional = answer.get("outcome", "unknown"), answer.get("result_required", False)
+        accepted, end = finish_card(answer["issuer_data"]) if "issuer_data" in answer else (True, {})
+        if outcome == "unknown":  # It ends a provisional approval too.
+            return {"outcome": "unknown"}
+        if outcome == "declined":
+            return {"outcome": "declined", "status_detail": answer["status_detail"], **presented}
+        if is_provisional and (not accepted or self.has_passed(answer["until"])):
+            return {"outcome": "declined", "status_detail": "rejected_other_reason", **presented, **end}
+        self.save(result_required=is_provisional)
+        codes = {name: answer[name] for name in ("authorization_code", "reference_id") if name in answer}
+        approved = {"outcome": "approved", "status_detail": "accredited", "paid_amount": order["amount"]}
+        return approved | presented | codes | (end if is_provisional else {})
+
+    def has_passed(self, until: str) -> bool:
+        """Return whether that time is over by the service's clock."""
+        return datetime.fromisoformat(until).timestamp() <= time.monotonic() + self.clock_offset
 
     def progress(self, step: str) -> Json:
         """Store the step, then report it. Return the answer, empty if the order has ended."""
@@ -180,6 +219,8 @@ class Terminal:
                 print(error, flush=True)
                 status, answer = 503, {}
             if status == 200 or (status == 409 and answer.get("recorded")):
+                if entry.get("result_required"):  # Only now is the approval shown.
+                    print("approved: print, release the goods" if status == 200 else "the sale was undone", flush=True)
                 self.drop(entry["lease_id"])
                 self.failures = 0
             else:
@@ -191,10 +232,11 @@ if __name__ == "__main__":
     parser.add_argument("base_url", nargs="?", default=os.environ.get("PAYDESK_BASE_URL", "http://127.0.0.1:8377"))
     parser.add_argument("--journal", type=Path, default=Path(".paydesk/examples/terminal.json"))
     parser.add_argument("--serial", default="4711")
+    parser.add_argument("--kind", choices=["terminal", "service"], default="terminal", help="as an operator paired it")
     parser.add_argument("--pair", action="store_true", help="pair again, for a new device token")
     options = parser.parse_args()
     os.umask(0o077)  # The journal has the device token.
     options.journal.parent.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(options.base_url, options.journal, options.serial)
+    terminal = Terminal(options.base_url, options.journal, options.serial, options.kind)
     terminal.token = "" if options.pair else os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
     terminal.run()

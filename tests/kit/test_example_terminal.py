@@ -17,12 +17,13 @@ import pytest
 from command_line import command
 from conftest import short_and_long
 from paydesk.operators.accounts import credentials
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from service import Service, Terminal, running
-from waiting import until
+from waiting import until, until_found
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-CLIENT_LINES_MAX = 200
+CLIENT_LINES_MAX = 250
 SECONDS_MAX = 30
 
 CHANGED = """
@@ -83,14 +84,14 @@ class Client:
     """The client of one terminal, with its journal, as a program that can be killed."""
 
     def __init__(self, service: Service, terminal: Terminal, folder: Path) -> None:
-        self.service, self.terminal, self.path = service, terminal, folder / "journal.json"
+        self.service, self.terminal, self.path, self.kind = service, terminal, folder / "journal.json", "terminal"
         self.path.write_text(json.dumps({"token": terminal.token}))
 
     @asynccontextmanager
     async def run(self, change: str = "", **environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Run the client until the end of the block."""
         program = CHANGED.format(change=change) if change else QUICK
-        journal = [str(self.path)] if change else ["--journal", str(self.path)]
+        journal = [str(self.path)] if change else ["--journal", str(self.path), "--kind", self.kind]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -118,6 +119,12 @@ class Client:
         reply = await self.service.create(self.terminal)
         order_id: str = reply.body["id"]
         return order_id
+
+    async def become_service(self) -> None:
+        """Make the terminal one of kind `service`."""
+        self.kind = "service"
+        sql = "UPDATE terminals SET kind = 'service' WHERE terminal_id = $1"
+        await self.service.database.write(lambda tx: tx.run(sql, self.terminal.id))
 
     async def until(self, order_id: str, *statuses: str) -> dict[str, Any]:
         """Return the order once its payment has one of the detailed statuses."""
@@ -176,6 +183,45 @@ async def test_pairs_itself(client: Client) -> None:
         await client.until(await client.order(), "accredited")
     assert json.loads(client.path.read_text())["token"].startswith("PDT-")
     assert client.path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("environment", "detail"),
+    [({}, "accredited"), ({"LAST_DIGITS": "9002"}, "insufficient_amount"), ({"LAST_DIGITS": "9021"}, "accredited")],
+    ids=["approved", "declined", "the acquirer's answer lost"],
+)
+async def test_terminal_of_kind_service(client: Client, environment: dict[str, str], detail: str) -> None:
+    """The service asks the acquirer, and the result that the terminal reports is the order's."""
+    await client.become_service()
+    async with client.run(**environment):
+        await client.until(await client.order(), detail)
+        await client.has_ended_all()
+    assert await client.charges() == 1
+
+
+@pytest.mark.parametrize(("accepts", "detail"), [("1", "accredited"), ("0", "rejected_other_reason")])
+async def test_card_decides_on_a_provisional_approval(
+    database: Database, tmp_path: Path, accepts: str, detail: str
+) -> None:
+    """The approval is shown after the result is recorded; declined by the card, it is reversed."""
+    settings = Settings(simulator_confirmations=True)
+    async with running(database, development=True, settings=settings) as service:
+        client = Client(service, await service.terminal(), tmp_path)
+        await client.become_service()
+        async with client.run(CARD_ACCEPTS=accepts) as process:
+            order = await client.until(await client.order(), detail)
+            await client.has_ended_all()
+            assert order["status"] == ("processed" if accepts == "1" else "failed")
+            process.kill()
+            printed, _ = await process.communicate()
+        assert (b"approved: print, release the goods" in printed) == (accepts == "1")
+        sql = "SELECT confirmed_ms IS NOT NULL, reversed_ms IS NOT NULL FROM simulator_payments"
+
+        async def ledger() -> bool:
+            rows = await service.database.read(lambda tx: tx.all(sql))
+            return [tuple(map(bool, row)) for row in rows] == [(accepts == "1", accepts == "0")]
+
+        await until_found(ledger)
 
 
 async def test_declined_card(client: Client) -> None:
