@@ -130,8 +130,8 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
         is_final = isinstance(result, NotFound) and self.is_final(result, change.now_ms)
-        if is_final and order.status not in status.LIVE and not self.capabilities.reversal_blocks:
-            # The second look: there is nothing to reverse, and a reversal would block nothing.
+        if is_final and self._is_second_look(order):
+            # There is nothing to reverse, and a reversal would block nothing.
             await inquiry_store.end(change, order, "not_found")
             return False
         match decide(result, order, self.terms, is_final=is_final):
@@ -166,7 +166,7 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
         if is_absent or isinstance(outcome, Approved | TooLate):
             await outcomes.decline(change, order, by="inquiry", detail="processing_error", origin="network")
             await confirmation_store.forget(change, order)
-            if is_absent and self.capabilities.can_inquire and not self.capabilities.reversal_blocks:
+            if is_absent and self._has_second_look():
                 # A request may be under way for longer: its approval would be a late one.
                 await inquiry_store.abandon_reversal(change.tx, self.row)
                 await self.job.postpone(change.tx, self.row, change.now_ms + SECOND_LOOK_MS)
@@ -181,6 +181,14 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
             await self.alert_once(change, order, message)
         await self.retry(change, order, outcome)
+
+    def _has_second_look(self) -> bool:
+        """Return whether a payment that is neither there nor blocked is inquired about once more."""
+        return self.capabilities.can_inquire and not self.capabilities.reversal_blocks
+
+    def _is_second_look(self, order: Order) -> bool:
+        """Return whether the order has ended, and the acquirer had no payment to reverse."""
+        return self._has_second_look() and order.status not in status.LIVE and self.row.charged_minor is not None
 
 
 async def _approve(change: Change, order: Order, approved: Approved, terms: Terms) -> None:
