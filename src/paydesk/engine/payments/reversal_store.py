@@ -43,8 +43,13 @@ CONFIRM = f"""
 UPDATE reversals SET confirmed = $3, amount_minor = $4
  WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
 
+# Two reversals may be of one approval, which is refunded once: the transaction has locked the order's row.
 BEGIN_REFUNDING = f"""
-UPDATE reversals SET refunding_ms = $3 WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}"""
+UPDATE reversals SET refunding_ms = COALESCE(refunding_ms, $3)
+ WHERE seller_id = $1 AND reversal_id = $2 AND {REVERSALS.open}
+   AND NOT EXISTS (SELECT 1 FROM reversals other
+                    WHERE other.seller_id = $1 AND other.order_id = $4 AND other.reversal_id <> $2
+                      AND other.refunding_ms IS NOT NULL)"""
 
 END = f"""
 UPDATE reversals SET status = $3, ended_ms = $4, claimed_until_ms = 0, chip_data = NULL
@@ -113,9 +118,10 @@ async def confirm(tx: Transaction, reversal: Reversal) -> bool:
     )
 
 
-async def begin_refunding(change: Change, reversal: Reversal) -> None:
-    """Record that the payment is refunded, because it can no longer be reversed."""
-    await change.tx.run(BEGIN_REFUNDING, reversal.seller_id, reversal.reversal_id, change.now_ms)
+async def begin_refunding(change: Change, reversal: Reversal) -> bool:
+    """Record that the payment is refunded, as it can no longer be reversed; False if another reversal refunds it."""
+    key = reversal.seller_id, reversal.reversal_id
+    return bool(await change.tx.run(BEGIN_REFUNDING, *key, change.now_ms, reversal.order_id))
 
 
 async def end(change: Change, reversal: Reversal, ending: Ending) -> bool:

@@ -7,6 +7,7 @@ crash does not take a reversed approval for one that never existed. The order's 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Literal
 
 from msgspec.structs import replace
@@ -91,6 +92,10 @@ class ReversalAttempt(ReversingAttempt[Reversal]):
             return
         result = await self.inquire(acquirer)
         if isinstance(result, Approved) and not result.needs_confirmation:
+            if "refund" not in self.capabilities.idempotent:
+                # An attempt that a crash cuts off is repeated.
+                await self.commit(partial(self._leave_to_person, message="The acquirer could refund it twice."))
+                return
             key, amount_minor = self.row.reversal_id, self.row.amount_minor
             refund = await acquirer.refund(
                 self.payment, key=key, amount_minor=amount_minor, reference_id=result.reference_id
@@ -157,11 +162,13 @@ class ReversalAttempt(ReversingAttempt[Reversal]):
         return until_ms is not None and now_ms >= until_ms + DAY_MS
 
     async def _apply_too_late(self, change: Change, order: Order, outcome: ReverseResult) -> None:
-        if self.capabilities.after_reverse_until == "person" or not self.capabilities.can_inquire:
+        can_refund = self.capabilities.after_reverse_until == "refund" and self.capabilities.can_inquire
+        # An inquiry says nothing of an approval beside the order's own payment.
+        can_refund = can_refund and order.paid_ms is None and await reversal_store.begin_refunding(change, self.row)
+        if not can_refund:
             message = f"The late approval can no longer be reversed ({describe(outcome)})."
             await self._leave_to_person(change, order, message)
             return
-        await reversal_store.begin_refunding(change, self.row)
         message = "The late approval can no longer be reversed. It is being refunded."
         await alert(change, order, "reversal_became_refund", message, self.evidence)
         await self.job.postpone(change.tx, self.row, change.now_ms)
@@ -181,9 +188,6 @@ class ReversalAttempt(ReversingAttempt[Reversal]):
         elif isinstance(outcome, Declined):
             # Under the same key the acquirer would give the same answer.
             message = f"The acquirer declined to refund the late approval: {outcome.detail}."
-            await self._leave_to_person(change, order, message)
-        elif isinstance(outcome, Unknown) and "refund" not in self.capabilities.idempotent:
-            message = "The refund of the late approval may have taken effect, and the acquirer would refund it again."
             await self._leave_to_person(change, order, message)
         else:
             await self.retry(change, order, outcome)
