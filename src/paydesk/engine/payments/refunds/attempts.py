@@ -7,23 +7,30 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 
+from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.engine.payments.acquirers import CheckedAcquirer
 from paydesk.engine.payments.jobs import describe
 from paydesk.engine.payments.outcomes import alert, alert_differing
-from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds import store
 from paydesk.engine.payments.terms import payment_of
-from paydesk.platform.storage.database import Locked, Unavailable
+from paydesk.platform.idempotency import complete
+from paydesk.platform.idempotency_key import Key
+from paydesk.platform.jobs import Removed
+from paydesk.platform.storage.database import Locked, Transaction, Unavailable
 
 if TYPE_CHECKING:
     from paydesk.platform.settings import Settings
 
 HOUR_MS = 3_600_000
+OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"
+"""The operation whose idempotency key a refund has: an application's, or an operator's, whose refund has none."""
 
 log = structlog.get_logger("acquirer")
 
@@ -99,6 +106,21 @@ class Attempt:
         )
 
 
+def request_key(refund: Refund) -> Key:
+    """Return the idempotency key of the refund's request."""
+    operation = OPERATION if refund.application_id else OPERATOR_OPERATION
+    return Key(refund.seller_id, refund.application_id, refund.live, operation, refund.order_id, refund.idempotency_key)
+
+
+async def complete_request(tx: Transaction, refund: Refund) -> Order:
+    """Store `processing` under the key of the refund's request if it has no response; return the order."""
+    order = await orders.find(tx, refund.seller_id, refund.order_id)
+    if order is None:
+        raise Removed(refund.order_id)
+    await complete(tx, request_key(refund), 201, msgspec.json.encode(refund_response(order, refund)))
+    return order
+
+
 class RefundCalls:
     """The refunds that this node is requesting. A call goes on when the request that started it is answered."""
 
@@ -117,7 +139,7 @@ class RefundCalls:
         async def apply() -> None:
             try:
                 await apply_late(await request)
-            except (Unavailable, Locked) as error:
+            except (Unavailable, Locked, Removed) as error:
                 log.warning("refund_outcome_not_committed", reason=str(error))
 
         task = asyncio.create_task(apply(), name="late answer to a refund")

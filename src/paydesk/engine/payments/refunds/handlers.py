@@ -28,11 +28,12 @@ from paydesk.engine.payments.jobs import describe, log
 from paydesk.engine.payments.lifecycles import CONFIRMING, REFUSED
 from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds import store as refund_store
-from paydesk.engine.payments.refunds.attempts import Attempt, RefundCalls
+from paydesk.engine.payments.refunds.attempts import Attempt, RefundCalls, complete_request, request_key
 from paydesk.engine.payments.refunds.schemas import RefundPartRequest, RefundRequest
 from paydesk.engine.payments.refunds.store import PERIOD_MS
 from paydesk.platform.operation import Answer, Call, Handled, ThreePhase
 from paydesk.platform.storage import conflict_keys
+from paydesk.platform.storage.database import Transaction
 
 LEASE_MARGIN_SECONDS = 2
 """Time after the response is due in which no worker may claim the refund."""
@@ -123,12 +124,16 @@ async def ask(call: Call, attempt: Attempt) -> Outcome | None:
         return None
 
     async def apply_late(outcome: Outcome) -> None:
-        now_ms, order_id = call.clock.now_ms(), attempt.order.order_id
-        log.info("refund_answered", refund=attempt.refund.refund_id, attempt=1, outcome=describe(outcome))
-        await call.database.write(
-            lambda tx: attempt.apply(change_at(tx, now_ms, call.settings), outcome),
-            conflict_keys=(conflict_keys.order(order_id),),
-        )
+        now_ms, refund = call.clock.now_ms(), attempt.refund
+        log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
+
+        async def work(tx: Transaction) -> None:
+            # The request may have ended without a response, and nothing would store it later.
+            await complete_request(tx, refund)
+            await attempt.apply(change_at(tx, now_ms, call.settings), outcome)
+
+        keys = conflict_keys.order(refund.order_id), conflict_keys.idempotency(request_key(refund))
+        await call.database.write(work, conflict_keys=keys)
 
     calls, seconds_max = call.shared.objects[RefundCalls], call.settings.refund_answer_seconds
     return await calls.outcome(attempt.request(), seconds_max, apply_late)

@@ -6,10 +6,7 @@ stored as `processing` before the acquirer is asked. Operators are alerted once 
 
 from __future__ import annotations
 
-import msgspec
-
 from paydesk.core.crash_points import reached
-from paydesk.engine.orders import store
 from paydesk.engine.orders.change import change_at
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import confirmation_store
@@ -17,27 +14,17 @@ from paydesk.engine.payments.acquirer import Declined
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.jobs import AcquirerJob, describe, log
 from paydesk.engine.payments.lifecycles import CONFIRMING, REFUNDS, REFUSED
-from paydesk.engine.payments.refund import Refund, refund_response
-from paydesk.engine.payments.refunds.attempts import Attempt
-from paydesk.platform.idempotency import complete
-from paydesk.platform.idempotency_key import Key
-from paydesk.platform.jobs import Removed
+from paydesk.engine.payments.refund import Refund
+from paydesk.engine.payments.refunds.attempts import Attempt, complete_request, request_key
 from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
 
-OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"
-"""The operation whose idempotency key a refund has: an application's, or an operator's, whose refund has none."""
-
 
 async def process(context: WorkerContext, refund: Refund) -> None:
     """Make one attempt: end the refund, or schedule a retry."""
-    operation = OPERATION if refund.application_id else OPERATOR_OPERATION
-    key = Key(refund.seller_id, refund.application_id, refund.live, operation, refund.order_id, refund.idempotency_key)
-    order_key = conflict_keys.order(refund.order_id)
-    order, is_unpaid = await context.database.write(
-        lambda tx: _complete_request(tx, refund, key), conflict_keys=(order_key, conflict_keys.idempotency(key))
-    )
+    order_key, key = conflict_keys.order(refund.order_id), conflict_keys.idempotency(request_key(refund))
+    order, is_unpaid = await context.database.write(lambda tx: _begin(tx, refund), conflict_keys=(order_key, key))
     reached("answer_stored")
     attempt = Attempt(refund, order, context.objects[Acquirers].of(order), context.settings)
     outcome = NEVER_CONFIRMED if is_unpaid else await attempt.request()
@@ -60,14 +47,8 @@ UNCONFIRMED = f"""EXISTS (SELECT 1 FROM confirmations c
 JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, excluded=UNCONFIRMED)
 
 
-async def _complete_request(tx: Transaction, refund: Refund, key: Key) -> tuple[Order, bool]:
-    """Store `processing` under the key of the refund's request if it has no response.
-
-    Return the order, and whether the acquirer has refused to confirm its payment.
-    """
-    order = await store.find(tx, refund.seller_id, refund.order_id)
-    if order is None:
-        raise Removed(refund.order_id)
-    await complete(tx, key, 201, msgspec.json.encode(refund_response(order, refund)))
+async def _begin(tx: Transaction, refund: Refund) -> tuple[Order, bool]:
+    """Complete the refund's request; return the order, and whether the acquirer has refused to confirm its payment."""
+    order = await complete_request(tx, refund)
     confirmation = await confirmation_store.find(tx, order)
     return order, confirmation is not None and confirmation.status == REFUSED.name
