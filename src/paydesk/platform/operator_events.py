@@ -81,6 +81,11 @@ async def record(tx: Transaction, event: OperatorEvent, now_ms: int) -> None:
     await tx.run(RECORD, *_row(event, now_ms), None, 1)
 
 
+async def record_hourly(tx: Transaction, event: OperatorEvent, now_ms: int) -> None:
+    """Record an event unless this hour has it. Its repetitions are not counted, so no row of another is locked."""
+    await tx.run(RECORD, *_row(event, now_ms), event.repeat_key(now_ms), 1)
+
+
 async def record_repeatable(tx: Transaction, event: OperatorEvent, now_ms: int, occurrences: int = 1) -> bool:
     """Record an event, or increment the counter of this hour's row; return True for a new row."""
     key = event.repeat_key(now_ms)

@@ -143,7 +143,7 @@ async def alert_differing(change: Change, order: Order, answer: Unknown, body: d
     """Record, once an hour, that the acquirer's answers are not those of the requests about the order."""
     message = f"The acquirer's answer is not that of the request: {answer.reason}. It is not believed."
     event = OperatorEvent("acquirer_answer_differs", order.order_id, message, order.seller_id, body)
-    await operator_events.record_repeatable(change.tx, event, change.now_ms)
+    await operator_events.record_hourly(change.tx, event, change.now_ms)
 
 
 def json_or_none(document: dict[str, Any] | None) -> str | None:
