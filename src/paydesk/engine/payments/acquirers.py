@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -51,38 +52,43 @@ class CheckedAcquirer:
         """Charge the payment, once per `payment.payment_id`; `seconds_max` is the time left, if it is limited."""
         if not self.capabilities.supports(payment.currency):
             return NotSent(f"the acquirer does not accept {payment.currency}", again=False)
-        call = self.acquirer.authorize(payment, card, blob=blob)
+        call = partial(self.acquirer.authorize, payment, card, blob=blob)
         return self._compared(await self._answer(call, seconds_max), payment, payment.payment_id)
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return the outcome of the payment's authorization."""
-        return self._compared(await self._answer(self.acquirer.inquire(payment)), payment, payment.payment_id)
+        return self._compared(await self._answer(partial(self.acquirer.inquire, payment)), payment, payment.payment_id)
 
     async def confirm(self, payment: Payment, *, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
         """Make the provisional approval final."""
         key = payment.confirmation_key
-        call = self.acquirer.confirm(payment, key=key, reference_id=reference_id, chip_data=chip_data)
+        call = partial(self.acquirer.confirm, payment, key=key, reference_id=reference_id, chip_data=chip_data)
         return self._compared(await self._answer(call), payment, key, payment.amount_minor)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Refund `amount_minor` of the payment, once per `key`."""
-        call = self.acquirer.refund(payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
+        call = partial(self.acquirer.refund, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
         return self._compared(await self._answer(call), payment, key, amount_minor)
 
     async def reverse(
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
     ) -> ReverseResult:
         """Reverse the approval completely, once per `key`."""
-        call = self.acquirer.reverse(
-            payment, key=key, amount_minor=amount_minor, reference_id=reference_id, chip_data=chip_data
+        call = partial(
+            self.acquirer.reverse,
+            payment,
+            key=key,
+            amount_minor=amount_minor,
+            reference_id=reference_id,
+            chip_data=chip_data,
         )
         return self._compared(await self._answer(call), payment, key, amount_minor)
 
-    async def _answer(self, call: Awaitable[T], seconds_max: float | None = None) -> T | Unknown:
+    async def _answer(self, call: Callable[[], Awaitable[T]], seconds_max: float | None = None) -> T | Unknown:
         """Return the answer; `Unknown` when there is none in time, or the adapter fails."""
         limit = min(self.capabilities.answer_seconds, seconds_max if seconds_max is not None else float("inf"))
         try:
-            return await asyncio.wait_for(call, limit)
+            answer = await asyncio.wait_for(call(), limit)
         except TimeoutError:
             return Unknown(f"no answer within {limit:g} s")
         except (Unavailable, Locked):
@@ -90,6 +96,7 @@ class CheckedAcquirer:
         except Exception as error:
             log.exception("acquirer_adapter_failed")
             return Unknown(f"the adapter failed: {type(error).__name__}")
+        return answer if isinstance(answer, Result) else Unknown(f"the adapter answered {type(answer).__name__}")
 
     def _compared(self, result: T, payment: Payment, key: str, amount_minor: int | None = None) -> T | Unknown:
         if not isinstance(result, Approved):
