@@ -66,7 +66,7 @@ violations: list[str] = []
 """What units have done against the rule since `conftest` looked last."""
 
 _LOCK = re.compile(r"\bFOR\s+(?:NO\s+KEY\s+)?(?:UPDATE|(?:KEY\s+)?SHARE)\b(?:\s+OF\s+(\w+))?", re.IGNORECASE)
-_FROM = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?", re.IGNORECASE)
+_FROM = re.compile(r"\b(?:FROM|JOIN)\s+(\w+)(?:\s+(?:AS\s+)?(?!WHERE\b)(\w+))?", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*(?:UPDATE|DELETE\s+FROM)\s+(\w+)", re.IGNORECASE)
 _IS_ORDER = re.compile(rf"\s*(?:SELECT {ORDER_COLUMNS}\s|UPDATE orders\s.*RETURNING {ORDER_COLUMNS}\s*$)", re.DOTALL)
 

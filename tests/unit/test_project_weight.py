@@ -11,17 +11,18 @@ ROOT = Path(__file__).parents[2]
 LINES_MAX = {
     "src/paydesk/core": 2_400,
     "src/paydesk/platform": 11_200,
-    "src/paydesk/engine": 19_450,
+    "src/paydesk/engine": 22_500,
     "src/paydesk/console": 1_250,
     "src/paydesk/operators": 13_700,
     "src/paydesk/service": 1_300,
     "src/paydesk/commands": 3_600,
     "src/paydesk_dev": 13_700,
-    "tools": 1_400,
+    "tools": 2_050,
 }
-MODULES_MAX = 15
+MODULES_MAX = 18
 FILE_LINES_MAX = 300
 LONG_FILES = {
+    "engine/payments/simulator/acquirer.py": 305,
     "platform/http/endpoint.py": 335,
     "platform/http/request.py": 320,
     "platform/http/server/connection.py": 365,

@@ -39,11 +39,13 @@ ALLOWED = {
     "engine.terminals.print_actions.store.AWAITING_TERMINAL": (
         "finds, of all sellers, terminals with a print action to fetch"
     ),
-    "engine.payments.refunds.worker.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.confirmations.JOB.groups_due": _EVERYBODYS,
+    "engine.payments.confirmations.JOB.next_due": _EVERYBODYS,
+    "engine.payments.refunds.worker.JOB.groups_due": _EVERYBODYS,
     "engine.payments.refunds.worker.JOB.next_due": _EVERYBODYS,
-    "engine.payments.inquiries.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.inquiries.JOB.groups_due": _EVERYBODYS,
     "engine.payments.inquiries.JOB.next_due": _EVERYBODYS,
-    "engine.payments.reversals.JOB.sellers_due": _EVERYBODYS,
+    "engine.payments.reversals.JOB.groups_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.next_due": _EVERYBODYS,
     "engine.payments.adapters.unserved.FIND": _UNSERVED,
     "engine.events.store.UNNUMBERED": _EVERYBODYS,
@@ -72,6 +74,7 @@ ALLOWED = {
     "engine.webhooks.delivery.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
     "paydesk_dev.faults.store.FORGET": "changes the pending deliveries of one subscription, in development",
     "engine.webhooks.delivery.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
+    "engine.payments.jobs.RELEASE_ALL": "releases the claims of a killed node, on SQLite, which has only one",
     "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (
         "releases the claims of a killed process, on SQLite, which has only one"
     ),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from paydesk.core import keys
 from paydesk.core.clock import SystemClock
+from paydesk.engine.payments import jobs
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform import logs
 from paydesk.platform.health.clock import WatchedClock
@@ -55,6 +56,7 @@ async def run(
     check_files(settings)
     async with node.database_of(settings) as database:
         await check_database(database, SystemClock().now_ms())
+        await jobs.release_all(database)
         clock, stop = WatchedClock(difference_seconds_max=settings.clock_difference_seconds_max), asyncio.Event()
         await clock.compare(database)
         clients = compose(settings, database, server_keys, clock, processes=processes)

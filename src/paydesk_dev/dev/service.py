@@ -17,6 +17,7 @@ from typing import Any
 from paydesk.core import keys
 from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
+from paydesk.engine.payments import jobs
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals.store import Terminal
@@ -122,6 +123,7 @@ async def serve(
         password = asyncio.create_task(_prepare_password(options.credentials))
         async with node.database_of(settings) as database:
             await prepare(database, MovableClock().now_ms())
+            await jobs.release_all(database)
             clock = await restore_clock(database)
             now_ms = clock.now_ms()
             demo = await database.write(lambda tx: find_or_create(tx, base_url, server_keys, now_ms))

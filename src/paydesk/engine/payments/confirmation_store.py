@@ -15,7 +15,7 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirer import Approved
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.jobs import OpenJob
-from paydesk.engine.payments.lifecycles import CONFIRMING, PROVISIONAL, REFUSED, UNDONE, ConfirmationStatus
+from paydesk.engine.payments.lifecycles import CONFIRMING, PROVISIONAL, REFUNDS, REFUSED, UNDONE, ConfirmationStatus
 from paydesk.engine.payments.outcomes import Paid, json_or_none
 from paydesk.platform.storage.database import Transaction
 
@@ -83,8 +83,8 @@ UPDATE confirmations SET ended_ms = COALESCE(ended_ms, $3), issuer_data = NULL, 
  WHERE seller_id = $1 AND order_id = $2"""
 
 # Refunds have waited for the confirmation.
-RELEASE_REFUNDS = """
-UPDATE refunds SET next_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND status = 'processing' AND attempts = 0"""
+RELEASE_REFUNDS = f"""
+UPDATE refunds SET next_ms = $3 WHERE seller_id = $1 AND order_id = $2 AND {REFUNDS.open} AND attempts = 0"""
 
 RESOLVE = f"""
 UPDATE confirmations SET resolution = $3

@@ -16,12 +16,14 @@ from paydesk.core.crash_points import reached
 from paydesk.core.lifecycle import Lifecycle
 from paydesk.engine.orders.change import Change
 from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.lifecycles import CONFIRMATIONS, INQUIRIES, REFUNDS, REVERSALS
 from paydesk.engine.payments.refund import Refund
 from paydesk.platform.jobs import Claim, Job, JobWorker
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
 
-DUE_ROWS_MAX = 200
+DUE_ROWS_MAX = 2_000
+"""Among them are rows of each acquirer, also when many of a silent one are due."""
 LEASE_MARGIN_SECONDS = 5
 """For the commits between an inquiry and a reversal after it."""
 CONCURRENT_JOBS_MAX, CONCURRENT_AT_ONE_ACQUIRER_MAX = 16, 8
@@ -32,6 +34,11 @@ Group = tuple[int, int, str | None]
 
 NEVER_MS = 253_402_300_799_000
 """The time of the next attempt of a job that only a person can end: the end of the year 9999."""
+
+RELEASE_ALL = tuple(
+    f"UPDATE {jobs.table} SET claimed_until_ms = 0 WHERE claimed_until_ms > 0 AND {jobs.open}"
+    for jobs in (INQUIRIES, REVERSALS, REFUNDS, CONFIRMATIONS)
+)
 
 log = structlog.get_logger("acquirer")
 
@@ -88,7 +95,7 @@ UPDATE {table} SET claimed_until_ms = $4, attempts = attempts + 1
         WHERE seller_id = $1 AND {is_due} AND next_ms <= $2 AND claimed_until_ms <= $3 AND live = $6
           AND (SELECT o.acquirer FROM orders o WHERE o.seller_id = $1 AND o.order_id = {table}.order_id)
               IS NOT DISTINCT FROM CAST($7 AS text)
-        ORDER BY next_ms LIMIT $5 FOR UPDATE SKIP LOCKED) SELECT * FROM chosen)
+        ORDER BY next_ms LIMIT $5 FOR UPDATE OF {table} SKIP LOCKED) SELECT * FROM chosen)
 RETURNING {", ".join(row.__struct_fields__)}"""
         # `attempts` guards against an attempt whose lease has expired: only the latest attempt may reschedule.
         self.postpone_open = f"""
@@ -148,6 +155,18 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
     def _id(self, row: T) -> str:
         identity: str = getattr(row, self._key)
         return identity
+
+
+async def release_all(database: Database) -> None:
+    """Release the claims of a killed node, before the node starts: a SQLite file has one node at a time."""
+    if database.name != "sqlite":
+        return
+
+    async def work(tx: Transaction) -> None:
+        for sql in RELEASE_ALL:
+            await tx.run(sql)
+
+    await database.write(work)
 
 
 def next_attempt_ms(attempts: int, now_ms: int, pauses_seconds: tuple[int, ...]) -> int:
