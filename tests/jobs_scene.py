@@ -42,6 +42,7 @@ class FakeAcquirer(Acquirer):
 
     results: deque[InquiryResult] = field(default_factory=lambda: deque[InquiryResult]([NotFound()]))
     reversals: deque[ReverseResult] = field(default_factory=lambda: deque[ReverseResult]([UNDONE]))
+    refunds: deque[Outcome] = field(default_factory=deque)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     meanwhile: Callable[[], Awaitable[Any]] | None = None
     can: Capabilities = BLOCKING
@@ -61,11 +62,16 @@ class FakeAcquirer(Acquirer):
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """No worker may ever charge."""
+        self.asked.append(("authorize", payment.payment_id))
         raise AssertionError((payment, card, blob))
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """Nor refund."""
-        raise AssertionError((payment, key, amount_minor, reference_id))
+        """Return the next outcome; an approval is of the requested amount."""
+        self.asked.append(("refund", payment.payment_id, key, str(amount_minor), reference_id))
+        await self._meanwhile()
+        assert self.refunds, "only a reversal that came too late becomes a refund"
+        outcome = self.refunds.popleft() if len(self.refunds) > 1 else self.refunds[0]
+        return replace(outcome, amount_minor=amount_minor) if isinstance(outcome, Approved) else outcome
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return the next inquiry result."""
@@ -82,6 +88,11 @@ class FakeAcquirer(Acquirer):
         await self._meanwhile()
         outcome = self.reversals.popleft() if len(self.reversals) > 1 else self.reversals[0]
         return replace(outcome, amount_minor=amount_minor) if isinstance(outcome, Approved) else outcome
+
+    @property
+    def asked_for(self) -> list[str]:
+        """Return the operations of the requests."""
+        return [call[0] for call in self.asked]
 
     @property
     def reversed_keys(self) -> list[str]:

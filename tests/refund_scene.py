@@ -12,6 +12,7 @@ from paydesk.core.objects import Objects
 from paydesk.engine.invariants import check
 from paydesk.engine.payments.acquirer import Acquirer, Approved, Outcome, Payment
 from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES, Capabilities
 from paydesk.engine.payments.jobs import Group
 from paydesk.engine.payments.refund import Refund
 from paydesk.engine.payments.refunds.worker import JOB
@@ -57,7 +58,8 @@ async def pay(device: Device, amount: str = "24.90", *, live: bool = False) -> s
     order_id: str = reply.body["id"]
     assert (await device.ack(order_id[3:])).status == 200
     assert (await device.authorizing(order_id[3:])).status == 200
-    assert (await device.approve(order_id[3:], amount)).status == 200
+    reply = await device.approve(order_id[3:], amount)
+    assert reply.status == 200, reply
     return order_id
 
 
@@ -99,6 +101,12 @@ class Refunder(Acquirer):
     """Whether it lets its callers wait."""
     opens: asyncio.Event = field(default_factory=asyncio.Event)
     was_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    can: Capabilities = NO_CAPABILITIES
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what it can do."""
+        return self.can
 
     @property
     def acquirers(self) -> Acquirers:

@@ -8,6 +8,7 @@ from paydesk.core.clock import Clock, SystemClock
 from paydesk.core.keys import Keys
 from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.oauth.clients.authentication import AuthenticationCache, ClientThrottle
+from paydesk.engine.orders.routing import Routing
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.health.readiness import Readiness
 from paydesk.platform.http.rate_limit import BearerRates
@@ -34,6 +35,7 @@ class Chosen(TypedDict, total=False):
     authentication_cache: AuthenticationCache
     gateway: Gateway
     acquirers: Acquirers
+    routing: Routing
     readiness: Readiness
     fleet: Fleet
     credentials: KeptCredentials

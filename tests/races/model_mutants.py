@@ -27,7 +27,7 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "One key, one effect, one answer",
         "every attempt of a refund has another key at the acquirer: the amount is refunded twice",
-        "paydesk/engine/payments/refunds/handlers.py",
+        "paydesk/engine/payments/refunds/attempts.py",
         "key=refund.refund_id,",
         'key=f"{refund.refund_id}.{refund.attempts}",',
     ),
@@ -151,8 +151,8 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
         "Live and test never meet",
         "inquiries for live orders go to the simulated acquirer",
         "paydesk/engine/payments/simulator/acquirer.py",
-        'if acquirer == "simulator" else None',
-        'if acquirer != "none" else test',
+        "        return Acquirers(create())\n",
+        '        return Acquirers(test := create(), {"simulator": test}, Routing("simulator"))\n',
     ),
     (
         "Live and test never meet",

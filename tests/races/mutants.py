@@ -24,6 +24,7 @@ from model_mutants import MODEL_MUTANTS
 from mutant import Mutant
 from outcome_mutants import OUTCOME_MUTANTS
 from pairing_mutants import PAIRING_MUTANTS
+from port_mutants import PORT_MUTANTS
 from print_mutants import PRINT_MUTANTS
 from refund_mutants import REFUND_MUTANTS
 from removal_mutants import REMOVAL_MUTANTS
@@ -720,6 +721,7 @@ MUTANTS = (
     *SECURITY_MUTANTS,
     *ACQUIRER_MUTANTS,
     *AUTHORIZE_MUTANTS,
+    *PORT_MUTANTS,
     *CONFIRMATION_MUTANTS,
     Mutant(
         "What a seller decides at the browser is decided once",
