@@ -139,6 +139,16 @@ class PlayedSwitch:
 
 
 @asynccontextmanager
+async def listening(switch: PlayedSwitch, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Run the switch, and yield its port."""
+    server = await asyncio.start_server(switch.serve, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@asynccontextmanager
 async def playing(
     switch: PlayedSwitch,
     context: AdapterContext = AdapterContext(),  # noqa: B008  # frozen
@@ -147,14 +157,12 @@ async def playing(
     **options: object,
 ) -> AsyncIterator[HttpAcquirer]:
     """Run the switch, and yield its acquirer, whose secret is in the environment of the test."""
-    server = await asyncio.start_server(switch.serve, "127.0.0.1", 0, ssl=tls)
-    port = server.sockets[0].getsockname()[1]
-    acquirer = http_acquirer(port, context, scheme="http" if tls is None else "https", **options)
-    try:
-        yield acquirer
-    finally:
-        await acquirer.close()
-        server.close()
+    async with listening(switch, tls) as port:
+        acquirer = http_acquirer(port, context, scheme="http" if tls is None else "https", **options)
+        try:
+            yield acquirer
+        finally:
+            await acquirer.close()
 
 
 def http_acquirer(port: int, context: AdapterContext, *, scheme: str = "http", **options: object) -> HttpAcquirer:

@@ -27,6 +27,7 @@ from paydesk.core.keys import Keys
 from paydesk.engine.device.gateway import Gateway
 from paydesk.engine.oauth import authorizations
 from paydesk.engine.oauth.tokens import Lifetimes, Pair
+from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.terminals import store as terminals
 from paydesk.engine.terminals import stores
 from paydesk.engine.terminals.schemas import OperatingMode
@@ -346,7 +347,8 @@ async def running(
             # Ends the polls, as the workers do.
             database.signals.stop()
             await fleet.stop()
-        await asyncio.gather(*tasks)
+        async with shared.objects[Acquirers].closing():
+            await asyncio.gather(*tasks)
         database.signals.stopping = False
 
 

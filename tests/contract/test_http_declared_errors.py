@@ -19,6 +19,8 @@ from every_operation import OPERATIONS
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
 from paydesk.core.errors import ErrorKind
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.http.openapi.document import errors_in_order
 from paydesk.platform.operation import Operation
 from paydesk.platform.settings import Settings
@@ -102,6 +104,8 @@ async def test_each_attempt_succeeds_before_it_is_spoiled(database: Database, ta
 @contextlib.asynccontextmanager
 async def _running(database: Database) -> AsyncIterator[tuple[Service, FaultyDatabase]]:
     faulty, clock = FaultyDatabase(database), MovableClock()
+    # No order's, so that terminals have none.
+    acquirers = Acquirers(test=Simulator(faulty, clock), live={"main": Simulator(faulty, clock, live=True)})
     async with running(
         faulty,
         settings=SETTINGS,
@@ -110,6 +114,7 @@ async def _running(database: Database) -> AsyncIterator[tuple[Service, FaultyDat
         clock=clock,
         has_fleet=True,
         console_key=console.KEY,
+        acquirers=acquirers,
     ) as service:
         yield replace(service, scene=replace(service.scene, clock=clock)), faulty
 

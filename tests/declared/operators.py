@@ -110,6 +110,7 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "secret_id": NO_ID,
         "reversal_id": NO_ID,
         "operator_id": one.operator_id,
+        "name": "main",
     }
     paths |= await _of_accounts(service, operation, one)
     if operation.path.startswith(("/operator/v1/stores/{", "/operator/v1/pos/{")):
@@ -415,6 +416,11 @@ async def _request_without_an_application(attempt: Attempt) -> Reply:
 @TABLE.way("request_not_found")
 async def _unknown_request(attempt: Attempt) -> Reply:
     return await attempt.at(entry_id=NO_ID).send()
+
+
+@TABLE.way("acquirer_not_found")
+async def _unknown_acquirer(attempt: Attempt) -> Reply:
+    return await attempt.at(name="unknown").send()
 
 
 @TABLE.way("session_not_found")

@@ -71,6 +71,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "inquiries": ("Orders whose outcome is unknown.", "paydesk.commands.nouns.orders:inquiries"),
     "reversals": ("Reversals of late approvals.", "paydesk.commands.nouns.orders:reversals"),
     "refunds": ("Full and partial refunds.", "paydesk.commands.nouns.orders:refunds"),
+    "acquirers": ("Acquirers, which take the payments of live orders.", "paydesk.commands.nouns.acquirers:app"),
     "events": ("Operator events: what needs an operator's attention.", "paydesk.commands.nouns.orders:events"),
     "operators": (
         "Operators: people, who use the console, and programs, which use `paydesk` or the interface.",

@@ -10,6 +10,12 @@ APPLICATION_NOT_FOUND = ErrorKind(
     "There is no such application.",
     advice="Use a client_id from the list of applications.",
 )
+ACQUIRER_NOT_FOUND = ErrorKind(
+    "acquirer_not_found",
+    404,
+    "There is no such acquirer on this node.",
+    advice="Use a name from `GET /operator/v1/acquirers`, or add it to the `acquirers_file` of every node.",
+)
 SECRET_NOT_FOUND = ErrorKind(
     "secret_not_found",
     404,

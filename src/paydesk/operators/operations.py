@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paydesk.operators.accounts.operations import OPERATIONS as OPERATORS
+from paydesk.operators.acquirers.operations import OPERATIONS as ACQUIRERS
 from paydesk.operators.applications.operations import OPERATIONS as APPLICATIONS
 from paydesk.operators.attention.handlers import OPERATIONS as ATTENTION
 from paydesk.operators.audit_trail.operations import OPERATIONS as AUDIT_TRAIL
@@ -29,6 +30,7 @@ OPERATIONS = (
     *TERMINALS,
     *SUBSCRIPTIONS,
     *ORDERS,
+    *ACQUIRERS,
     *AUDIT_TRAIL,
     *SEARCH,
     *FIGURES,

@@ -53,7 +53,14 @@ def flat_entry(entry: Row) -> dict[str, Any]:
     return {**entry, "name": entry.get("name", entry["operator_id"]), "changed": "; ".join(changes)}
 
 
+def flat_acquirer(acquirer: Row) -> Row:
+    """Return the acquirer with the orders that it takes as one text."""
+    rules = [", ".join(f"{name} {value}" for name, value in rule.items()) or "all" for rule in acquirer["rules"]]
+    return {**acquirer, "takes": "; ".join((*rules, *(("others",) if acquirer["default"] else ())))}
+
+
 FLAT: Mapping[str, Callable[[Row], Row]] = {
+    "acquirers list": flat_acquirer,
     "audit list": flat_entry,
     "orders list": flat_order,
     "refunds list": flat_amount,

@@ -43,7 +43,7 @@ Create = Callable[[str, Mapping[str, object], AdapterContext], Acquirer]
 class AcquirerState:
     """What operators are shown of a connection. It has no secrets."""
 
-    address: str
+    address: str | None = None
     key_id: str | None = None
     breaker: BreakerState | None = None
     reason: str | None = None

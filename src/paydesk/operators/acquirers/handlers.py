@@ -1,0 +1,179 @@
+"""`/operator/v1/acquirers`: the acquirers of live orders as the node that answers has them, and their echo."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import Annotated
+
+import structlog
+from msgspec import Meta
+
+from paydesk.core.response import Closed
+from paydesk.engine.orders.routing import Rule
+from paydesk.engine.payments.acquirer import Acquirer, Echo
+from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.adapters.context import AcquirerState, BreakerState, HasState
+from paydesk.engine.payments.capabilities import Capabilities, DayClose
+from paydesk.operators import audit, lists
+from paydesk.operators.errors import ACQUIRER_NOT_FOUND
+from paydesk.platform.filters import Filters
+from paydesk.platform.operation import Answer, Call
+
+FIRST = ("",)
+NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,31}$"
+Node = Annotated[str, Meta(description="The host and the process that answered: each has its own connections.")]
+
+log = structlog.get_logger("acquirer")
+
+
+class RuleDocument(Closed, frozen=True):
+    """A rule of the acquirers file: an order follows it if all of its conditions hold."""
+
+    seller: int | None = None
+    currency: str | None = None
+    terminal: str | None = None
+
+
+class ClosingHour(Closed, frozen=True):
+    """An hour at which the acquirer closes its day."""
+
+    time: str
+    zone: str
+
+
+Period = Annotated[int | ClosingHour, Meta(description="Seconds, or the closing hour. Without it: no limit.")]
+
+
+class CapabilitiesDocument(Closed, frozen=True, kw_only=True):
+    """What the acquirer can do, as its adapter declares it."""
+
+    can_inquire: bool
+    not_found_final_seconds: int
+    needs_confirmation: bool
+    confirm_before: (
+        Annotated[int | ClosingHour, Meta(description="Seconds, or an hour. Without it: no limit.")] | None
+    ) = None
+    at_deadline: str
+    idempotent: list[str]
+    reversal_blocks: bool
+    reverse_until: (
+        Annotated[int | ClosingHour, Meta(description="Seconds, or an hour. Without it: no limit.")] | None
+    ) = None
+    after_reverse_until: str
+    partial_refunds: bool
+    currencies: Annotated[list[str], Meta(description="Empty: any.")]
+    answer_seconds: int
+    chip_data: bool
+
+
+class AcquirerDocument(Closed, frozen=True, kw_only=True):
+    """An acquirer of live orders, without its secrets."""
+
+    name: str
+    adapter: str
+    address: str | None = None
+    key_id: str | None = None
+    default: Annotated[bool, Meta(description="Whether it takes orders that no rule matches.")]
+    rules: Annotated[list[RuleDocument], Meta(description="Those that lead to it, in their order.")]
+    capabilities: CapabilitiesDocument
+    breaker: Annotated[BreakerState, Meta(description="`open`: nothing is sent to it but echoes.")] | None = None
+    reason: Annotated[str, Meta(description="Why the breaker is open.")] | None = None
+    node: Node
+
+
+class AcquirerPage(lists.Page[AcquirerDocument], frozen=True):
+    """A page of acquirers."""
+
+
+class TestedAcquirer(Closed, frozen=True, kw_only=True):
+    """What came of an echo, which charges nothing."""
+
+    name: str
+    node: Node
+    reachable: Annotated[bool, Meta(description="Whether there was an answer that can be trusted.")]
+    fault: Annotated[str, Meta(description="Why not.")] | None = None
+    clock_difference_seconds: Annotated[float, Meta(description="The acquirer's clock minus the node's.")] | None = None
+    key_id: Annotated[str, Meta(description="The id of the key that signed the request.")] | None = None
+
+
+async def find_all(call: Call, filters: Filters) -> Answer:
+    """List the acquirers of live orders."""
+    (after,) = lists.after(filters, FIRST)
+    filters.refuse_faults()
+    acquirers, limit = call.shared.objects[Acquirers], filters.get("limit")
+    names = [name for name in sorted(acquirers.live) if name > str(after)]
+    data = [_present(call, acquirers, name) for name in names[:limit]]
+    return Answer(200, AcquirerPage(data, names[limit - 1] if len(names) > limit else None))
+
+
+async def test(call: Call) -> Answer:
+    """Test the connection to an acquirer with an echo. Raises `ACQUIRER_NOT_FOUND`."""
+    acquirer = call.shared.objects[Acquirers].live.get(call.path)
+    if acquirer is None:
+        raise ACQUIRER_NOT_FOUND.with_reason("not configured on this node")
+    echo = await _echo(acquirer)
+    tested = TestedAcquirer(
+        name=call.path,
+        node=_node(),
+        reachable=echo.fault is None,
+        fault=echo.fault,
+        clock_difference_seconds=echo.difference_seconds,
+        key_id=_state(acquirer).key_id,
+    )
+    after = {"reachable": tested.reachable}
+    await call.database.write(lambda tx: audit.record(call, tx, "acquirers.test", call.path, after=after))
+    return Answer(200, tested)
+
+
+async def _echo(acquirer: Acquirer) -> Echo:
+    try:
+        return await asyncio.wait_for(acquirer.echo(), acquirer.capabilities.answer_seconds)
+    except TimeoutError:
+        return Echo(f"no answer within {acquirer.capabilities.answer_seconds} s")
+    except Exception as error:
+        log.exception("acquirer_adapter_failed")
+        return Echo(f"the adapter failed: {type(error).__name__}")
+
+
+def _present(call: Call, acquirers: Acquirers, name: str) -> AcquirerDocument:
+    acquirer, routing = acquirers.live[name], acquirers.routing
+    return AcquirerDocument.of(
+        _state(acquirer),
+        name=name,
+        adapter=acquirers.adapters.get(name, name),
+        default=routing.default == name,
+        rules=[_present_rule(rule) for rule in routing.rules if rule.acquirer == name],
+        capabilities=_present_capabilities(acquirer.capabilities, call.settings.inquiry_not_found_seconds),
+        node=_node(),
+    )
+
+
+def _present_rule(rule: Rule) -> RuleDocument:
+    return RuleDocument(rule.seller, rule.currency, rule.terminal)
+
+
+def _present_capabilities(capabilities: Capabilities, not_found_final_seconds: int) -> CapabilitiesDocument:
+    return CapabilitiesDocument.of(
+        capabilities,
+        not_found_final_seconds=capabilities.not_found_final_seconds or not_found_final_seconds,
+        confirm_before=_period(capabilities.confirm_before),
+        reverse_until=_period(capabilities.reverse_until),
+        idempotent=sorted(capabilities.idempotent),
+        currencies=sorted(capabilities.currencies),
+    )
+
+
+def _period(period: int | DayClose | None) -> int | ClosingHour | None:
+    if isinstance(period, DayClose):
+        return ClosingHour(period.time.isoformat("minutes"), period.zone.key)
+    return period
+
+
+def _state(acquirer: Acquirer) -> AcquirerState:
+    return acquirer.state if isinstance(acquirer, HasState) else AcquirerState()
+
+
+def _node() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"

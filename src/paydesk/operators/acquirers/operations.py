@@ -1,0 +1,44 @@
+"""What operators do about acquirers: their list, and a test of the connection."""
+
+from __future__ import annotations
+
+from paydesk.operators import errors
+from paydesk.operators.acquirers import handlers
+from paydesk.operators.lists import Pages, paging
+from paydesk.operators.noun import Noun
+from paydesk.operators.words import Words, columns
+
+ACQUIRER = Noun(
+    "acquirers/{name}",
+    "acquirer",
+    handlers.NAME_PATTERN,
+    handlers.AcquirerDocument,
+    errors.ACQUIRER_NOT_FOUND,
+    page="/acquirers",
+)
+
+OPERATIONS = (
+    ACQUIRER.listing(
+        Pages(
+            handlers.AcquirerPage,
+            handlers.find_all,
+            paging(handlers.FIRST),
+            "Those of the `acquirers_file`, by name, as the node that answers has them: with its circuit breaker.",
+        ),
+        words=Words(
+            "Acquirers",
+            says="Of live orders: which orders each takes, and whether the node that answers can reach it.",
+            columns=columns("name", "breaker", "takes", "address", "adapter", "reason", "node"),
+            examples=("", "--json"),
+        ),
+    ),
+    ACQUIRER.acting(
+        "test",
+        handlers.test,
+        answer=handlers.TestedAcquirer,
+        role="resend",
+        transaction="none",
+        description="Sends an echo, whatever the circuit breaker's state is. It charges nothing and changes nothing.",
+        words=Words("Test {name}", did="Tested", form=None, command=None),
+    ),
+)
