@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from pathlib import Path
 
 import pytest
 
 import bare_order
+from command_line import command
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.platform.process.node import StartRefused
+from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, Transaction
 from paydesk.service.acquirers import check_served
 
@@ -74,3 +78,18 @@ async def test_what_has_ended_or_names_no_acquirer_needs_none(database: Database
         await add(database, f"C{number}", "gone", CONFIRMATION, status)
     await add(database, "B1", None, INQUIRY, 1, None)
     await check_served(database, Acquirers())
+
+
+async def test_serve_refuses_to_start(sqlite_url: str, tmp_path: Path) -> None:
+    """Also for an acquirer without a file."""
+    database = await open_database(sqlite_url)
+    await add(database, "A1", "gone", INQUIRY, 1, None)
+    await database.close()
+    assert command("keys", "add", folder=tmp_path).returncode == 0
+    variables = {"PAYDESK_DATABASE_URL": sqlite_url, "PAYDESK_PUBLIC_URL": "https://pay.example.com"}
+    refused = await asyncio.to_thread(command, "serve", folder=tmp_path, **variables)
+    assert refused.returncode == 1
+    assert "Acquirers with open payments are not configured: `gone`: 1 inquiries of seller 1." in refused.stderr
+    refused = await asyncio.to_thread(command, "serve", folder=tmp_path, PAYDESK_ACQUIRER="main", **variables)
+    assert refused.returncode == 1
+    assert "acquirer is `main`, which is not configured: set `acquirers_file`" in refused.stderr

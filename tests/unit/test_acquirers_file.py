@@ -119,7 +119,6 @@ async def test_a_named_acquirer_needs_the_file(database: Database) -> None:
 
 OWN = """
 from paydesk.engine.payments.acquirer import Acquirer, Unknown
-from paydesk.engine.payments.adapters.context import AdapterRefused
 
 class Own(Acquirer):
     def __init__(self, name, options): self.name, self.options = name, options
@@ -129,8 +128,8 @@ class Own(Acquirer):
     async def reverse(self, payment, *, key, amount_minor, reference_id="", chip_data=b""): return Unknown("no host")
 
 def create(name, options, context):
-    if "host" not in options:
-        raise AdapterRefused("`host` is missing")
+    if options["host"] == "none":
+        raise ValueError("`host` must be an address")
     return Own(name, dict(options))
 """
 
@@ -151,6 +150,7 @@ async def test_an_installed_package_adds_an_adapter(
     assert vars(own) == {"name": "main", "options": {"host": "10.20.0.7"}}
     for text, sentence in (
         (table, "[acquirers.main]: `host` is missing."),
+        (f'{table}host = "none"\n', "[acquirers.main]: `host` must be an address."),
         (table.replace("own", "broken"), "the adapter `broken` cannot be loaded: module 'own_adapter' has no"),
         (table.replace("own", "third"), "`adapter` must be one of broken, http, own."),
     ):

@@ -117,7 +117,9 @@ def _create(
     try:
         create: Create = BUILT_IN.get(adapter) or own[adapter].load()
         acquirer = create(name, options, context)
-    except AdapterRefused as error:
+    except KeyError as error:
+        raise StartRefused(f"{where}: `{error.args[0]}` is missing.") from None
+    except ValueError as error:
         raise StartRefused(f"{where}: {error}.") from None
     except (ImportError, AttributeError) as error:
         raise StartRefused(f"{where}: the adapter `{adapter}` cannot be loaded: {error}.") from None

@@ -73,8 +73,9 @@ class Exchange:
         self, method: str, target: str, body: bytes = b"", *, key: str = "", seconds_max: float
     ) -> Answered | Unanswered:
         """Send a request to `target`, a path below the address with its query, and read the answer."""
-        # In a thread, because the import takes long and would block the event loop.
-        await asyncio.to_thread(import_module, "aiohttp")
+        if self._session is None:
+            # In a thread, because the import takes long and would block the event loop.
+            await asyncio.to_thread(import_module, "aiohttp")
         from aiohttp import ClientError
         from yarl import URL
 
