@@ -18,6 +18,7 @@ import jsonschema_rs
 import pytest
 from tools.docs import switch_api
 
+from docs_programs import blocks, run
 from paydesk.core import ids
 from switch_process import (
     DOCUMENT,
@@ -226,11 +227,12 @@ def test_a_reversal_before_the_payment(host: SwitchProcess, tmp_path: Path) -> N
 
 
 def test_a_reversal_names_the_payments_reference(host: SwitchProcess) -> None:
-    """With another one the payment is not found; without one it is reversed whatever reference it has."""
+    """With another one the payment is not found; without one it is reversed whatever reference and amount it has."""
     body = payment(1)
     host.post("authorize", body)
     assert host.post("reverse", {**body, "reference_id": "another"}).outcome == "not_found"
-    assert host.post("reverse", body).outcome == "approved"
+    assert host.post("reverse", {**body, "amount_minor": 1}).body["amount_minor"] == body["amount_minor"]
+    assert [entry["amount_minor"] for entry in host.ledger()] == [2490, 2490]
 
 
 def test_refunds_never_exceed_what_was_paid(host: SwitchProcess) -> None:
@@ -422,14 +424,15 @@ def test_a_page_of_the_ledger_is_below_64_kib(host: SwitchProcess) -> None:
     database.executemany(f"{query} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
     database.commit()
     database.close()
-    cursor, count = "", 0
+    cursor, ids_of_entries = "", []
     while True:
         page = host.send("GET", f"/ledger?limit=1000&cursor={cursor}").body
         assert len(json.dumps(page)) <= 64 * 1024
-        count += len(page["entries"])
+        ids_of_entries += [entry["entry_id"] for entry in page["entries"]]
         if (cursor := page.get("next", "")) == "":
             break
-    assert count == entries
+    assert len(set(ids_of_entries)) == entries
+    assert sorted(ids_of_entries) == ids_of_entries
 
 
 def test_the_ledger_is_append_only_and_its_time_never_goes_back(host: SwitchProcess) -> None:
@@ -455,6 +458,27 @@ def test_its_output_has_neither_cards_nor_secrets(host: SwitchProcess) -> None:
     output = "".join(host.lines)
     assert "/paydesk/authorize PAY01J67CQQH5904WDBVZEM4JM001 200 approved" in output
     assert not [secret for secret in ("503175", "6351", "U0VDUkVU", SECRET) if secret in output]
+
+
+def test_the_commands_of_the_readme_start_it(tmp_path: Path) -> None:
+    """The secret is created where the switch reads it, and only its owner can."""
+    *prepare, start = "".join(blocks(README, "sh")).splitlines()
+    (tmp_path / "examples").symlink_to(FOLDER.parent)
+    run(tmp_path, "\n".join(prepare), "sh", "-eu")
+    python, *options = start.split()
+    assert python == "python3"
+    process = subprocess.Popen(
+        [sys.executable, *options, "--listen", "127.0.0.1:0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline().startswith("switch ready http://127.0.0.1:")
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
+        process.stdout.close()
+    created = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / ".paydesk/examples").iterdir()}
+    assert created == {"switch.key": 0, "switch.db": 0}
 
 
 def test_help_has_examples_and_wrong_options_are_refused(tmp_path: Path) -> None:
