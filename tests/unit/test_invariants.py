@@ -8,6 +8,7 @@ import pytest
 
 from paydesk.engine.events import store as feeds
 from paydesk.engine.invariants import check
+from paydesk.engine.payments.jobs import NEVER_MS
 from paydesk.platform.storage.database import Database, Transaction
 
 NOW = 1_800_000_000_000
@@ -91,6 +92,16 @@ async def _reversal(tx: Transaction, **columns: Any) -> None:
     names = {"seller_id": 1, "reversal_id": "v1", "order_id": ORDER, "lease_id": ULID, "result_id": "r9", "live": 0}
     rest = {"amount_minor": 1000, "reference_id": "9", "status": "pending", "attempts": 0, "next_ms": NOW}
     await _insert(tx, "reversals", **{**names, **rest, "created_ms": NOW, **columns})
+
+
+async def _confirmation(tx: Transaction, status: str, **columns: Any) -> None:
+    """Insert the approval of the order, and that the acquirer was asked for one that needs a confirmation."""
+    asked = {"digest": b"", "key_version": 1, "tip_minor": 0, "payment_method": "{}", "card": "{}", "created_ms": NOW}
+    await _insert(tx, "lease_authorizations", seller_id=1, lease_id=ULID, **asked, needs_confirmation=1)
+    if status:
+        names = {"seller_id": 1, "order_id": ORDER, "live": 0, "currency": "CLP", "reference_id": "7"}
+        times = {"approved_ms": NOW, "decide_by_ms": NOW, "next_ms": NOW, "created_ms": NOW}
+        await _insert(tx, "confirmations", **{**names, **times, "amount_minor": 1000, "status": status, **columns})
 
 
 async def _token(tx: Transaction, generation: int) -> None:
@@ -372,6 +383,181 @@ async def test_overdue_jobs_are_found(database: Database) -> None:
 
     await database.write(work)
     assert await _violated(database) == {"inquiry_stuck", "reversal_stuck", "refund_stuck"}
+
+
+async def test_jobs_that_wait_are_not_overdue(database: Database) -> None:
+    """A refund waits for its payment's confirmation, and a reversal that is due at the end of time for a person."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, STEPS[:3], paid_ms=NOW, paid_minor=1000, refunding_minor=700)
+        await _refund(tx, "REF1", 700, "processing")
+        await tx.run(f"UPDATE refunds SET next_ms = {NOW - DAY - 1}")
+        await _confirmation(tx, "confirming")
+        await _reversal(tx, next_ms=NEVER_MS)
+
+    await database.write(work)
+    assert await _violated(database) == set()
+
+
+UNPAID = (STEPS[0], STEPS[1], ("decline", "failed", "failed", "processing_error"))
+PAYMENT_WITHOUT = {"payment_without_confirmation"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "status", "found"),
+    [
+        (STEPS[:3], "confirming", set()),
+        (STEPS[:3], "confirmed", set()),
+        (STEPS[:3], "refused", set()),
+        (STEPS[:3], "", PAYMENT_WITHOUT),
+        (STEPS[:3], "provisional", {*PAYMENT_WITHOUT, "approval_undecided"}),
+        (STEPS[:3], "undone", {*PAYMENT_WITHOUT, "undone_without_reversal"}),
+        (UNPAID, "", set()),
+        (UNPAID, "confirming", {"confirmation_without_payment"}),
+        (UNPAID, "confirmed", {"confirmation_without_payment"}),
+        (UNPAID, "refused", {"confirmation_without_payment"}),
+        (UNPAID, "provisional", {"approval_undecided"}),
+        (UNPAID, "undone", {"undone_without_reversal"}),
+        (STEPS[:2], "provisional", set()),
+    ],
+)
+async def test_a_payment_follows_the_decision_on_its_approval(
+    database: Database, steps: tuple[tuple[str, ...], ...], status: str, found: set[str]
+) -> None:
+    """An order is paid if its approval is confirmed, and else its approval is reversed."""
+
+    async def work(tx: Transaction) -> None:
+        paid = {"paid_ms": NOW, "paid_minor": 1000, "refunding_minor": 0} if steps == STEPS[:3] else {}
+        await _order(tx, ORDER, steps, **paid)
+        await _confirmation(tx, status)
+
+    await database.write(work)
+    assert await _violated(database) == found
+
+
+@pytest.mark.parametrize(("by", "found"), [("authorization", set()), ("operator", set()), ("inquiry", PAYMENT_WITHOUT)])
+async def test_a_payment_may_need_no_confirmation(database: Database, by: str, found: set[str]) -> None:
+    """If the acquirer approved finally at once, or an operator resolved the order; an inquiry's approval is undone."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, STEPS[:3], paid_ms=NOW, paid_minor=1000, refunding_minor=0)
+        await _confirmation(tx, "")
+        lease = {"terminal_id": "PAYDESK_VIRTUAL__1", "session": 1, "acknowledged_ms": NOW, "seq": 0, "step": "none"}
+        await _insert(tx, "leases", seller_id=1, lease_id=ULID, order_id=ORDER, **lease, ended_ms=NOW, ended_by=by)
+
+    await database.write(work)
+    assert await _violated(database) == found
+
+
+@pytest.mark.parametrize(
+    ("inquiry", "found"),
+    [
+        ({}, set()),
+        ({"reversing_ms": NOW}, set()),
+        ({"reversing_ms": NOW, "ended_ms": NOW, "outcome": "not_found"}, set()),
+        ({"ended_ms": NOW, "outcome": "operator"}, set()),
+        ({"ended_ms": NOW, "outcome": "result"}, {"undone_without_reversal"}),
+    ],
+)
+async def test_an_inquiry_reverses_an_undone_approval(
+    database: Database, inquiry: dict[str, Any], found: set[str]
+) -> None:
+    """Unless it has ended because of something else."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, UNPAID)
+        await _confirmation(tx, "undone")
+        await _inquiry(tx, **inquiry)
+
+    await database.write(work)
+    assert await _violated(database) == found
+
+
+async def test_a_reversal_reverses_an_undone_approval(database: Database) -> None:
+    """In place of an inquiry."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, UNPAID)
+        await _confirmation(tx, "undone")
+        await _reversal(tx, confirmed="approved")
+
+    await database.write(work)
+    assert await _violated(database) == set()
+
+
+@pytest.mark.parametrize("status", ["confirming", "confirmed"])
+@pytest.mark.parametrize(
+    ("reversal", "found"),
+    [
+        ({"reference_id": "7", "status": "reversed"}, {"confirmed_and_reversed"}),
+        ({"reference_id": "", "status": "reversed"}, {"confirmed_and_reversed", "payment_reversed"}),
+        ({"reference_id": "7", "status": "not_found"}, set()),
+        ({"reference_id": "8", "status": "reversed"}, set()),
+    ],
+)
+async def test_a_confirmed_approval_that_is_reversed_is_found(
+    database: Database, status: str, reversal: dict[str, Any], found: set[str]
+) -> None:
+    """By its own reference, or as the whole payment."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, STEPS[:3], paid_ms=NOW, paid_minor=1000, refunding_minor=0)
+        await _confirmation(tx, status)
+        await _reversal(tx, ended_ms=NOW, **reversal)
+
+    await database.write(work)
+    assert await _violated(database) == found
+
+
+async def test_a_confirmed_approval_that_an_inquiry_reverses_is_found(database: Database) -> None:
+    """The order's outcome was approved meanwhile."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, STEPS[:3], paid_ms=NOW, paid_minor=1000, refunding_minor=0)
+        await _confirmation(tx, "confirmed")
+        await _inquiry(tx, reversing_ms=NOW)
+
+    await database.write(work)
+    assert await _violated(database) == {"approved_while_reversing", "confirmed_and_reversed"}
+
+
+async def test_an_approval_that_is_undecided_for_a_day_is_found(database: Database) -> None:
+    """Its order still waits for the terminal."""
+
+    async def work(tx: Transaction) -> None:
+        await _order(tx, ORDER, STEPS[:2])
+        await _confirmation(tx, "provisional", approved_ms=NOW - DAY - 1)
+
+    await database.write(work)
+    assert await _violated(database) == {"approval_undecided"}
+
+
+@pytest.mark.parametrize(
+    ("approval", "refund", "found"),
+    [
+        ("confirmed", "status = 'processed', ended_ms = 1, attempts = 1", set()),
+        ("confirming", "attempts = 0", set()),
+        ("confirming", "attempts = 1", {"refund_before_confirmation"}),
+        ("refused", "attempts = 1", set()),
+        ("refused", "status = 'processed', ended_ms = 1, attempts = 1", {"refund_before_confirmation"}),
+        ("refused", "status = 'processed', ended_ms = 1, recorded_by = 'ana'", set()),
+    ],
+)
+async def test_a_refund_before_its_payments_confirmation_is_found(
+    database: Database, approval: str, refund: str, found: set[str]
+) -> None:
+    """Unless an operator recorded one that was made at the acquirer."""
+    is_processed = "processed" in refund
+
+    async def work(tx: Transaction) -> None:
+        minor = {"refunded_minor": 300 * is_processed, "refunding_minor": 300 * (not is_processed)}
+        await _order(tx, ORDER, STEPS if is_processed else STEPS[:3], paid_ms=NOW, paid_minor=1000, **minor)
+        await _confirmation(tx, approval)
+        await _refund(tx, "REF1", 300, "processing")
+        await tx.run(f"UPDATE refunds SET {refund}")
+
+    await database.write(work)
+    assert await _violated(database) == found
 
 
 async def test_two_approvals_of_one_order_are_found(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Checks a database against the invariants: histories, payments, refunds, events, notifications, keys and tokens.
+"""Checks a database against the invariants: histories, payments, confirmations, refunds, events, keys and tokens.
 
 It only reads, a page at a time, each page on one snapshot. `paydesk doctor --invariants` prints the findings.
 """
@@ -12,13 +12,13 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from paydesk.core.clock import MovableClock
-from paydesk.engine.invariants import events, money, orders, simulator_ledger, tokens
+from paydesk.engine.invariants import confirmations, events, money, orders, simulator_ledger, tokens
 from paydesk.engine.invariants.rule import Rule
 from paydesk.engine.orders.status import CREATE, State, legal
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database, Row, Transaction
 
-ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *events.PAGE_RULES)
+ORDER_RULES = (*orders.PAGE_RULES, *money.PAGE_RULES, *confirmations.PAGE_RULES, *events.PAGE_RULES)
 WHOLE_RULES = (
     *orders.WHOLE_RULES,
     *money.WHOLE_RULES,

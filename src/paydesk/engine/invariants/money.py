@@ -5,6 +5,7 @@ from __future__ import annotations
 from paydesk.engine.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
 from paydesk.engine.payments.lifecycles import (
     CONFIRMATIONS,
+    CONFIRMING,
     INQUIRIES,
     NOT_FOUND,
     PROCESSED,
@@ -14,6 +15,11 @@ from paydesk.engine.payments.lifecycles import (
     REVERSED,
 )
 from paydesk.engine.payments.reversal_store import BY_ACQUIRER
+
+# A refund waits for the confirmation of its payment, however long that takes.
+_IS_CONFIRMED = f"""NOT EXISTS (
+                   SELECT 1 FROM confirmations c
+                    WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})"""
 
 PAGE_RULES = (
     Rule(
@@ -109,14 +115,15 @@ WHOLE_RULES = (
             "overdue since {0} (epoch milliseconds)",
             f"""
             SELECT seller_id, order_id, next_ms FROM {lifecycle.table}
-             WHERE {lifecycle.open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX}""",
+             WHERE {lifecycle.open} AND next_ms < CAST($1 AS bigint) - {STUCK_MS_MAX} AND {is_due}""",
             timed=True,
         )
-        for job, lifecycle in (
-            ("confirmation", CONFIRMATIONS),
-            ("inquiry", INQUIRIES),
-            ("refund", REFUNDS),
-            ("reversal", REVERSALS),
+        # What waits for a person is due at `NEVER_MS`.
+        for job, lifecycle, is_due in (
+            ("confirmation", CONFIRMATIONS, "TRUE"),
+            ("inquiry", INQUIRIES, "TRUE"),
+            ("refund", REFUNDS, _IS_CONFIRMED),
+            ("reversal", REVERSALS, "TRUE"),
         )
     ),
 )
