@@ -16,15 +16,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
-
-import live_payment
-from live_payment import Switch
+from typing import TYPE_CHECKING, TextIO
 
 from paydesk_dev.dev.log_lines import LogLines, has_colors
+
+if TYPE_CHECKING:
+    from live_payment import Switch
 
 PAYDESK = Path(sys.executable).with_name("paydesk")
 DEFAULT_CREDENTIALS = Path(".paydesk/credentials.json")
@@ -86,8 +86,7 @@ def main(arguments: list[str]) -> int:
     credentials = options.credentials or options.data / "credentials.json"
     options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = options.data / "service.log"
-    acquirer = live_payment.run_switch(options.data) if options.acquirer is not None else nullcontext()
-    with _private(log) as written, log.open() as read, acquirer as switch:
+    with _private(log) as written, log.open() as read, _acquirer(options.acquirer, options.data) as switch:
         # In its own session the service gets Ctrl-C only from here, once, and so the payment can end first.
         service = subprocess.Popen(
             [PAYDESK, "dev", *arguments],
@@ -197,7 +196,18 @@ def _pay(credentials: Path) -> None:
         print("The payment failed. The service keeps running.", file=sys.stderr)
 
 
+def _acquirer(name: str | None, data: Path) -> AbstractContextManager[Switch | None]:
+    """Run the acquirer of live orders, if one is chosen."""
+    if name is None:
+        return nullcontext()
+    import live_payment  # Only this needs the adapter.
+
+    return live_payment.run_switch(data)
+
+
 def _pay_live(base_url: str, credentials: Path, switch: Switch) -> None:
+    import live_payment
+
     try:
         live_payment.pay(base_url, credentials, switch)
     except live_payment.LiveFailed as failure:

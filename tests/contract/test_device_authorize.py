@@ -414,3 +414,14 @@ async def test_an_approval_of_another_amount_is_reversed(shop: Shop) -> None:
     lease_id = await at_terminal(shop.device)
     assert outcome_of(await authorize(shop.device, lease_id))[:2] == ("unknown", "check_on_terminal")
     assert len(await rows(shop.service, "SELECT order_id FROM inquiries")) == 1
+
+
+async def test_an_approved_amount_that_cannot_be_inquired_is_reversed(shop: Shop) -> None:
+    """The acquirer's answer to the authorization is all that says what it has charged."""
+    shop.acquirer.can = replace(shop.acquirer.can, can_inquire=False)
+    shop.acquirer.answers.append(Approved("90210000000017", 2491, "831000"))
+    lease_id = await at_terminal(shop.device)
+    await authorize(shop.device, lease_id)
+    await process_jobs(shop.service, shop.acquirer)
+    assert shop.acquirer.reversed_minor == [2491]
+    assert (await shop.order(lease_id))["status"] == "failed"

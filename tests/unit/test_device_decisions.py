@@ -74,10 +74,10 @@ def test_the_table_is_complete() -> None:
 
 
 def test_no_approval_is_lost() -> None:
-    """An approval ends the order, is reversed, or is inquired; only the order's own payment changes nothing."""
+    """It ends the order, is confirmed, reversed or inquired; only the order's own payment changes nothing."""
     for reported in ("approved", "other_payment"):
         decisions = {decision for (of, _), decision in TABLE.items() if of == reported}
-        assert decisions <= {"end", "late_approval", "conflict"}
+        assert decisions <= {"end", "confirm", "late_approval", "conflict"}
 
 
 def test_an_order_ends_only_where_its_move_is_legal() -> None:

@@ -30,7 +30,7 @@ SENT = frozenset({
 })  # fmt: skip
 """Names of the fields in requests of applications and terminals, and in notifications, whose values are texts, numbers
 and the like, and no secrets. Objects are not among them: a text in place of one may be anything."""
-ANSWERED = SENT | {"details", "error", "error_description", "message"}
+ANSWERED = SENT | {"details", "error", "error_description", "message", "result_required"}
 """Names in answers to applications and terminals, with their errors."""
 
 _NUMBER, _STATUS, _ID = re.compile("[0-9]{1,15}"), re.compile("[1-5][0-9]{2}"), re.compile("[A-Za-z0-9_.:-]{8,64}")

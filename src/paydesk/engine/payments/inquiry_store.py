@@ -14,8 +14,8 @@ from paydesk.platform.storage.database import Transaction
 class Inquiry(OpenJob, frozen=True):
     """One open row of `inquiries`.
 
-    `reversing_ms`: since then the payment is being reversed at the acquirer, with `charged_minor`, and no approval
-    processes the order.
+    `reversing_ms`: since then the payment is being reversed at the acquirer, and no approval processes the order.
+    `charged_minor`: the amount that the acquirer has approved, and that is reversed.
     """
 
     reason: str
@@ -39,6 +39,10 @@ SELECT {", ".join(OpenInquiry.__struct_fields__)} FROM inquiries
 # From the first time on no result can approve the order.
 BEGIN_REVERSING = f"""
 UPDATE inquiries SET reversing_ms = COALESCE(reversing_ms, $3), charged_minor = $4
+ WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open}"""
+
+CHARGED = f"""
+UPDATE inquiries SET charged_minor = COALESCE(charged_minor, $3)
  WHERE seller_id = $1 AND order_id = $2 AND {INQUIRIES.open}"""
 
 # The acquirer declined the reversal, so the next attempt inquires again.
@@ -65,6 +69,11 @@ async def begin_reversing(change: Change, inquiry: Inquiry, charged_minor: int) 
     """Record the intent to reverse the payment, and its amount; False if the inquiry has ended."""
     key = inquiry.seller_id, inquiry.order_id
     return bool(await change.tx.run(BEGIN_REVERSING, *key, change.now_ms, charged_minor))
+
+
+async def keep_charged(change: Change, order: Order, charged_minor: int) -> None:
+    """Record the amount that the acquirer says it has charged: it may be impossible to inquire about it."""
+    await change.tx.run(CHARGED, order.seller_id, order.order_id, charged_minor)
 
 
 async def hurry(change: Change, order: Order) -> None:

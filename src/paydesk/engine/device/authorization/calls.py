@@ -232,6 +232,8 @@ async def _check(change: Change, order: Order, outcome: Outcome) -> Order:
         await outcomes.alert_differing(change, order, outcome, {"payment_id": order.payment_id})
     checked = await orders.move(change, status.CHECK, order, origin="network")
     await orders.inquire(change, order, f"the acquirer's answer to the authorization: {describe(outcome)}")
+    if isinstance(outcome, Approved):
+        await inquiry_store.keep_charged(change, order, outcome.amount_minor)
     return checked or order
 
 
