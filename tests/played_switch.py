@@ -82,7 +82,6 @@ class PlayedSwitch:
         self.replies, self.echo = list(replies) or [Reply(APPROVED)], Reply()
         self.received: list[Received] = []
         self.connections = 0
-        self.closes_idle = False
         self.arrived = asyncio.Event()
         """Set with each request but an echo."""
 
@@ -121,7 +120,7 @@ class PlayedSwitch:
             return False
         writer.write(self._written(reply, headers.get("idempotency-key", ""))[: reply.cut])
         await writer.drain()
-        return reply.cut is None and not self.closes_idle
+        return reply.cut is None
 
     def _next(self) -> Reply:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]

@@ -209,9 +209,7 @@ async def test_a_connection_that_fails_is_tried_again_until_the_breaker_opens() 
     async def report(is_reachable: bool, reason: str) -> None:  # noqa: FBT001
         reports.append((is_reachable, reason))
 
-    switch = PlayedSwitch()
-    switch.closes_idle = True
-    async with playing(switch, AdapterContext(report=report)) as acquirer:
+    async with playing(PlayedSwitch(), AdapterContext(report=report)) as acquirer:
         assert isinstance(await authorized(acquirer), Approved)
         with refusing_port() as port:
             acquirer._exchange._url = f"http://127.0.0.1:{port}/paydesk"
@@ -232,10 +230,7 @@ async def test_a_silent_switch_is_unknown_after_its_time_and_opens_the_breaker()
             switch.arrived.clear()
             call = asyncio.create_task(authorized(acquirer))
             await switch.arrived.wait()
-            advance(3.89)
-            await asyncio.sleep(0)
-            assert not call.done()
-            advance(0.02)
+            advance(4)
             assert await call == Unknown("no answer within 3.9 s")
         assert isinstance(await authorized(acquirer), NotSent)
         switch.replies = [Reply(APPROVED)]
