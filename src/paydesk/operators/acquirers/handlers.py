@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import structlog
 from msgspec import Meta
 
 from paydesk.core.response import Closed
-from paydesk.engine.orders.routing import Rule
 from paydesk.engine.payments.acquirer import Acquirer, Echo
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.adapters.context import AcquirerState, BreakerState, HasState
-from paydesk.engine.payments.capabilities import Capabilities, DayClose
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import ACQUIRER_NOT_FOUND
 from paydesk.platform.filters import Filters
@@ -36,38 +35,6 @@ class RuleDocument(Closed, frozen=True):
     terminal: str | None = None
 
 
-class ClosingHour(Closed, frozen=True):
-    """An hour at which the acquirer closes its day."""
-
-    time: str
-    zone: str
-
-
-Period = Annotated[int | ClosingHour, Meta(description="Seconds, or the closing hour. Without it: no limit.")]
-
-
-class CapabilitiesDocument(Closed, frozen=True, kw_only=True):
-    """What the acquirer can do, as its adapter declares it."""
-
-    can_inquire: bool
-    not_found_final_seconds: int
-    needs_confirmation: bool
-    confirm_before: (
-        Annotated[int | ClosingHour, Meta(description="Seconds, or an hour. Without it: no limit.")] | None
-    ) = None
-    at_deadline: str
-    idempotent: list[str]
-    reversal_blocks: bool
-    reverse_until: (
-        Annotated[int | ClosingHour, Meta(description="Seconds, or an hour. Without it: no limit.")] | None
-    ) = None
-    after_reverse_until: str
-    partial_refunds: bool
-    currencies: Annotated[list[str], Meta(description="Empty: any.")]
-    answer_seconds: int
-    chip_data: bool
-
-
 class AcquirerDocument(Closed, frozen=True, kw_only=True):
     """An acquirer of live orders, without its secrets."""
 
@@ -77,7 +44,7 @@ class AcquirerDocument(Closed, frozen=True, kw_only=True):
     key_id: str | None = None
     default: Annotated[bool, Meta(description="Whether it takes orders that no rule matches.")]
     rules: Annotated[list[RuleDocument], Meta(description="Those that lead to it, in their order.")]
-    capabilities: CapabilitiesDocument
+    capabilities: Annotated[dict[str, Any], Meta(description="Under the names of the acquirers file.")]
     breaker: Annotated[BreakerState, Meta(description="`open`: nothing is sent to it but echoes.")] | None = None
     reason: Annotated[str, Meta(description="Why the breaker is open.")] | None = None
     node: Node
@@ -104,7 +71,7 @@ async def find_all(call: Call, filters: Filters) -> Answer:
     filters.refuse_faults()
     acquirers, limit = call.shared.objects[Acquirers], filters.get("limit")
     names = [name for name in sorted(acquirers.live) if name > str(after)]
-    data = [_present(call, acquirers, name) for name in names[:limit]]
+    data = [_present(acquirers, name) for name in names[:limit]]
     return Answer(200, AcquirerPage(data, names[limit - 1] if len(names) > limit else None))
 
 
@@ -137,38 +104,18 @@ async def _echo(acquirer: Acquirer) -> Echo:
         return Echo(f"the adapter failed: {type(error).__name__}")
 
 
-def _present(call: Call, acquirers: Acquirers, name: str) -> AcquirerDocument:
+def _present(acquirers: Acquirers, name: str) -> AcquirerDocument:
     acquirer, routing = acquirers.live[name], acquirers.routing
     return AcquirerDocument.of(
         _state(acquirer),
         name=name,
         adapter=acquirers.adapters.get(name, name),
         default=routing.default == name,
-        rules=[_present_rule(rule) for rule in routing.rules if rule.acquirer == name],
-        capabilities=_present_capabilities(acquirer.capabilities, call.settings.inquiry_not_found_seconds),
+        rules=[RuleDocument.of(rule) for rule in routing.rules if rule.acquirer == name],
+        # Sets are lists in their order, and a time zone is its name.
+        capabilities=msgspec.to_builtins(acquirer.capabilities, order="sorted", enc_hook=str),
         node=_node(),
     )
-
-
-def _present_rule(rule: Rule) -> RuleDocument:
-    return RuleDocument(rule.seller, rule.currency, rule.terminal)
-
-
-def _present_capabilities(capabilities: Capabilities, not_found_final_seconds: int) -> CapabilitiesDocument:
-    return CapabilitiesDocument.of(
-        capabilities,
-        not_found_final_seconds=capabilities.not_found_final_seconds or not_found_final_seconds,
-        confirm_before=_period(capabilities.confirm_before),
-        reverse_until=_period(capabilities.reverse_until),
-        idempotent=sorted(capabilities.idempotent),
-        currencies=sorted(capabilities.currencies),
-    )
-
-
-def _period(period: int | DayClose | None) -> int | ClosingHour | None:
-    if isinstance(period, DayClose):
-        return ClosingHour(period.time.isoformat("minutes"), period.zone.key)
-    return period
 
 
 def _state(acquirer: Acquirer) -> AcquirerState:
