@@ -45,6 +45,7 @@ SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 UNDER_WAY_MS = (Settings().grant_seconds + Capabilities().answer_seconds) * SECOND
 """After the permit: until then a call may be under way."""
 NOT_FOUND_MS = Settings().inquiry_not_found_seconds * SECOND
+CHARGED = "UPDATE inquiries SET charged_minor = $3 WHERE seller_id = $1 AND order_id = $2"
 LOST, PROVISIONAL = Unknown("the answer was lost"), replace(SAID, needs_confirmation=True)
 BLIND, BLIND_BLOCKING = Capabilities(can_inquire=False), Capabilities(can_inquire=False, reversal_blocks=True)
 UNBLOCKING = Capabilities()
@@ -236,11 +237,16 @@ async def test_a_final_not_found_counts_at_once(desk: Desk, acquirer: FakeAcquir
     await ledgers_agree(desk)
 
 
-async def test_an_ended_order_gets_its_second_look_too(desk: Desk, acquirer: FakeAcquirer) -> None:
-    """The acquirer's answer was missing when its terminal declined."""
+@pytest.mark.parametrize("charged_minor", [None, 2490], ids=["unknown", "kept"])
+async def test_an_ended_order_gets_its_second_look_too(
+    desk: Desk, acquirer: FakeAcquirer, charged_minor: int | None
+) -> None:
+    """The acquirer's answer was missing when its terminal declined, or was of another amount."""
     acquirer.can = UNBLOCKING
     acquirer.answer(NotFound())
     order = await ended_with_an_open_inquiry(desk)
+    key = order.seller_id, order.order_id
+    await desk.database.write(lambda tx: tx.run(CHARGED, *key, charged_minor))
     asked = await run(desk, acquirer, until_ms=NOT_FOUND_MS)
     assert asked[-1] == (NOT_FOUND_MS, "reverse")
     acquirer.say(SAID)

@@ -130,7 +130,7 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             # The inquiry has ended, or a later attempt is reversing the payment: this answer is too late.
             return False
         is_final = isinstance(result, NotFound) and self.is_final(result, change.now_ms)
-        if is_final and self._is_second_look(order):
+        if isinstance(result, NotFound) and is_final and self._is_second_look(order, result, change.now_ms):
             # There is nothing to reverse, and a reversal would block nothing.
             await inquiry_store.end(change, order, "not_found")
             return False
@@ -186,9 +186,10 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
         """Return whether a payment that is neither there nor blocked is inquired about once more."""
         return self.capabilities.can_inquire and not self.capabilities.reversal_blocks
 
-    def _is_second_look(self, order: Order) -> bool:
-        """Return whether the order has ended, and the acquirer had no payment to reverse."""
-        return self._has_second_look() and order.status not in status.LIVE and self.row.charged_minor is not None
+    def _is_second_look(self, order: Order, result: NotFound, now_ms: int) -> bool:
+        """Return whether the order has ended, and its payment will not be made however long it was under way."""
+        is_over = result.is_final or now_ms >= self.not_found_from_ms() + SECOND_LOOK_MS
+        return self._has_second_look() and order.status not in status.LIVE and is_over
 
 
 async def _approve(change: Change, order: Order, approved: Approved, terms: Terms) -> None:
