@@ -256,6 +256,20 @@ async def test_an_acquirer_that_refunds_a_payment_only_as_a_whole(shop: Service,
     assert len(refunder.asked) == 2
 
 
+async def test_a_refund_in_a_currency_that_the_acquirer_does_not_accept_is_refused(
+    shop: Service, refunder: Refunder
+) -> None:
+    """With the reason, and nothing is reserved."""
+    order_id = await paid(shop)
+    refunder.can = Capabilities(currencies=frozenset({"CLP"}))
+    reply = await refund(shop, order_id)
+    assert (reply.status, reply.code) == (409, "cannot_refund_order")
+    assert reply.details == ["the order's acquirer does not accept BRL"]
+    assert refunder.asked == []
+    refunder.can = Capabilities(currencies=frozenset({"BRL"}))
+    assert only(await refund(shop, order_id))["status"] == "processed"
+
+
 @pytest.mark.on_postgres
 @pytest.mark.parametrize(
     "wrong",

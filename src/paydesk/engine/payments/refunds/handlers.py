@@ -56,7 +56,7 @@ async def begin(call: Call) -> Attempt | Refusal:
         )
     acquirer = call.shared.objects[Acquirers].of(order)
     amount_minor = _minor(part, order)
-    is_possible = acquirer is not None and (acquirer.capabilities.partial_refunds or _is_whole(order, amount_minor))
+    is_possible = acquirer is not None and _inability(acquirer, order, amount_minor) is None
     reserved = await refund_store.reserve(change, order, amount_minor) if is_possible else None
     if reserved is None or acquirer is None:
         return _refusal(change, await requested_order(call), part, acquirer)
@@ -179,8 +179,17 @@ def _no_acquirer(order: Order) -> Refusal:
     )
 
 
-def _is_whole(order: Order, amount_minor: int | None) -> bool:
-    return order.refunded_minor == 0 and amount_minor in (None, order.paid_minor)
+def _inability(acquirer: CheckedAcquirer, order: Order, amount_minor: int | None) -> Refusal | None:
+    """Return why the acquirer makes no such refund, or None if it may."""
+    capabilities = acquirer.capabilities
+    if not capabilities.supports(order.currency):
+        return CANNOT_REFUND_ORDER.with_reason("its currency", f"the order's acquirer does not accept {order.currency}")
+    is_whole = order.refunded_minor == 0 and amount_minor in (None, order.paid_minor)
+    if not (capabilities.partial_refunds or is_whole):
+        return CANNOT_REFUND_ORDER.with_reason(
+            "no parts", "the order's acquirer refunds a payment only as a whole: send no body"
+        )
+    return None
 
 
 def _decimal(order: Order, amount_minor: int) -> str:
@@ -207,10 +216,8 @@ def _amount_refusal(order: Order, requested_minor: int | None, acquirer: Checked
     remaining_minor = order.paid_minor - order.refunded_minor
     if requested_minor is not None and order.tip_minor and requested_minor != order.paid_minor:
         return PARTIAL_REFUND_FORBIDDEN_WITH_TIPS.with_reason("a part of an order with a tip")
-    if not (acquirer.capabilities.partial_refunds or _is_whole(order, requested_minor)):
-        return CANNOT_REFUND_ORDER.with_reason(
-            "no parts", "the order's acquirer refunds a payment only as a whole: send no body"
-        )
+    if (inability := _inability(acquirer, order, requested_minor)) is not None:
+        return inability
     if requested_minor is not None and requested_minor > remaining_minor:
         return REFUND_AMOUNT_EXCEEDS.with_reason(
             "more than remains", f"'$.transactions[0].amount' - must be at most {_decimal(order, remaining_minor)}"
