@@ -250,7 +250,8 @@ def test_a_recorded_order_can_be_sent_again() -> None:
 def test_every_field_of_the_interface_is_a_secret_or_kept() -> None:
     """The list of fields whose values are kept is that of the OpenAPI document, without objects."""
     secret = {"access_token", "authorization_code", "chip_data", "client_secret", "code", "code_verifier",
-              "device_code", "device_token", "encrypted_data", "issuer_data", "refresh_token", "token", "user_code"}  # fmt: skip
+              "device_code", "device_token", "encrypted_data", "issuer_data", "refresh_token", "token",
+              "user_code"}  # fmt: skip
     document = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text())
     paths = {
         path: item

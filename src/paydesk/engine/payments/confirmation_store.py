@@ -64,10 +64,10 @@ FIND = f"SELECT {COLUMNS} FROM confirmations WHERE seller_id = $1 AND order_id =
 
 # A worker may just have claimed the row, to undo the approval.
 _CONFIRM = f"""
-UPDATE confirmations SET {CONFIRMING}, chip_data = $4, attempts = 0, claimed_until_ms = 0, next_ms = $3
- WHERE seller_id = $1 AND order_id = $2 AND """
-BEGIN_CONFIRMING = f"{_CONFIRM}{PROVISIONAL}"
-RECONFIRM = f"{_CONFIRM}{UNDONE}"
+SET {CONFIRMING}, chip_data = $4, attempts = 0, claimed_until_ms = 0, next_ms = $3
+ WHERE seller_id = $1 AND order_id = $2"""
+BEGIN_CONFIRMING = f"UPDATE confirmations {_CONFIRM} AND {PROVISIONAL}"
+RECONFIRM = f"UPDATE confirmations {_CONFIRM} AND {UNDONE}"
 
 UNDO = f"""
 UPDATE confirmations SET {UNDONE}, chip_data = $3, claimed_until_ms = 0
