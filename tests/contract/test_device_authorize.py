@@ -215,10 +215,10 @@ async def test_a_repeat_after_the_permit_asks_no_acquirer(shop: Shop, monkeypatc
     shop.acquirer.may_charge.clear()
     lease_id = await at_terminal(shop.device)
 
-    async def stay(_change: object, order: Any, *_: object) -> Any:
+    async def stay(_self: object, _change: object, order: Any, *_: object) -> Any:
         return order
 
-    monkeypatch.setattr(authorizations, "_apply", stay)
+    monkeypatch.setattr(authorizations.Authorizing, "_apply", stay)
     for later_ms in (0, 59_000):
         shop.clock.advance(later_ms)
         reply = await unanswered(shop, lease_id, shop.acquirer.entered)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import jiter
 import msgspec
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from paydesk.core.keys import Keys
 from paydesk.core.model import Model
@@ -58,6 +58,13 @@ class Card(MaskedCard):
     entry_mode: EntryMode | None = None
 
 
+def _without_card_data(reference_id: str) -> str:
+    """Return the reference. Raises `ValueError` for a magnetic stripe; digits alone may be a number of the acquirer."""
+    if not reference_id.isdigit() and card_numbers.carried_by_reference(reference_id):
+        raise ValueError("must not have a card number")
+    return reference_id
+
+
 class Report(Model):
     """`PUT /device/v1/leases/{lease_id}/results/{result_id}`."""
 
@@ -69,7 +76,12 @@ class Report(Model):
     paid_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["24.90"])] | None = None
     tip_amount: Annotated[str, Field(pattern=AMOUNT_PATTERN, examples=["0.00"])] | None = None
     authorization_code: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,12}$", examples=["831000"])] | None = None
-    reference_id: Annotated[str, Field(pattern="^[A-Za-z0-9._-]{1,64}$", examples=["115019989861"])] | None = None
+    reference_id: (
+        Annotated[
+            str, Field(pattern="^[A-Za-z0-9._-]{1,64}$", examples=["115019989861"]), AfterValidator(_without_card_data)
+        ]
+        | None
+    ) = None
     chip_data: Annotated[str | None, Field(max_length=BASE64_CHARACTERS_MAX, repr=False, examples=["nwYC"])] = None
 
     @model_validator(mode="after")
