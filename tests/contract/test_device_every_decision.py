@@ -20,6 +20,10 @@ UNREADABLE = b"{}"
 FREE_ORDER = """
 UPDATE orders SET status = 'canceled', status_detail = 'canceled', payment_status_detail = 'canceled_by_api'
  WHERE seller_id = $1 AND order_id = $2"""
+HOLD = """
+INSERT INTO confirmations (seller_id, order_id, live, status, amount_minor, currency, reference_id, approved_ms,
+                           decide_by_ms, next_ms, created_ms)
+VALUES ($1, $2, 0, 'provisional', 2490, 'BRL', $3, 0, 0, 0, 0)"""
 VERDICTS = "SELECT verdict FROM results WHERE seller_id = $1 AND lease_id = $2 AND result_id LIKE $3 || '%'"
 INQUIRIES = "SELECT reason FROM inquiries WHERE seller_id = $1 AND order_id = $2"
 REVERSALS = "SELECT reference_id FROM reversals WHERE seller_id = $1 AND order_id = $2"
@@ -52,6 +56,13 @@ async def canceling(desk: Desk) -> Order:
 async def permitted(desk: Desk) -> Order:
     """An order whose authorization is permitted."""
     return await desk.granted()
+
+
+async def provisional(desk: Desk) -> Order:
+    """An order whose approval waits for the terminal's result."""
+    order = await desk.granted()
+    await change(desk, HOLD, order.seller_id, order.order_id, f"1{own(order)}")
+    return order
 
 
 async def unknown(desk: Desk) -> Order:
@@ -102,6 +113,7 @@ SITUATIONS: dict[Situation, Callable[[Desk], Awaitable[Order]]] = {
     "open": Desk.at_terminal,
     "canceling": canceling,
     "permitted": permitted,
+    "provisional": provisional,
     "unknown": unknown,
     "unpermitted": unpermitted,
     "reversing": reversing,
@@ -148,19 +160,23 @@ def expected(decision: Decision, reported: Reported, before: Effect) -> Effect:
     """The effect of a decision; of `after` only the state and version are compared."""
     is_checked = decision in ("check", "conflict") or (decision == "unreadable" and before.after.status in status.LIVE)
     moved = before.after
-    if decision == "end":
+    if decision == "confirm":
+        moved = at(moved, status.PROCESSED)
+    elif decision == "undo":
+        moved = at(moved, status.FAILED["processing_error" if reported == "canceled" else "insufficient_amount"])
+    elif decision == "end":
         ends = {"approved": status.PROCESSED, "canceled": status.CANCELED_ON_TERMINAL}
         moved = at(moved, ends.get(reported, status.FAILED["insufficient_amount"]))
     elif is_checked and moved.state != status.CHECK_ON_TERMINAL:
         moved = at(moved, status.CHECK_ON_TERMINAL)
-    verdicts = {"end": "taken", "check": "taken", "inquire": "finished"}
+    verdicts = {**dict.fromkeys(("end", "confirm", "undo", "check"), "taken"), "inquire": "finished"}
     is_inquired = is_checked or decision == "inquire" or (decision == "unreadable" and moved.paid_ms is None)
     alerts = {"late_approval": "late_approval", "unreadable": "unreadable_result"}
     return Effect(
         verdicts.get(decision, decision),
         moved,
         before.inquired or is_inquired,
-        before.reversals + (decision == "late_approval"),
+        before.reversals + (decision in ("late_approval", "undo")),
         sorted([*before.alerts, alerts[decision]] if decision in alerts else before.alerts),
     )
 
@@ -188,7 +204,7 @@ async def test_every_decision_has_its_effect(database: Database) -> None:
         rows = [(one.after.state, one.after.version) for one in (found, wanted)]
         assert facts[0] == facts[1], (reported, situation, decision)
         assert rows[0] == rows[1], (reported, situation, decision)
-        if decision in ("end", "check"):
+        if decision in ("end", "confirm", "undo", "check"):
             assert not isinstance(outcome, Refusal), (reported, situation)
         else:
             assert isinstance(outcome, Refusal), (reported, situation)

@@ -263,3 +263,27 @@ async def test_an_alert_has_its_evidence(desk: Desk, acquirer: FakeAcquirer) -> 
     (row,) = await desk.rows(sql, "late_approval_reversed")
     assert tuple(row[:2]) == (order.seller_id, order.order_id)
     assert json.loads(row[2]) == {"reversal_id": reversal_id, "reference_id": UNDONE.reference_id}
+
+
+@pytest.mark.on_postgres
+async def test_an_approval_after_all_begins_the_reversal_anew(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """The acquirer had none when a terminal reported one; one that is reversed, or pending, is not begun again."""
+    order = await approved_late(desk)
+
+    async def begin(tx: Transaction) -> bool:
+        change = Change(tx, desk.clock.now_ms(), PLAIN)
+        return await reversal_store.begin(
+            change, order, result_id=reversal_store.BY_ACQUIRER, amount_minor=2490, reference_id=REFERENCE
+        )
+
+    assert await desk.database.write(begin)
+    acquirer.say(NotFound())
+    desk.clock.advance(200_000)
+    await process_reversals(desk, acquirer)
+    assert {row[3] for row in await reversals_of(desk, order)} == {"not_found"}
+    assert await desk.database.write(begin)
+    assert not await desk.database.write(begin)
+    acquirer.say(Approved(REFERENCE, 2490))
+    await process_reversals(desk, acquirer)
+    assert sorted(row[3] for row in await reversals_of(desk, order)) == ["not_found", "reversed"]
+    assert not await desk.database.write(begin)

@@ -30,6 +30,7 @@ REVERSALS = Lifecycle(
         Move("reverse", "the acquirer confirms the reversal, or an operator says so", (PENDING,), REVERSED),
         Move("end_unfounded", "the acquirer has no such approval, or an operator says so", (PENDING,), NOT_FOUND),
     ),
+    (Move("begin_anew", "another approval of the same payment", (NOT_FOUND,), PENDING),),
 )
 
 ConfirmationStatus = Literal["provisional", "confirming", "confirmed", "refused", "undone"]

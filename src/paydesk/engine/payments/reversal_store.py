@@ -8,7 +8,7 @@ from paydesk.core import ids
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.jobs import OpenJob
-from paydesk.engine.payments.lifecycles import PENDING, REVERSALS
+from paydesk.engine.payments.lifecycles import NOT_FOUND, PENDING, REVERSALS
 from paydesk.platform.storage.database import Transaction
 
 BY_ACQUIRER = "inquiry"
@@ -33,10 +33,16 @@ class Reversal(OpenJob, frozen=True):
     chip_data: bytes | None = None
 
 
+# The approvals of a payment that the acquirer did not have share a row: it may have one of them after all.
 BEGIN = f"""
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,
                        attempts, next_ms, created_ms, confirmed, chip_data)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9, $10, $11) ON CONFLICT DO NOTHING"""
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, '{PENDING.name}', 0, $9, $9, $10, $11)
+ON CONFLICT (seller_id, lease_id, result_id) DO UPDATE
+   SET status = excluded.status, attempts = 0, next_ms = excluded.next_ms, created_ms = excluded.created_ms,
+       claimed_until_ms = 0, amount_minor = excluded.amount_minor, reference_id = excluded.reference_id,
+       confirmed = excluded.confirmed, chip_data = excluded.chip_data, alerted_ms = NULL, ended_ms = NULL
+ WHERE reversals.{NOT_FOUND}"""
 
 # $3 is the inquiry result; NULL: inquire again. $4 is the approved amount.
 CONFIRM = f"""
@@ -73,7 +79,7 @@ async def begin(
     confirmed: Literal["approved"] | None = None,
     chip_data: bytes = b"",
 ) -> bool:
-    """Insert a reversal of an approval; False if that result has one already.
+    """Insert a reversal of an approval, or begin it anew if the acquirer had none; False if the result has one.
 
     `confirmed`: the acquirer has said so itself, and is not asked again.
     """
