@@ -58,6 +58,7 @@ COMMANDS: dict[Call, Command] = {
     ("GET", "/virtual/v1/terminals/{}/screen"): run("terminals", "screen", ID),
     ("POST", "/virtual/v1/terminals/{}/actions"): run("terminals", "act", ID, "power_off"),
     ("POST", "/virtual/v1/terminals/{}/orders"): run("orders", "create", "24.90", "--as-operator", "--terminal", ID),
+    ("POST", "acquirers/{}/test"): run("acquirers", "test", "main"),
     ("DELETE", "applications/{}/secrets/{}"): run("apps", "secrets", "remove", ID, "1"),
     ("GET", "attention"): run("attention"),
     ("GET", "deliveries/{}"): run("deliveries", "show", ID),

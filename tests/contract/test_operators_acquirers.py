@@ -122,7 +122,7 @@ async def test_an_echo_tests_an_acquirer(database: Database, tmp_path: Path) -> 
             assert tested.pop("node")
             assert tested == {"name": "main", "reachable": True, "key_id": "shop-1"}
             tested = await desk.did("POST", "acquirers/other/test")
-            assert tested["fault"].startswith("Cannot connect")
+            assert tested["reason"].startswith("Cannot connect")
             assert not tested["reachable"]
             assert await desk.refused("POST", "acquirers/third/test") == (404, "acquirer_not_found")
             assert await (await operator(service, "viewer")).refused("POST", "acquirers/main/test") == (

@@ -21,7 +21,7 @@ from paydesk.engine.device.sessions import refuse_revoked
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.errors import ORDER_NOT_FOUND
 from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotSent, Outcome, Payment, Unknown
-from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.simulator.removals import Removals
 from paydesk.platform.operation import Answer, Call, Handled
 from paydesk.platform.storage.database import Transaction
@@ -161,6 +161,10 @@ async def authorize(call: Call) -> Handled:
     with nothing to compare it with.
     """
     refuse_revoked(call)
+    acquirers = call.shared.objects[Acquirers]
+    simulator = acquirers.live.get("simulator") if call.caller.live else acquirers.test
+    if simulator is None:
+        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     request: AcquirerRequest = call.body
     caller, method = call.caller, request.payment_method
     amount_minor = minor_units(request.amount, CURRENCIES[caller.currency].decimals)
@@ -175,12 +179,10 @@ async def authorize(call: Call) -> Handled:
         raise ORDER_NOT_FOUND.with_reason(
             "no order has the payment", message="No order has this payment. Send the payment_id of the order offered."
         )
-    acquirer = call.shared.objects[Acquirers].of(order)
-    if acquirer is None:
-        raise FORBIDDEN.with_reason("no simulator for live", message="Live terminals have no simulated acquirer here.")
     card = None
     if (sent := request.card) is not None:  # A wallet has none.
         card = Card(method.id, method.type, sent.first_digits, sent.last_digits, sent.entry_mode or "")
+    acquirer = CheckedAcquirer(simulator)
     outcome = await acquirer.authorize(payment, card)
     if isinstance(outcome, Approved) and outcome.needs_confirmation:
         # A terminal that asks its acquirer itself confirms the approval there too.

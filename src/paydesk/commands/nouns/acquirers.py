@@ -29,4 +29,4 @@ def test(
     answer = service.post(f"/operator/v1/acquirers/{segment(name)}/test", {})
     show(answer, as_json=as_json)
     if not answer["reachable"]:
-        raise Failure(f"{name} did not answer as it must: {answer['fault']}.")
+        raise Failure(f"{name} did not answer as it must: {answer['reason']}.")

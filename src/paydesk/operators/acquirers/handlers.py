@@ -60,7 +60,7 @@ class TestedAcquirer(Closed, frozen=True, kw_only=True):
     name: str
     node: Node
     reachable: Annotated[bool, Meta(description="Whether there was an answer that can be trusted.")]
-    fault: Annotated[str, Meta(description="Why not.")] | None = None
+    reason: Annotated[str, Meta(description="Why not.")] | None = None
     clock_difference_seconds: Annotated[float, Meta(description="The acquirer's clock minus the node's.")] | None = None
     key_id: Annotated[str, Meta(description="The id of the key that signed the request.")] | None = None
 
@@ -85,7 +85,7 @@ async def test(call: Call) -> Answer:
         name=call.path,
         node=_node(),
         reachable=echo.fault is None,
-        fault=echo.fault,
+        reason=echo.fault,
         clock_difference_seconds=echo.difference_seconds,
         key_id=_state(acquirer).key_id,
     )
