@@ -59,7 +59,7 @@ CHARGES_AGAIN = Capabilities(reversal_blocks=True, idempotent=frozenset({"confir
 class WatchedAcquirer(Acquirer):
     """The simulated acquirer, whose charges a test can hold up before or after they take effect.
 
-    `answers` are given instead of a charge, `reversals` instead of a reversal. Cleared,
+    `answers` are given instead of a charge, `reversals` and `refunds` instead of these. Cleared,
     `may_charge` and `may_answer` hold the call up; `entered` and `charged` are set when it has come so far.
     """
 
@@ -67,7 +67,8 @@ class WatchedAcquirer(Acquirer):
     answers: deque[Outcome] = field(default_factory=deque)
     charges: list[Payment] = field(default_factory=list)
     blobs: list[bytes] = field(default_factory=list)
-    reversals: deque[Outcome] = field(default_factory=deque)
+    reversals: deque[ReverseResult] = field(default_factory=deque)
+    refunds: deque[Outcome] = field(default_factory=deque)
     reversed_minor: list[int] = field(default_factory=list)
     may_charge: asyncio.Event = field(default_factory=_set)
     may_answer: asyncio.Event = field(default_factory=_set)
@@ -116,8 +117,10 @@ class WatchedAcquirer(Acquirer):
         return replace(outcome, needs_confirmation=payment.confirmation_key not in self.confirmed)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
-        """As the simulator."""
+        """As the simulator, or give the next of `refunds`."""
         del reference_id
+        if self.refunds:
+            return self.refunds.popleft()
         return await self.simulator.refund(payment, key=key, amount_minor=amount_minor)
 
     async def reverse(

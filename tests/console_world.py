@@ -68,6 +68,7 @@ class World:
         requests = (await self.owner.did("GET", "requests?limit=50"))["data"]
         subscriptions = (await self.owner.did("GET", "subscriptions"))["data"]
         reversals = (await self.owner.did("GET", "reversals"))["data"]
+        refunds = (await self.owner.did("GET", "refunds"))["data"]
         secrets = [secret["id"] for one in subscriptions for secret in one.get("secrets", [])]
         sessions = (await self.owner.did("GET", "sessions?operator=all"))["data"]
         invited = await self.owner.did("POST", "operators", INVITED)
@@ -90,6 +91,7 @@ class World:
             "client_id/secret_id": [one["id"] for one in client_secrets],
             "grant_id": [grants[0]["id"]],
             "reversal_id": [one["id"] for one in reversals],
+            "refund_id": [one["id"] for one in refunds],
             "terminal_id": [self.device.terminal.id, self.virtual.id],
             "session_id": [one["session_id"] for one in sessions][:1],
             "user_code": [codes["user_code"]],

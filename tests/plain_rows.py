@@ -29,6 +29,10 @@ REVERSAL = """
 INSERT INTO reversals (seller_id, reversal_id, order_id, lease_id, result_id, live, amount_minor, reference_id, status,
                        attempts, next_ms, created_ms)
 VALUES ($1, $2, 'ORD01J67CQQH5904WDBVZEM4JMEP3', $3, '1', 0, 100, '1', 'reversed', 1, 1, 1)"""
+CONFIRMATION = """
+INSERT INTO confirmations (seller_id, order_id, live, status, amount_minor, currency, reference_id, approved_ms,
+                           decide_by_ms, attempts, next_ms, created_ms, ended_ms)
+VALUES ($1, $2, 0, 'confirmed', 100, 'BRL', '1', 1, 1, 1, 1, 1, 1)"""
 
 
 async def run(database: Database, sql: str, *args: Any) -> None:

@@ -376,7 +376,7 @@ def test_with_a_reason_cancel_and_refund_act_as_operator(folder: Path) -> None:
     shown = lines(run(folder / "elsewhere", "refund", paid_id, "4.90", "--reason", "It was broken.", **variables))
     assert (shown["amount"], shown["order status_detail"]) == ("4.90", "partially_refunded")
     *_, refund = [line.split("\t") for line in run(folder, "get", paid_id).stdout.splitlines() if "REF" in line]
-    assert refund[1:] == ["4.90", "processed", "paydesk dev: It was broken."]
+    assert refund[1:] == ["4.90", "processed", "paydesk dev: It was broken.", ""]
     change = run(folder, "get", order_id).stdout
     assert "\torders.cancel\t\tpaydesk dev: The customer has left.\n" in change
     refused = run(folder, "cancel", paid_id, "--reason", "Too late.", code=1)

@@ -45,7 +45,7 @@ async def test_support_is_read_only(database: Database) -> None:
     async with running(database, development=True) as service:
         support, changes = await operator(service, "support"), await operator(service, "operator")
         for noun in ("applications", "sellers", "grants", "stores", "pos", "terminals", "subscriptions", "deliveries",
-                     "inquiries", "reversals", "refunds", "events"):  # fmt: skip
+                     "inquiries", "reversals", "refunds", "confirmations", "events"):  # fmt: skip
             reply = await service.request("GET", f"/operator/v1/{noun}", token=support)
             assert reply.status == 200, noun
             assert isinstance(reply.body["data"], list)

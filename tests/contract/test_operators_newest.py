@@ -12,7 +12,7 @@ from operator_calls import Operator, operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.engine.webhooks import schedule
 from paydesk.platform.storage.database import Database, Transaction
-from plain_rows import DELIVERY, EVENT, INQUIRY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
+from plain_rows import CONFIRMATION, DELIVERY, EVENT, INQUIRY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from service import Service, running
 from tables import each
 
@@ -112,7 +112,12 @@ async def test_delivery_has_action_and_url(database: Database) -> None:
 @pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("noun", "sql", "prefix"),
-    [("refunds", REFUND, "REF"), ("inquiries", INQUIRY, "ORD"), ("reversals", REVERSAL, "")],
+    [
+        ("refunds", REFUND, "REF"),
+        ("inquiries", INQUIRY, "ORD"),
+        ("reversals", REVERSAL, ""),
+        ("confirmations", CONFIRMATION, "ORD"),
+    ],
 )
 async def test_outcomes_are_listed_newest_first(database: Database, noun: str, sql: str, prefix: str) -> None:
     """Their ids contain their times; sellers may have equal ones."""
@@ -156,7 +161,7 @@ async def test_invalid_cursor_of_deliveries_returns_400(service: Service, after:
     assert await desk.refused("GET", f"deliveries?after={after}") == (400, "property_value")
 
 
-@each("noun", ["orders", "refunds", "reversals", "inquiries"])
+@each("noun", ["orders", "refunds", "reversals", "inquiries", "confirmations"])
 async def test_invalid_cursor_of_lists_by_id_returns_400(service: Service, noun: str) -> None:
     """The same for lists whose cursor is an id and a seller. A point in the id is not an error: no id follows it."""
     desk = await operator(service, "support")

@@ -64,6 +64,84 @@ async def test_resolve_as_approved_processes_the_order(database: Database, clock
         assert [one["status"] for one in (await person.did("GET", "reversals"))["data"]] == ["pending"]
 
 
+KNOWN = {
+    "reference_id": "115019989861",
+    "authorization_code": "831000",
+    "payment_method_id": "visa",
+    "payment_method_type": "credit_card",
+    "first_digits": "423564",
+    "last_digits": "5682",
+}
+"""What an operator may know of an approval."""
+
+
+@pytest.mark.on_postgres
+async def test_resolve_has_what_the_operator_knows_of_the_payment(database: Database, clock: MovableClock) -> None:
+    """The order and the audit trail have it; a late result with the same reference is that payment, not another."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(THREE_MINUTES_MS)
+        body = {"outcome": "approved", "reason": REASON, **KNOWN}
+        answer = await person.did("POST", f"orders/{order_id}/resolve", body)
+        payment = answer["transactions"]["payments"][0]
+        assert payment["payment_method"] == {"id": "visa", "type": "credit_card", "installments": 1}
+        assert payment["card"] == {"first_digits": "423564", "last_digits": "5682"}
+        assert (payment["reference_id"], payment["authorization_code"]) == ("115019989861", "831000")
+        (line,) = await audited(service)
+        assert KNOWN.items() <= line.after.items()
+        late = await device.result(order_id[3:], **{**approved(), "reference_id": "115019989861"})
+        assert (late.status, late.body["recorded"]) == (409, True)
+        assert (await person.did("GET", "reversals"))["data"] == []
+
+
+async def test_resolve_with_the_reference_of_another_order_returns_409(database: Database, clock: MovableClock) -> None:
+    """Nothing changes: the approval is perhaps that other payment."""
+    async with scene(database, clock, None) as (service, device, person):
+        first, second = (
+            await unknown(service, device),
+            await unknown(service, await service.device(await service.terminal())),
+        )
+        clock.advance(THREE_MINUTES_MS)
+        body = {"outcome": "approved", "reason": REASON, "reference_id": "115019989861"}
+        await person.did("POST", f"orders/{first}/resolve", body)
+        reply = await person.ask("POST", f"orders/{second}/resolve", body)
+        assert (reply.status, reply.details) == (409, ["115019989861 is the reference of another order's payment"])
+        assert (await service.get(second))["version"] == 3
+        await person.did("POST", f"orders/{second}/resolve", {**body, "reference_id": "115019989862"})
+
+
+@each(
+    "changes",
+    [
+        {"outcome": "declined"},
+        {"reference_id": "4235647728025682"},
+        {"reference_id": "4235-6477-2802-5682"},
+        {"reference_id": "a b"},
+        {"authorization_code": "4235647728025682"},
+        {"authorization_code": "83 10"},
+        {"first_digits": "4235647728025682"},
+        {"first_digits": "42356"},
+        {"last_digits": "56821"},
+        {"last_digits": None},
+        {"payment_method_id": "Visa"},
+        {"payment_method_id": None},
+        {"payment_method_type": "cash"},
+    ],
+)
+async def test_wrong_details_of_a_payment_are_refused(
+    database: Database, clock: MovableClock, changes: dict[str, str | None]
+) -> None:
+    """A card number in clear, half a card, and details of what was not paid."""
+    async with scene(database, clock, None) as (service, device, person):
+        order_id = await unknown(service, device)
+        clock.advance(THREE_MINUTES_MS)
+        body = {"outcome": "approved", "reason": REASON, **KNOWN, **changes}
+        sent = {name: value for name, value in body.items() if value is not None}
+        assert await person.refused("POST", f"orders/{order_id}/resolve", sent) == (400, "property_value")
+        assert await audited(service) == []
+        assert (await service.get(order_id))["version"] == 3
+
+
 async def test_resolve_before_three_minutes_returns_409(database: Database, clock: MovableClock) -> None:
     """So does any other order; the detail has the earliest time, and nothing changes."""
     async with scene(database, clock, None) as (service, device, person):
@@ -194,6 +272,7 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
         assert refused.startswith("1: ")
         assert "an operator can resolve the order from" in refused
         clock.advance(THREE_MINUTES_MS)
+        assert (await paydesk(*decline, "--reference", "1")).startswith("1: ")
         assert "failed" in await paydesk(*decline)
         assert await paydesk("inquiries", "list") == ""
         assert order_id in await paydesk("inquiries", "list", "--all")

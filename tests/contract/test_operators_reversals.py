@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs_scene import SAID, UNDONE, FakeAcquirer
+from jobs_scene import BLOCKING, SAID, UNDONE, FakeAcquirer
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.engine.payments import reversals
-from paydesk.engine.payments.acquirer import Declined, NotFound, Unknown
+from paydesk.engine.payments.acquirer import Declined, NotFound, TooLate, Unknown
+from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.storage.database import Database
 from refund_scene import Refunder, paid, refund
 from resolving_scene import REASON, THREE_MINUTES_MS, advancing, scene, typed, unknown, until
 from service import Device, Reply, Service, approved, running
+from tables import each
 from waiting import HANGS_SECONDS
 
 GONE = {"outcome": "reversed", "reason": REASON}
@@ -102,6 +105,34 @@ async def test_confirmed_approval_cannot_end_as_not_found(database: Database, cl
         reply = await unclaimed(person, path, NOTHING)
         assert reply.details == ["the acquirer has confirmed the approval; it can only end as reversed"]
         assert (await unclaimed(person, path, GONE)).status == 200
+
+
+@each(
+    "can, waits_for, said",
+    [
+        (replace(BLOCKING, after_reverse_until="refund"), "refund", "is being refunded"),
+        (BLOCKING, "person", "waits for you"),
+    ],
+)
+async def test_resolve_ends_a_reversal_that_came_too_late(
+    database: Database, clock: MovableClock, can: Capabilities, waits_for: str, said: str
+) -> None:
+    """While it is refunded, and when a person has to settle it; then no date of a next attempt is shown."""
+    acquirer = FakeAcquirer(can=can)
+    acquirer.say(SAID, Unknown("no answer"))
+    acquirer.answer(TooLate())
+    async with scene(database, clock, acquirer) as (service, device, person):
+        order_id = await late(service, device)
+        reversal = await until(service, order_id, waits_for=waits_for)
+        assert ("next_date" in reversal) == (waits_for == "refund")
+        clock.advance(THREE_MINUTES_MS)
+        (shown,) = (await person.did("GET", f"orders/{order_id}"))["reversals"]
+        assert (shown["waits_for"], "refunding_date" in shown) == (waits_for, waits_for == "refund")
+        (item,) = (await person.did("GET", "attention"))["data"]
+        assert (item["kind"], said in item["message"], "9999" in str(item)) == ("reversal_unconfirmed", True, False)
+        answer = (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).body
+        assert (answer["status"], "waits_for" in answer) == ("reversed", False)
+        assert (await person.did("GET", "attention"))["data"] == []
 
 
 async def test_resolve_before_three_minutes_or_twice_returns_409(database: Database, clock: MovableClock) -> None:
@@ -243,6 +274,7 @@ async def test_refunds_are_listed_with_attempts(database: Database, clock: Movab
             "amount": "5.00",
             "currency": "BRL",
             "status": "processing",
+            "waits_for": "refund",
             "attempts": 1,
             "created_date": "",
             "next_date": "",

@@ -24,6 +24,7 @@ from service import KEYS, Reply, Service
 FORM = "application/x-www-form-urlencoded"
 IDS = (
     "ORD01J67CQQH5904WDBVZEM4JMEP3",
+    "REF01J67CQQH5904WDBVZEM4JMEP3",
     "01J67CQQH5904WDBVZEM4JMEP3",
     "NEWLAND_N950__N950NCB801293324",
     "5f0c3ad1-8f1e-4f0b-9d5c-2b7a90c1e4d6",

@@ -15,7 +15,7 @@ from operator_people import PASSWORD, Person, begin_session, make_person
 from pairing_scene import ask_to_pair
 from paydesk.core import ids
 from paydesk.platform.operation import Operation
-from refund_scene import paid
+from refund_scene import paid, refund
 from service import Reply, Service, Terminal
 
 UNKNOWN_NUMBER, NO_ID = "999999999999", "01J67CQQH5904WDBVZEM4JMEP3"
@@ -47,6 +47,8 @@ VALID_BODIES: dict[str, Any] = {
     "operator_create_codes": {"client_id": "$application", "user_id": "$seller"},
     "operator_resolve_order": {"outcome": "declined", "reason": "Not in the acquirer's portal."},
     "operator_resolve_reversal": {"outcome": "reversed", "reason": "Done in the acquirer's portal."},
+    "operator_resolve_refund": {"outcome": "processed", "reason": "Done in the acquirer's portal."},
+    "operator_resolve_confirmation": {"reason": "The buyer has paid in cash."},
     "operator_replay_deliveries": {"subscription_id": "$subscription"},
     "operator_send_delivery_to": {"url": "http://127.0.0.1:9/hooks"},
     "operator_verify_delivery": {"headers": {"X-Signature": "ts=1,v1=0a1b2c"}, "body_base64": "e30="},
@@ -64,12 +66,14 @@ NEEDS_MORE = (
     "operator_delete_secret",
     "operator_resolve_order",
     "operator_resolve_reversal",
+    "operator_resolve_refund",
+    "operator_resolve_confirmation",
     "operator_withdraw_grant",
     "operator_change_own_password",
     "operator_send_request",
 )
 """These need what nothing uses, another owner, a second secret, an unknown outcome, a late approval,
-a grant, a person or a request of an application: see other tests."""
+a slow refund, a refused confirmation, a grant, a person or a request of an application: see other tests."""
 
 
 async def _valid(service: Service, database: FaultyDatabase, operation: Operation) -> Attempt:
@@ -109,6 +113,7 @@ async def _paths(service: Service, operation: Operation, one: Operator) -> dict[
         "grant_id": f"{NO_ID}-1",
         "secret_id": NO_ID,
         "reversal_id": NO_ID,
+        "refund_id": f"REF{NO_ID}",
         "operator_id": one.operator_id,
         "name": "main",
     }
@@ -474,18 +479,21 @@ async def _secrets(attempt: Attempt) -> Reply:
 
 
 @TABLE.way(
-    *(f"{name}/order_not_found" for name in ("inspect_order", "operator_resolve_order", *operator_orders.NAMES)),
+    *(
+        f"{name}/order_not_found"
+        for name in ("inspect_order", "operator_resolve_order", "operator_resolve_confirmation", *operator_orders.NAMES)
+    ),
 )
 async def _unknown_order(attempt: Attempt) -> Reply:
     return await attempt.at(order_id=f"ORD{NO_ID}").send()
 
 
-@TABLE.way("cannot_resolve_order")
+@TABLE.way("cannot_resolve_order", "cannot_resolve_confirmation")
 async def _order_without_unknown_outcome(attempt: Attempt) -> Reply:
     return await attempt.send()
 
 
-@TABLE.way("reversal_not_found")
+@TABLE.way("reversal_not_found", "refund_not_found")
 async def _unknown_reversal(attempt: Attempt) -> Reply:
     return await attempt.send()
 
@@ -499,6 +507,14 @@ async def _recent_late_approval(attempt: Attempt) -> Reply:
     assert (await device.approve(order_id[3:])).code == "order_finished"
     reversals = (await _operator(attempt).did("GET", "reversals"))["data"]
     return await attempt.at(reversal_id=reversals[0]["id"]).send()
+
+
+@TABLE.way("cannot_resolve_refund")
+async def _recent_refund(attempt: Attempt) -> Reply:
+    order_id = await paid(attempt.service)
+    await refund(attempt.service, order_id)
+    refunds = (await _operator(attempt).did("GET", "refunds"))["data"]
+    return await attempt.at(refund_id=refunds[0]["id"]).send()
 
 
 @TABLE.way("operator_list_deliveries/order_not_found")

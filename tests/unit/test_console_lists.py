@@ -10,8 +10,8 @@ import pytest
 
 from console_scene import template
 from paydesk.console import view
-from paydesk.operators.attention.handlers import KINDS
 from paydesk.operators.attention.items import TITLES, link_of
+from paydesk.operators.attention.sentences import KINDS
 from paydesk.operators.orders import rows as order_rows
 from paydesk.operators.orders.rows import card_of, totals
 from paydesk.operators.overview.page import tiles

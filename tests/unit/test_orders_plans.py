@@ -15,13 +15,13 @@ from bench.order_lists import fill
 from paydesk.engine.orders.status_labels import EXTENDED
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.newest import BY_ID, BY_TIME
-from paydesk.operators.orders import outcomes
+from paydesk.operators.orders import confirmations, outcomes
 from paydesk.operators.orders.lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Row, Transaction
 from paydesk.platform.storage.postgres.connections import BY_KEY
 from paydesk.platform.storage.statements import without_comments
-from plain_rows import INQUIRY, REFUND, REVERSAL
+from plain_rows import CONFIRMATION, INQUIRY, REFUND, REVERSAL
 
 ORDERS, DELIVERIES, OTHERS = 20_000, 10_000, 300
 SELLER = 1
@@ -56,6 +56,7 @@ OTHER_LISTS = {
     "refunds": (outcomes.LIST_REFUNDS, BY_ID, ("",), ("refunds_newest", "refunds_pkey")),
     "reversals": (outcomes.LIST_REVERSALS, BY_ID, ("",), ("reversals_newest", "reversals_pkey")),
     "inquiries": (outcomes.LIST_INQUIRIES, BY_ID, ("true",), ("inquiries_newest", "inquiries_pkey")),
+    "confirmations": (confirmations.LIST_CONFIRMATIONS, BY_ID, ("",), ("confirmations_newest", "confirmations_pkey")),
 }
 WITHOUT_INDEX = (
     "SELECT * FROM orders ORDER BY order_id || '' DESC LIMIT $1",
@@ -115,7 +116,7 @@ async def test_list_has_its_index_on_postgres(postgres_url: str) -> None:
     try:
         await fill(database, ORDERS)
         await bulk.fill(database, SELLER, DELIVERIES, since_ms=1, versions=1, tables=("deliveries",))
-        for sql, more in ((REFUND, ()), (INQUIRY, ()), (REVERSAL, ("$3",))):
+        for sql, more in ((REFUND, ()), (INQUIRY, ()), (CONFIRMATION, ()), (REVERSAL, ("$3",))):
             rows = [(1 + number % 9, f"{number:026}", *(f"{number}" for _ in more)) for number in range(OTHERS)]
             await raw.executemany(sql, rows)
         await raw.execute("UPDATE deliveries SET status = 'exhausted' WHERE created_ms % 10 = 0")

@@ -66,6 +66,7 @@ ALLOWED = {
     "operators.orders.outcomes.LIST_REFUNDS.all": _NEWEST,
     "operators.orders.outcomes.LIST_REVERSALS.all": _NEWEST,
     "operators.orders.outcomes.LIST_INQUIRIES.all": _NEWEST,
+    "operators.orders.confirmations.LIST_CONFIRMATIONS.all": _NEWEST,
     "engine.webhooks.subscriptions.backlog.COUNTS": (
         "counts the deliveries of a subscription of all sellers, for operators"
     ),
@@ -85,6 +86,8 @@ ALLOWED = {
     "operators.stores.handlers.SELLERS_OF_STORE": "finds the seller of an id in an operator's path",
     "operators.stores.handlers.SELLERS_OF_POS": "finds the seller of an id in an operator's path",
     "operators.attention.store.REFUNDS": _ATTENTION,
+    "operators.attention.store.CONFIRMATIONS": _ATTENTION,
+    "operators.attention.store.REFUSED_CONFIRMATIONS": _ATTENTION,
     "operators.attention.store.REVERSALS": _ATTENTION,
     "operators.attention.store.SUBSCRIPTIONS": _ATTENTION,
     "operators.deletion.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
@@ -109,7 +112,8 @@ ALLOWED = {
 }
 """Statements about the rows of all sellers, each with its reason."""
 NEWEST_INDEXES = {"orders_newest", "orders_newest_of_card", "orders_newest_by_status", "refunds_newest",
-                  "reversals_newest", "inquiries_newest", "deliveries_newest", "deliveries_newest_failed"}  # fmt: skip
+                  "reversals_newest", "inquiries_newest", "confirmations_newest", "deliveries_newest",
+                  "deliveries_newest_failed"}  # fmt: skip
 """Indexes of all rows by which operators list them newest first. Requests of applications and terminals read none."""
 _TABLE = re.compile(
     r"\b(?P<verb>FROM|JOIN|UPDATE|INTO)\s+(?P<table>\w+)"

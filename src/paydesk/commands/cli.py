@@ -72,6 +72,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "reversals": ("Reversals of late approvals.", "paydesk.commands.nouns.orders:reversals"),
     "refunds": ("Full and partial refunds.", "paydesk.commands.nouns.orders:refunds"),
     "acquirers": ("Acquirers, which take the payments of live orders.", "paydesk.commands.nouns.acquirers:app"),
+    "confirmations": ("Confirmations of provisional approvals.", "paydesk.commands.nouns.orders:confirmations"),
     "events": ("Operator events: what needs an operator's attention.", "paydesk.commands.nouns.orders:events"),
     "operators": (
         "Operators: people, who use the console, and programs, which use `paydesk` or the interface.",

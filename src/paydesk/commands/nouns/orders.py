@@ -1,4 +1,4 @@
-"""`paydesk orders`, `events`, `inquiries`, `reversals` and `refunds`: orders and what follows them."""
+"""`paydesk orders`, `events`, `inquiries`, `reversals`, `refunds`, `confirmations`: orders and what follows them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ events = add_rows(group("Operator events: what needs an operator's attention."),
 inquiries = add_rows(group("Orders whose outcome is unknown."), "inquiries")
 reversals = add_rows(group("Reversals of late approvals."), "reversals")
 refunds = add_rows(group("Full and partial refunds."), "refunds")
+confirmations = add_rows(group("Confirmations of provisional approvals."), "confirmations")
 LIST = row_of("orders list")
 DETAILS = (
     *LIST["columns"],
     *("status_detail", "seller", "description", "expiration_time", "version", "last_updated_date"),
 )
 MOVE_COLUMNS = ("version", "created_date", "move", "status", "payment_status_detail", "action")
-REFUND_COLUMNS = ("id", "amount", "status", "by")
+REFUND_COLUMNS = ("id", "amount", "status", "by", "waits_for")
+CONFIRMATION_COLUMNS = ("status", "attempts", "decide_by_date", "deadline_date", "next_date", "resolution")
 CHANGE_COLUMNS = ("date", "action", "outcome", "by")
 
 FORMAT = Parameter(
@@ -91,6 +93,7 @@ def get(service: Service, order_id: OrderId, *, as_json: bool) -> None:
     ]
     for rows, columns in (
         (order["events"], MOVE_COLUMNS),
+        ([order["confirmation"]] if "confirmation" in order else (), CONFIRMATION_COLUMNS),
         (refunded, REFUND_COLUMNS),
         ([one for one in changes if "refund_id" not in one], CHANGE_COLUMNS),
         (order["deliveries"], row_of("deliveries list")["columns"]),

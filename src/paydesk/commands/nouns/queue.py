@@ -23,7 +23,7 @@ RESOLVE = (
 WAIT = "The terminal cannot be released now, because the card may be charged."
 ADVICE = {
     **dict.fromkeys(("acknowledgement", "payment", "cancel_answer", "fetch", "printing"), RELEASE),
-    "result": WAIT,
+    **dict.fromkeys(("result", "decision"), WAIT),
 }
 """The advice about a wait, by `waits_for`."""
 

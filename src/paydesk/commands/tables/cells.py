@@ -25,7 +25,7 @@ def flat_order(order: Row) -> dict[str, Any]:
 
 
 def flat_amount(row: Row) -> Row:
-    """Return a refund or reversal with its amount and currency as one text."""
+    """Return a confirmation, refund or reversal with its amount and currency as one text."""
     currency = row.get("currency", "")
     minor = row.get("amount_minor")
     decimals = CURRENCIES[currency].decimals if currency else 0
@@ -63,6 +63,7 @@ FLAT: Mapping[str, Callable[[Row], Row]] = {
     "acquirers list": flat_acquirer,
     "audit list": flat_entry,
     "orders list": flat_order,
+    "confirmations list": flat_amount,
     "refunds list": flat_amount,
     "reversals list": flat_amount,
     "terminals list": flat_terminal,

@@ -1,4 +1,4 @@
-"""Errors of refunds, reversals and unknown outcomes, each declared once."""
+"""Errors of refunds, reversals, confirmations and unknown outcomes, each declared once."""
 
 from __future__ import annotations
 
@@ -64,6 +64,21 @@ CANNOT_RESOLVE_REVERSAL = ErrorKind(
     409,
     "An operator cannot resolve the reversal in its current status.",
     advice="Read `details`: it has the reason, or the time from which an operator may resolve it.",
+)
+REFUND_NOT_FOUND = ErrorKind(
+    "refund_not_found", 404, "The refund does not exist.", advice="Use an id from `GET /operator/v1/refunds`."
+)
+CANNOT_RESOLVE_REFUND = ErrorKind(
+    "cannot_resolve_refund",
+    409,
+    "An operator cannot resolve the refund in its current status.",
+    advice="Read `details`: it has the reason, or the time from which an operator may resolve it.",
+)
+CANNOT_RESOLVE_CONFIRMATION = ErrorKind(
+    "cannot_resolve_confirmation",
+    409,
+    "An operator cannot resolve the confirmation in its current status.",
+    advice="Only a payment that the acquirer refused to confirm is resolved, and only once.",
 )
 CANNOT_RESOLVE_ORDER = ErrorKind(
     "cannot_resolve_order",

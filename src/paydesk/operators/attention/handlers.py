@@ -3,135 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.money import spelled
+from paydesk.core.money import CURRENCIES, decimal_string, spelled
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.text.redaction import redacted_url
-from paydesk.core.text.sentences import First, Lines, When, text_of
+from paydesk.core.text.sentences import text_of
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.inquiry_store import OpenInquiry
+from paydesk.engine.payments.lifecycles import PENDING, PROCESSING
 from paydesk.engine.payments.waiting import Periods, wait_of
 from paydesk.engine.terminals.presence import presence_of
 from paydesk.engine.terminals.print_actions.action import CREATED
 from paydesk.engine.webhooks.delivery.failing import PAUSED_AFTER_MS
 from paydesk.operators.attention import store
+from paydesk.operators.attention.sentences import KINDS, SENTENCES, Kind
 from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
+from paydesk.operators.orders.outcomes import refund_waits_for, reversal_waits_for
 from paydesk.operators.orders.waiting import periods_of
 from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform.operation import Answer, Call
-
-Kind = Literal[
-    "outcome_unknown",
-    "reversal_unconfirmed",
-    "refund_slow",
-    "order_stuck",
-    "cancel_unanswered",
-    "subscription_paused",
-    "deliveries_exhausted",
-    "subscription_failing",
-    "print_stuck",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The most urgent first: money, then terminals, then notifications."""
+from paydesk.platform.storage.database import Transaction
 
 SLOW_MS = 180_000
-"""A refund or reversal that takes longer than this needs attention."""
+"""A confirmation, refund or reversal that takes longer than this needs attention."""
 PRINTING_MS = 60_000
 """A print action that its terminal has not fetched or printed for this long is stuck."""
 EXHAUSTED_MS = 7 * 24 * 3_600_000
 """Deliveries that were exhausted longer ago are not reported."""
-
-_SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
-    "outcome_unknown": (
-        "The outcome of a payment of {amount} is unknown since {since}: the card may have been charged.",
-        First(
-            When(
-                "is_resolvable",
-                "Look the payment up at the acquirer, then resolve the order. Do not charge the buyer before that.",
-            ),
-            When(
-                "has_acquirer",
-                "Wait: the acquirer is being asked. If it does not know the outcome, you can resolve the order from"
-                " {resolvable_date}.",
-                otherwise="Look the payment up at the acquirer; you can resolve the order from {resolvable_date}.",
-            ),
-        ),
-    ),
-    "reversal_unconfirmed": (
-        "The acquirer has not confirmed the reversal of a late approval since {since}: the buyer was charged.",
-        "Look the payment up at the acquirer, reverse it there if needed, then resolve the reversal.",
-    ),
-    "refund_slow": (
-        "The acquirer has not confirmed a refund of {amount} since {since}.",
-        "Look the refund up at the acquirer. It is tried again, next at {next}; do not refund the buyer by other means"
-        " before it has ended.",
-    ),
-    "order_stuck": (
-        When(
-            "was_online",
-            "An order of {amount} waits for {terminal_id}, which has been offline since {since}.",
-            otherwise="An order of {amount} waits for {terminal_id}, which has never been online.",
-        ),
-        When(
-            "can_release",
-            "Check the terminal's power and network, or release the terminal, which cancels the order.",
-            otherwise="Check the terminal's power and network: the card may have been charged, and only it knows the"
-            " result.",
-        ),
-    ),
-    "cancel_unanswered": (
-        "{terminal_id} has not answered the request to cancel an order of {amount} since {since}.",
-        When(
-            "can_release",
-            "Look at the terminal, or release it, which cancels the order.",
-            otherwise="Look at the terminal: authorization was permitted, so the cancel request has no effect.",
-        ),
-    ),
-    "subscription_paused": (
-        "Notifications to {url} are paused since {since}: none had succeeded for five days.",
-        "{repair}, then resume the subscription. Its notifications are kept for 30 days.",
-    ),
-    "deliveries_exhausted": (
-        First(
-            When(
-                "count",
-                "At least {count:,} notifications to {url} could not be delivered since {since}.",
-                (DELIVERIES_MAX,),
-            ),
-            When("count", "1 notification to {url} could not be delivered since {since}.", (1,)),
-            "{count:,} notifications to {url} could not be delivered since {since}.",
-        ),
-        "{repair}, then send them again.",
-    ),
-    "subscription_failing": (
-        "Notifications to {url} fail since {since}.",
-        (
-            When("is_repair_known", "{repair}.", otherwise="Look at the last attempt and repair the receiver."),
-            "The subscription is paused at {until}.",
-        ),
-    ),
-    "print_stuck": (
-        When(
-            "is_fetched",
-            "{terminal_id} has not printed a print action since {since}, and takes no order meanwhile.",
-            otherwise="{terminal_id} has not fetched a print action since {since}, and takes no order meanwhile.",
-        ),
-        When(
-            "is_offline",
-            "Check the terminal's power and network, or release it, which cancels the print action.",
-            otherwise="Check the terminal's paper, or release it, which cancels the print action.",
-        ),
-    ),
-}
-"""The message of each kind, and what to do about it."""
 
 
 class AttentionItem(Closed, frozen=True, kw_only=True):
@@ -149,6 +55,7 @@ class AttentionItem(Closed, frozen=True, kw_only=True):
     resolvable_date: (
         Annotated[Time, Meta(description="From then on, an operator can set the order's unknown outcome.")] | None
     ) = None
+    deadline_date: Annotated[Time, Meta(description="The acquirer's, for the confirmation.")] | None = None
 
 
 class AttentionDocument(Closed, frozen=True):
@@ -164,14 +71,7 @@ async def find_all(call: Call) -> Answer:
     for stuck in await store.orders(tx, now_ms - periods.cancel_silence_seconds * 500):
         acquirer = call.shared.objects[Acquirers].of(stuck[0])
         items.append(_order(*stuck, periods, now_ms, capabilities=None if acquirer is None else acquirer.capabilities))
-    items += [
-        _item("reversal_unconfirmed", reversal_id, created_ms, live, order_id=order_id)
-        for reversal_id, order_id, live, created_ms in await tx.all(store.REVERSALS, now_ms - SLOW_MS, ROWS_MAX)
-    ]
-    for row in await tx.all(store.REFUNDS, now_ms - SLOW_MS, ROWS_MAX):
-        refund_id, order_id, live, amount, created_ms, next_ms, currency = row
-        names = {"amount": _amount(amount, currency or ""), "next": rfc3339(next_ms)}
-        items.append(_item("refund_slow", refund_id, created_ms, live, names, order_id=order_id))
+    items += await _of_acquirers(tx, now_ms)
     repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
         subscription_id, live, url, paused_ms, paused_by, failing_ms, exhausted, exhausted_ms = row
@@ -193,12 +93,46 @@ async def find_all(call: Call) -> Answer:
     return Answer(200, AttentionDocument(items))
 
 
+async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
+    """Return the confirmations, reversals and refunds that the acquirer refuses, or has not answered for long."""
+    slow_ms, items = now_ms - SLOW_MS, []
+    for order_id, live, amount_minor, currency, ended_ms in await tx.all(store.REFUSED_CONFIRMATIONS, ROWS_MAX):
+        names = {"amount": _minor(amount_minor, currency)}
+        items.append(_item("confirmation_refused", order_id, ended_ms, live, names, order_id=order_id))
+    for row in await tx.all(store.CONFIRMATIONS, slow_ms, ROWS_MAX):
+        order_id, live, amount_minor, currency, approved_ms, next_ms, deadline_ms = row
+        names = {"amount": _minor(amount_minor, currency), "next": rfc3339(next_ms)}
+        deadline = time_or_none(deadline_ms)
+        items.append(
+            _item(
+                "confirmation_unanswered",
+                order_id,
+                approved_ms,
+                live,
+                {**names, "deadline": deadline},
+                order_id=order_id,
+                deadline_date=deadline,
+            )
+        )
+    for row in await tx.all(store.REVERSALS, slow_ms, ROWS_MAX):
+        reversal_id, order_id, live, created_ms, refunding_ms, next_ms = row
+        waits_for = str(reversal_waits_for(PENDING.name, refunding_ms, next_ms))
+        names = {"waits_for": waits_for, "next": rfc3339(next_ms)}
+        items.append(_item("reversal_unconfirmed", reversal_id, created_ms, live, names, order_id=order_id))
+    for row in await tx.all(store.REFUNDS, slow_ms, ROWS_MAX):
+        refund_id, order_id, live, amount, created_ms, next_ms, currency, is_unconfirmed = row
+        waits_for = str(refund_waits_for(PROCESSING.name, next_ms, is_unconfirmed=bool(is_unconfirmed)))
+        names = {"amount": _amount(amount, currency or ""), "next": rfc3339(next_ms), "waits_for": waits_for}
+        items.append(_item("refund_slow", refund_id, created_ms, live, names, order_id=order_id))
+    return items
+
+
 def _item(
     kind: Kind, subject: str, since_ms: int, live: int, names: Mapping[str, Any] | None = None, **given: Any
 ) -> AttentionItem:
     """Return an item. Its sentences name the properties that are given, and others."""
     since = rfc3339(since_ms)
-    message, do = (text_of(lines, {**given, **(names or {}), "since": since}) for lines in _SENTENCES[kind])
+    message, do = (text_of(lines, {**given, **(names or {}), "since": since}) for lines in SENTENCES[kind])
     return AttentionItem(
         kind=kind, subject=subject, since_date=since, message=message, do=do, live_mode=bool(live), **given
     )
@@ -206,6 +140,10 @@ def _item(
 
 def _amount(text: str, currency: str) -> str:
     return f"{spelled(text, currency)} {currency}".rstrip()
+
+
+def _minor(amount_minor: int, currency: str) -> str:
+    return _amount(decimal_string(amount_minor, CURRENCIES[currency].decimals), currency)
 
 
 def _order(
@@ -255,10 +193,11 @@ OPERATIONS = (
         find_all,
         summary="List what needs a person",
         description=(
-            "Orders with an unknown outcome; orders that wait for a terminal that is offline or does not answer a"
-            " cancel request; refunds and reversals that take longer than three minutes; subscriptions that are failing"
-            " or paused; notifications of the last seven days that could not be delivered; print actions that hold a"
-            " terminal. The most urgent first; an empty list if nothing needs a person."
+            "Orders with an unknown outcome; payments that the acquirer refused to confirm, or has not confirmed for"
+            " three minutes; refunds and reversals that take longer than that; orders that wait for a terminal that is"
+            " offline or does not answer a cancel request; subscriptions that are failing or paused; notifications of"
+            " the last seven days that could not be delivered; print actions that hold a terminal. The most urgent"
+            " first; an empty list if nothing needs a person."
         ),
         answer=AttentionDocument,
         transaction="heavy",

@@ -10,6 +10,8 @@ from paydesk.console.request import PATH
 
 TITLES: Mapping[str, tuple[str, str, str]] = {
     "outcome_unknown": ("look", "triangle", "Outcome unknown"),
+    "confirmation_refused": ("bad", "cross", "Not paid out"),
+    "confirmation_unanswered": ("look", "clock", "Payment not confirmed"),
     "reversal_unconfirmed": ("look", "back", "Reversal not confirmed"),
     "refund_slow": ("look", "back", "Refund not confirmed"),
     "order_stuck": ("bad", "wifi-off", "Terminal offline"),

@@ -6,7 +6,7 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import CHECK_ON_TERMINAL
 from paydesk.engine.orders.store import LIVE_STATUSES
 from paydesk.engine.payments.inquiry_store import OpenInquiry
-from paydesk.engine.payments.lifecycles import INQUIRIES, PENDING, PROCESSING
+from paydesk.engine.payments.lifecycles import CONFIRMING, INQUIRIES, PENDING, PROCESSING, REFUSED
 from paydesk.engine.terminals.presence import AGE_MS, DEGRADED_SECONDS
 from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS, PrintAction
 from paydesk.engine.webhooks import schedule
@@ -32,13 +32,24 @@ SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {AGE_MS} FROM orders o
 # $1: refunds created until then; later ones have an alert. `next_ms` is named for the index.
 REFUNDS = f"""
 SELECT refund_id, order_id, live, amount, created_ms, next_ms,
-       (SELECT o.currency FROM orders o WHERE o.seller_id = refunds.seller_id AND o.order_id = refunds.order_id)
+       (SELECT o.currency FROM orders o WHERE o.seller_id = refunds.seller_id AND o.order_id = refunds.order_id),
+       EXISTS (SELECT 1 FROM confirmations c
+                WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})
   FROM refunds
  WHERE {PROCESSING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
 
 REVERSALS = f"""
-SELECT reversal_id, order_id, live, created_ms FROM reversals
+SELECT reversal_id, order_id, live, created_ms, refunding_ms, next_ms FROM reversals
  WHERE {PENDING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
+
+# $1: provisional approvals until then; later ones have an alert.
+CONFIRMATIONS = f"""
+SELECT order_id, live, amount_minor, currency, approved_ms, next_ms, deadline_ms FROM confirmations
+ WHERE {CONFIRMING} AND next_ms > 0 AND (approved_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY approved_ms LIMIT $2"""
+
+REFUSED_CONFIRMATIONS = f"""
+SELECT order_id, live, amount_minor, currency, ended_ms FROM confirmations
+ WHERE {REFUSED} AND resolution IS NULL ORDER BY ended_ms LIMIT $1"""
 
 # The deliveries that were exhausted since $1; at most $2 are counted.
 _EXHAUSTED = f"d.subscription_id = s.subscription_id AND d.{schedule.EXHAUSTED} AND d.ended_ms >= $1"

@@ -247,7 +247,7 @@ def _present(row: Row) -> DeliveryDocument:
     # Digits are the application of an authorization.
     topic, name = (CONNECT_TOPIC, "client_id") if subject.isdigit() else (TOPIC, "order_id")
     fields: dict[str, Any] = {name: subject, **times(attempts, next_ms, created_ms, ended_ms)}
-    if next_ms == schedule.PARKED_MS and fields.pop("next_date", None) is not None:
+    if next_ms == schedule.PARKED_MS and ended_ms is None:
         fields["paused"] = True
     if resend_ms is not None:
         fields["resend_date"] = rfc3339(resend_ms)

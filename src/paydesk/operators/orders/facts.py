@@ -18,7 +18,7 @@ def of_order(order: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of an order.
 
     `left` is the amount that can still be refunded, `waits` what it waits for, `late` the status of an approval that
-    came after it was canceled.
+    came after it was canceled. `unrefundable` is the reason why the order's acquirer refunds nothing, or "".
     """
     total, payment = order["total_amount"], order["transactions"]["payments"][0]
     reversals = [one["status"] for one in order.get("reversals", ()) if order["status"] == "canceled"]
@@ -27,9 +27,22 @@ def of_order(order: Mapping[str, Any]) -> dict[str, Any]:
         "total": spelled(total, order["currency"]),
         "paid": spelled(payment.get("paid_amount", total), order["currency"]),
         "left": remaining(order),
+        "unrefundable": unrefundable(order),
+        "refunds_parts": order.get("acquirer", {}).get("partial_refunds", True),
         "waits": waiting_sentence(order),
         "late": next((one for one in ("pending", "reversed") if one in reversals), ""),
     }
+
+
+def unrefundable(order: Mapping[str, Any]) -> str:
+    """Return why the order's acquirer refunds nothing of the payment: `refused`, `gone`, `none` or `part`; else ""."""
+    acquirer, refunds = order.get("acquirer", {}), order.get("order_refunds", ())
+    if order.get("confirmation", {}).get("status") == "refused":
+        return "refused"
+    if not acquirer.get("is_configured", True):
+        return "gone" if "name" in acquirer else "none"
+    has_part = any(one["status"] != "failed" for one in refunds)
+    return "part" if has_part and not acquirer.get("partial_refunds", True) else ""
 
 
 def remaining(order: Mapping[str, Any]) -> str:

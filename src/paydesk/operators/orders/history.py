@@ -19,6 +19,7 @@ from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.orders import deliveries, payment
+from paydesk.operators.orders.confirmations import ConfirmationDocument
 from paydesk.operators.orders.deliveries import OrderDelivery
 from paydesk.operators.orders.payment import (
     AuthorizationDocument,
@@ -104,6 +105,14 @@ class OrderPlace(Closed, frozen=True):
     store: str | None = None
 
 
+class OrderAcquirer(Closed, frozen=True):
+    """The acquirer of an order, and what it can do. Without a name it is that of test orders, or of all."""
+
+    is_configured: Annotated[bool, Meta(description="If not, nothing can be refunded until it is.")]
+    partial_refunds: Annotated[bool, Meta(description="Whether it refunds parts of a payment.")]
+    name: str | None = None
+
+
 class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     """An order as applications see it, with its history."""
 
@@ -114,6 +123,8 @@ class InspectedOrder(OrderDocument, frozen=True, kw_only=True):
     steps: Annotated[list[StepDocument], Meta(description="In the order in which the terminal made them.")]
     results: list[ResultDocument]
     authorization: AuthorizationDocument | None = None
+    acquirer: OrderAcquirer
+    confirmation: ConfirmationDocument | None = None
     inquiry: OrderInquiry | None = None
     order_refunds: Annotated[list[OrderRefund], Meta(description="Also those that failed, oldest first.")]
     reversals: list[OrderReversal]
@@ -132,6 +143,8 @@ async def get_order(call: Call) -> Answer:
     released = (created_ms for _, _, _, move, *_, created_ms in moves if move == status.RELEASE.name)
     ended = (created_ms for *_, order_status, _, _, created_ms in moves if order_status not in status.LIVE)
     paid = await payment.of_order(call.tx, order, next(released, None), resolve_after_seconds=after_seconds)
+    acquirers = call.shared.objects[Acquirers]
+    acquirer = acquirers.of(order)
     names = await call.tx.one(PLACE, seller_id, order.terminal_id, order.application_id)
     return Answer(
         200,
@@ -148,9 +161,12 @@ async def get_order(call: Call) -> Answer:
                 MoveDocument.of(one, status=labels.of_status(one.status, one.status_detail))
                 for one in (named(_MOVE, row) for row in moves)
             ],
-            waiting=await waiting(call.tx, order, periods_of(call.settings), call.shared.objects[Acquirers])
+            waiting=await waiting(call.tx, order, periods_of(call.settings), acquirers)
             if order.status in status.LIVE
             else None,
+            acquirer=OrderAcquirer(
+                acquirer is not None, acquirer is None or acquirer.capabilities.partial_refunds, order.acquirer
+            ),
             **paid,
             deliveries=await deliveries.of_order(call.tx, seller_id, call.path),
         ),

@@ -1,26 +1,21 @@
-"""The operations and words of orders, and of the inquiries, reversals and refunds of their payments."""
+"""The operations and words of orders, and of operator events."""
 
 from __future__ import annotations
 
-from paydesk.core.ids import ORDER_ID_PATTERN, REFUND_ID_PATTERN, ULID_PATTERN
+from paydesk.core.ids import ORDER_ID_PATTERN
 from paydesk.core.text.sentences import First, When
 from paydesk.engine.orders.errors import CANNOT_CANCEL_ORDER, ORDER_ALREADY_CANCELED, ORDER_NOT_FOUND
 from paydesk.engine.orders.operations import ALLOW_CANCELABLE_STATUS, CANCELED_EXAMPLE
 from paydesk.engine.orders.presentation import OrderDocument
-from paydesk.engine.payments.errors import (
-    CANNOT_RESOLVE_ORDER,
-    CANNOT_RESOLVE_REVERSAL,
-    REFUND_ERRORS,
-    REVERSAL_NOT_FOUND,
-)
+from paydesk.engine.payments.errors import CANNOT_RESOLVE_ORDER, REFUND_ERRORS
 from paydesk.engine.payments.refund import EXAMPLE as REFUND_EXAMPLE
 from paydesk.engine.payments.refund import KEYS_KEPT_DAYS_MIN, RefundResponse
 from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
 from paydesk.operators.noun import Noun
 from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
+from paydesk.operators.orders.outcome_operations import OPERATIONS as OUTCOMES
 from paydesk.operators.words import Column, Words, columns
 
-_PAGE = "/orders/{order_id}"
 _ORDER = Noun(
     "orders/{order_id}",
     "order",
@@ -31,20 +26,6 @@ _ORDER = Noun(
     argument={"order_id": "The order's id."},
     facts=facts.of_order,
 )
-_REVERSAL = Noun(
-    "reversals/{reversal_id}",
-    "reversal",
-    f"^{ULID_PATTERN}$",
-    outcomes.ReversalDocument,
-    REVERSAL_NOT_FOUND,
-    key="id",
-    page=_PAGE,
-    forms=f"{_PAGE}/reversals/{{reversal_id}}",
-    read="orders/{order_id}",
-    argument={"reversal_id": "The reversal's id."},
-)
-_INQUIRY = Noun("inquiries/{order_id}", "inquiry", ORDER_ID_PATTERN, outcomes.InquiryDocument, ORDER_NOT_FOUND)
-_REFUND = Noun("refunds/{refund_id}", "refund", REFUND_ID_PATTERN, outcomes.RefundDocument, ORDER_NOT_FOUND)
 _EVENT = Noun("events/{event_id}", "event", "", history.EventDocument, ORDER_NOT_FOUND)
 _NEW = ("created",)
 _REFUNDED = "{answer[transactions][refunds][0][amount]} {currency}"
@@ -137,11 +118,34 @@ OPERATIONS = (
         words=Words(
             "Refund a payment of {total} {currency}",
             says=(
-                "{left} {currency} of {paid} {currency} can be refunded. The acquirer returns the money to the buyer's"
-                " card, which can take days.",
+                When(
+                    "refunds_parts",
+                    "{left} {currency} of {paid} {currency} can be refunded.",
+                    otherwise="All of it is refunded, {left} {currency}: its acquirer refunds only whole payments.",
+                ),
+                "The acquirer returns the money to the buyer's card, which can take days.",
                 "A refund cannot be undone.",
             ),
-            impossible=When("left", "", otherwise="Nothing remains to be refunded."),
+            impossible=First(
+                When("left", "", otherwise="Nothing remains to be refunded."),
+                When(
+                    "unrefundable",
+                    "The acquirer refused to confirm the payment, so that it has not been paid: there is nothing to"
+                    " refund.",
+                    ("refused",),
+                ),
+                When(
+                    "unrefundable",
+                    "The order's acquirer, {acquirer[name]}, is no longer configured, so nothing can be refunded.",
+                    ("gone",),
+                ),
+                When("unrefundable", "No acquirer is configured, so nothing can be refunded.", ("none",)),
+                When(
+                    "unrefundable",
+                    "The order's acquirer refunds a payment only as a whole, and a part of it is refunded already.",
+                    ("part",),
+                ),
+            ),
             done=When(
                 "answer.transactions.refunds.0.status",
                 f"{_REFUNDED} was refunded.",
@@ -164,7 +168,9 @@ OPERATIONS = (
         body=fields.ResolveRequest,
         description="For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the"
         " acquirer reports the outcome. The audit trail records the reason. An approval that is reported after the"
-        " order was declined here is a late approval and is reversed.",
+        " order was declined here is a late approval and is reversed. An approval may have the acquirer's reference,"
+        " the authorization code and the card; the audit trail records them too. If the acquirer waits for a"
+        " confirmation of the payment, it is sent.",
         errors=(CANNOT_RESOLVE_ORDER,),
         words=Words(
             "Set the outcome of {total} {currency}",
@@ -186,59 +192,15 @@ OPERATIONS = (
             submit="Set the outcome",
             danger=True,
             repeatable=True,
-            examples=("ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",),
-        ),
-    ),
-    _INQUIRY.listing(
-        outcomes.INQUIRY_PAGES,
-        words=Words(
-            "Inquiries",
-            says="Of orders whose outcome is unknown, newest first, with the time of the next inquiry at the acquirer.",
-            columns=columns("order_id", "status", "outcome", "reason", "attempts", "next_date"),
-            examples=("", "--all --json"),
-        ),
-    ),
-    _REVERSAL.listing(
-        outcomes.REVERSAL_PAGES,
-        words=Words(
-            "Reversals",
-            says="Of late approvals, newest first.",
-            columns=columns(
-                *("id", "order_id", "status", "confirmed", "amount", "reference_id", "attempts", "next_date")
+            examples=(
+                "ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome declined --reason 'Not in the portal.'",
+                "ORD01J67CQQH5904WDBVZEM4JMEP3 --outcome approved --reason 'In the portal.' --reference 115019989861"
+                " --authorization-code 831000 --brand visa --type credit_card --first-digits 503175"
+                " --last-digits 6351",
             ),
-            examples=("", "--status pending"),
         ),
     ),
-    _REVERSAL.acting(
-        "resolve",
-        outcomes.resolve_reversal,
-        transaction="none",
-        body=fields.ResolveReversalRequest,
-        description="For a reversal that the acquirer has not confirmed within three minutes of the late approval:"
-        " `reversed` if the amount was reversed by other means, `not_found` if there is no payment to reverse. It"
-        " is not retried. The audit trail records the reason.",
-        errors=(CANNOT_RESOLVE_REVERSAL,),
-        words=Words(
-            "Set the outcome of the reversal",
-            says="Do this only if the acquirer has not confirmed the reversal for three minutes, and you have seen in"
-            " its records what became of the approval. The reversal ends and is not attempted again.",
-            done="The outcome of the reversal is set.",
-            did="Set the outcome of",
-            submit="Set the outcome",
-            danger=True,
-            repeatable=True,
-            examples=("01J67CQQH5904WDBVZEM4JMEP3 --outcome reversed --reason 'Done in the portal.'",),
-        ),
-    ),
-    _REFUND.listing(
-        outcomes.REFUND_PAGES,
-        words=Words(
-            "Refunds",
-            says="Newest first, with the time of the next attempt at the acquirer.",
-            columns=columns("id", "order_id", "status", "amount", "attempts", "created_date", "next_date"),
-            examples=("--status processing",),
-        ),
-    ),
+    *OUTCOMES,
     _EVENT.listing(
         history.EVENT_PAGES,
         words=Words(

@@ -1,4 +1,4 @@
-"""The history of an order's payment: the terminal's steps and results, the inquiry, refunds and reversals."""
+"""The history of an order's payment: the terminal's steps and results, and what the acquirer confirms or refunds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import lifecycles
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
 from paydesk.operators.deliveries.retried import TIMES, Retried, times
+from paydesk.operators.orders import confirmations
+from paydesk.operators.orders.outcomes import OfRefund, OfReversal, refund_waits_for, reversal_waits_for
 from paydesk.platform.storage.database import Row, Transaction
 
 STEPS = "SELECT step, created_ms FROM lease_steps WHERE seller_id = $1 AND lease_id = $2 ORDER BY seq"
@@ -38,7 +40,7 @@ SELECT refund_id, amount, status, {TIMES.format(lifecycles.PROCESSING)} FROM ref
 
 # Reversals begin with a result of the lease, or with the acquirer's own answer: the index has the lease first.
 REVERSALS_OF_ORDER = f"""
-SELECT reversal_id, amount_minor, reference_id, status, confirmed, {TIMES.format(lifecycles.PENDING)}
+SELECT reversal_id, amount_minor, reference_id, status, confirmed, refunding_ms, {TIMES.format(lifecycles.PENDING)}
   FROM reversals WHERE seller_id = $1 AND lease_id = $2 ORDER BY reversal_id"""
 
 # Changes of the order itself, and the release of its terminal at the instant when the order was canceled by it.
@@ -94,6 +96,10 @@ class OrderRefund(Retried, frozen=True):
     id: str
     amount: str
     status: Annotated[str, one_of(REFUNDS.names)]
+    waits_for: OfRefund | None = None
+    resolvable_date: (
+        Annotated[Time, Meta(description="From then on, an operator can set the outcome, if it was sent.")] | None
+    ) = None
 
 
 class OrderReversal(Retried, frozen=True):
@@ -109,6 +115,10 @@ class OrderReversal(Retried, frozen=True):
     resolvable_date: (
         Annotated[Time, Meta(description="From then on, an operator can set the outcome, unless the order is live.")]
         | None
+    ) = None
+    waits_for: OfReversal | None = None
+    refunding_date: (
+        Annotated[Time, Meta(description="Since then it came too late, and is refunded instead.")] | None
     ) = None
 
 
@@ -149,14 +159,17 @@ async def of_order(
             _decimal(order, tip_minor) if tip_minor else None,
             time_or_none(repeated_ms),
         )
+    confirmation = await confirmations.of_order(tx, order)
+    is_unconfirmed = confirmation is not None and confirmation.status == lifecycles.CONFIRMING.name
     return {
         "steps": [StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
         "results": [_result(row) for row in await tx.all(RESULTS, *lease)],
         "authorization": authorization,
+        "confirmation": confirmation,
         "inquiry": inquiry,
         "order_refunds": [
-            OrderRefund(refund_id, amount, status, **times(*rest))
-            for refund_id, amount, status, *rest in await tx.all(REFUNDS_OF_ORDER, *key)
+            _refund(row, resolve_after_ms, is_unconfirmed=is_unconfirmed)
+            for row in await tx.all(REFUNDS_OF_ORDER, *key)
         ],
         "reversals": [_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
         "changes": [_change(row) for row in changes],
@@ -177,9 +190,17 @@ def _result(row: Row) -> ResultDocument:
     )
 
 
+def _refund(row: Row, resolve_after_ms: int, *, is_unconfirmed: bool) -> OrderRefund:
+    refund_id, amount, status, *rest = row
+    _, next_ms, created_ms, ended_ms = rest
+    waits_for = refund_waits_for(status, next_ms, is_unconfirmed=is_unconfirmed)
+    resolvable = rfc3339(created_ms + resolve_after_ms) if ended_ms is None else None
+    return OrderRefund(refund_id, amount, status, waits_for, resolvable, **times(*rest))
+
+
 def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:
-    reversal_id, amount_minor, reference_id, status, confirmed, *rest = row
-    _, _, created_ms, ended_ms = rest
+    reversal_id, amount_minor, reference_id, status, confirmed, refunding_ms, *rest = row
+    _, next_ms, created_ms, ended_ms = rest
     return OrderReversal(
         reversal_id,
         _decimal(order, amount_minor),
@@ -187,6 +208,8 @@ def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:
         reference_id or None,
         confirmed,
         rfc3339(created_ms + resolve_after_ms) if ended_ms is None else None,
+        reversal_waits_for(status, refunding_ms, next_ms),
+        time_or_none(refunding_ms),
         **times(*rest),
     )
 

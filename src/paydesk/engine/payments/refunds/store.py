@@ -50,6 +50,13 @@ UPDATE refunds SET status = $3, reference_id = $4, ended_ms = $5, claimed_until_
 RELEASE = """
 UPDATE orders SET refunding_minor = refunding_minor - $3, refunds = $4 WHERE seller_id = $1 AND order_id = $2"""
 
+FIND = f"SELECT {COLUMNS} FROM refunds WHERE seller_id = $1 AND refund_id = $2"
+
+# Locks the row for an operator, but not during an attempt ($3 is the machine's time).
+LOCK_UNCLAIMED = f"""
+UPDATE refunds SET claimed_until_ms = 0
+ WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open} AND claimed_until_ms <= $3"""
+
 # The lease ends with the attempt ($3) that it was taken for.
 POSTPONE = f"""
 UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
@@ -75,7 +82,7 @@ def add(tx: Transaction, order: Order, refund: Refund, claimed_until_ms: int) ->
 
 async def confirm(change: Change, refund: Refund, approved: Approved) -> tuple[Order, Refund] | None:
     """End the refund as processed and refund its order, in part or in full. None if the refund has ended before."""
-    refund = msgspec.structs.replace(refund, status="processed", reference_id=approved.reference_id)
+    refund = msgspec.structs.replace(refund, status="processed", reference_id=approved.reference_id or None)
     if not await _end(change, refund):
         return None
     order = await _locked_order(change.tx, refund)
@@ -112,6 +119,18 @@ async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent, *
 async def mark_alerted(change: Change, refund: Refund) -> bool:
     """Record that operators are alerted; False if they were before, or the refund has ended."""
     return bool(await change.tx.run(ALERT, refund.seller_id, refund.refund_id, change.now_ms))
+
+
+async def find(tx: Transaction, seller_id: int, refund_id: str) -> Refund:
+    """Return a refund that exists."""
+    row = await tx.one(FIND, seller_id, refund_id)
+    assert row is not None, "refunds are never deleted"
+    return Refund(*row)
+
+
+async def lock_unclaimed(tx: Transaction, seller_id: int, refund_id: str, wall_ms: int) -> bool:
+    """Lock the open refund; False during an attempt, or if it has ended. `wall_ms` is the time that leases follow."""
+    return bool(await tx.run(LOCK_UNCLAIMED, seller_id, refund_id, wall_ms))
 
 
 async def _end(change: Change, refund: Refund) -> bool:

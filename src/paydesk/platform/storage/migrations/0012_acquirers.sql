@@ -34,6 +34,9 @@ CREATE TABLE confirmations (
 );
 
 CREATE INDEX confirmations_due ON confirmations (next_ms, seller_id) WHERE status IN ('provisional', 'confirming');
+CREATE INDEX confirmations_refused ON confirmations (ended_ms) WHERE status = 'refused' AND resolution IS NULL;
+-- Operators list rows of all sellers newest first.
+CREATE INDEX confirmations_newest ON confirmations (order_id, seller_id) WHERE seller_id > 0;
 
 ALTER TABLE reversals ADD COLUMN refunding_ms bigint;  -- the reversal came too late, and since then it is a refund
 ALTER TABLE reversals ADD COLUMN chip_data bytea;
