@@ -222,6 +222,53 @@ def by_the_service() -> Story:
     return story.move(status.APPROVE, status.PROCESSED, 3000).result("approved", 3050, "finished")
 
 
+def provisional(kind: str = "provisional") -> Story:
+    """Return one whose acquirer's approval, of 3.1 s, waits for the terminal's result."""
+    story = Story().taken().steps(card_requested=100, card_presented=2000)
+    story.times["permitted_date"] = at(2100)
+    story.more["authorization"] = {"date": at(2100), "payment_method": {}, "card": CARD}
+    story.more["acquirer"] = {"name": "main", "is_configured": True, "partial_refunds": True}
+    story.more["confirmation"] = {
+        "status": kind, "amount": "24.90", "reference_id": "1", "approved_date": at(3100), "attempts": 0,
+        "decide_by_date": at(42_100), "deadline_date": at(603_100), "created_date": at(3100),
+    }  # fmt: skip
+    return story
+
+
+def confirmed(ended: str = "confirmed") -> Story:
+    """Return one that the terminal approves at 5 s, and the acquirer confirms at the second attempt, 10 s later."""
+    story = provisional(ended).result("approved", 5000)
+    story.columns |= {"paid_minor": 2490, "authorization_code": "831000"}
+    story.more["confirmation"] |= {"attempts": 2, "ended_date": at(15_100)}
+    return story.move(status.APPROVE, status.PROCESSED, 5001)
+
+
+def refused() -> Story:
+    """Return one that the acquirer refuses to confirm."""
+    return confirmed("refused")
+
+
+def undone() -> Story:
+    """Return one whose terminal does not report in time, so that the payment is reversed."""
+    story = provisional("undone").move(status.CHECK, status.CHECK_ON_TERMINAL, 42_110)
+    story.more["confirmation"]["ended_date"] = at(42_900)
+    story.more["inquiry"] = {
+        "reason": "the terminal did not report on the approval in time", "created_date": at(42_110), "status": "ended",
+        "attempts": 1, "reversing_date": at(42_200), "ended_date": at(42_900), "outcome": "not_found",
+    }  # fmt: skip
+    return story.move(status.DECLINE, status.FAILED["processing_error"], 42_900)
+
+
+def undone_by_terminal() -> Story:
+    """Return one that the terminal cancels after the acquirer's approval, which is refunded: it came too late."""
+    story = provisional("undone").result("canceled", 5000)
+    reversal = {"id": "v1", "amount": "24.90", "status": "pending", "attempts": 2, "created_date": at(5000)}
+    story.more["reversals"].append(
+        {**reversal, "waits_for": "refund", "refunding_date": at(6000), "next_date": at(16_000)}
+    )
+    return story.move(status.DECLINE, status.FAILED["processing_error"], 5001)
+
+
 def authorizing() -> Story:
     """Return one that is being authorized."""
     return Story().taken().steps(card_requested=100, card_presented=2000).permitted(2100)
@@ -251,6 +298,11 @@ STORIES: tuple[tuple[Callable[[], Story], int], ...] = (
     (refunded_later, 3 * DAY + 6000),
     (by_the_service, 10**5),
     (authorizing, 8_000),
+    (provisional, 9_000),
+    (confirmed, 10**5),
+    (refused, 10**5),
+    (undone, 10**6),
+    (undone_by_terminal, 20_000),
     (clock_went_back, 10**4),
 )
 """Each kind of order, with how long after its start it is looked at."""

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from order_documents import Story, confirmed, provisional, refused, undone, undone_by_terminal
 from paydesk.console import statuses
 from paydesk.engine.orders import status
 from paydesk.engine.orders.order import OrderRefund
@@ -63,6 +64,35 @@ def test_canceled_order_says_by_what(move: str, says: str) -> None:
     assert says in reasons.explain(order).why
     order["changes"] = [{"action": "orders.cancel", "operator": "Ana"}]
     assert reasons.explain(order).why == "Canceled by Ana"
+
+
+@each(
+    "story, why, more",
+    [
+        (provisional(), "The acquirer has approved, and waits for the terminal's result", ""),
+        (confirmed(), "Paid", "24.90 BRL was charged."),
+        (confirmed("confirming"), "Paid", "The acquirer has not confirmed the payment yet."),
+        (
+            refused(),
+            "The acquirer refused to confirm the payment",
+            "It is not paid out, and the goods were handed over.",
+        ),
+        (undone(), "The acquirer's approval was undone: the terminal did not report on it in time", "Nothing was"),
+        (undone_by_terminal(), "The acquirer's approval was undone: it was canceled at the terminal", "being refunded"),
+    ],
+)
+def test_provisional_approval_is_explained(story: Story, why: str, more: str) -> None:
+    """What it waits for, that it is not confirmed yet or never, and why it was undone."""
+    explanation = reasons.explain(story.order)
+    assert explanation.why == why
+    assert more in f"{explanation.to_do} {explanation.charged}"
+
+
+def test_settled_payment_says_how() -> None:
+    """In the words of the operator."""
+    story = refused()
+    story.more["confirmation"]["resolution"] = "The buyer has paid in cash."
+    assert "Settled: The buyer has paid in cash." in reasons.explain(story.order).to_do
 
 
 def test_paid_order_says_what_was_charged_and_refunded() -> None:

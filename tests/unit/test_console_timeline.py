@@ -22,11 +22,16 @@ from order_documents import (
     by_the_service,
     canceled_at_once,
     clock_went_back,
+    confirmed,
     declined,
     late_approval,
     never_taken,
+    provisional,
     refunded_later,
+    refused,
     released,
+    undone,
+    undone_by_terminal,
     unknown,
     waiting_for_card,
 )
@@ -132,6 +137,51 @@ def test_order_canceled_at_once_has_a_picture() -> None:
     assert lines_of(timeline) == ["0 P Order created", "0 P Order canceled"]
     assert timeline.shares == []
     assert draw(timeline).width == timeline_drawing.WIDTH_MIN
+
+
+def test_provisional_approval_waits_for_the_terminals_result() -> None:
+    """And counts on: that is the terminal's time."""
+    timeline = shown(provisional(), 9_000)
+    assert lines_of(timeline)[-3:] == [
+        "… takes 1.0 s",
+        "+3.10 s A Approved, provisionally",
+        "… waits 5.9 s for the result and counting",
+    ]
+    assert shares(timeline)["The terminal"] == 5900 + 182
+
+
+def test_confirmed_payment_is_shown_with_the_third_message() -> None:
+    """After the terminal's result, which decides."""
+    timeline = shown(confirmed())
+    assert lines_of(timeline)[-6:] == [
+        "… waits 1.9 s for the result",
+        "+5.00 s T Result reported",
+        "+5.00 s P Order processed",
+        "+5.00 s A Confirmation sent",
+        "… 2 attempts in 10 s",
+        "+15.1 s A Payment confirmed",
+    ]
+    assert lines_of(shown(refused()))[-1] == "+15.1 s A Confirmation refused"
+
+
+def test_undone_approval_is_shown_with_its_reversal() -> None:
+    """By the time that ended, or by the terminal's result; also when a refund takes the place of the reversal."""
+    assert lines_of(shown(undone()))[-6:] == [
+        "… waits 39 s for the result",
+        "+42.1 s P Approval undone",
+        "+42.1 s P Outcome unknown",
+        "+42.1 s A Reversal begins",
+        "+42.9 s A Reversed",
+        "+42.9 s P Order failed",
+    ]
+    assert lines_of(shown(undone_by_terminal(), 20_000))[-6:] == [
+        "+5.00 s T Canceled at the terminal",
+        "+5.00 s A Reversal begins",
+        "… 2 attempts, 15 s and counting",
+        "+5.00 s P Approval undone",
+        "+5.00 s P Order failed",
+        "+6.00 s A Reversal becomes a refund",
+    ]
 
 
 def test_many_attempts_are_one_bar() -> None:

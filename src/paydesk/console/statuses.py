@@ -47,6 +47,20 @@ REVERSALS: Mapping[str, Look] = {
     "reversed": Look("back", "back", "Reversed"),
     "not_found": Look("off", "dash", "Never charged"),
 }
+CONFIRMATIONS: Mapping[str, Look] = {
+    "provisional": Look("wait", "clock", "Waits for the terminal"),
+    "confirming": Look("wait", "clock", "Not confirmed yet"),
+    "confirmed": Look("ok", "check", "Confirmed"),
+    "refused": Look("bad", "cross", "Refused"),
+    "undone": Look("off", "back", "Undone"),
+}
+"""The look of the confirmation of a provisional approval."""
+WAITING_REVERSALS: Mapping[str, Look] = {
+    "reversal": REVERSALS["pending"],
+    "refund": Look("look", "back", "Being refunded"),
+    "person": Look("look", "triangle", "Needs a person"),
+}
+"""The look of a pending reversal, by what it waits for."""
 INQUIRIES: Mapping[str, Look] = {
     "asking": Look("look", "clock", "Asking the acquirer"),
     "reversing": Look("look", "back", "Reversing the payment"),

@@ -11,7 +11,7 @@ from paydesk.console.request import PATH, ConsoleRequest
 from paydesk.console.screen import render, screen
 from paydesk.core.clock import rfc3339
 from paydesk.operators.orders import reasons
-from paydesk.operators.orders.facts import LIVE_LABELS, remaining
+from paydesk.operators.orders.facts import LIVE_LABELS, remaining, unrefundable
 from paydesk.operators.orders.reasons import Document
 from paydesk.operators.orders.timeline.drawing import draw
 from paydesk.operators.orders.timeline.steps import timeline_of
@@ -26,6 +26,7 @@ CHANGES = {
     "orders.cancel": "Canceled",
     "orders.refund": "Refunded",
     "orders.resolve": "Set the outcome",
+    "confirmations.resolve": "Settled the payment",
     "terminals.release": "Released the terminal",
 }
 """The words for a change by an operator, by the action in the audit trail."""
@@ -37,7 +38,7 @@ METHODS = {
     "debmaster": "Mastercard debit",
 }
 """The names of payment methods; others are shown by their id."""
-WAITS_FOR_THE_TERMINAL = ("acknowledgement", "payment", "cancel_answer", "result")
+WAITS_FOR_THE_TERMINAL = ("acknowledgement", "payment", "cancel_answer", "result", "decision")
 """The values of `waits_for` while the next step is the terminal's."""
 
 
@@ -66,7 +67,9 @@ async def show(request: ConsoleRequest) -> Answer:
         silent=await _silent(request, order),
         releasable=RELEASABLE,
         is_live=order["status"] in LIVE_LABELS,
-        remaining=remaining(order),
+        remaining="" if unrefundable(order) else remaining(order),
+        unrefundable=unrefundable(order) if remaining(order) else "",
+        is_refused=order.get("confirmation", {}).get("status") == "refused",
         timeline=timeline,
         drawing=draw(timeline),
         since=since,

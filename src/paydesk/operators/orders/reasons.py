@@ -82,11 +82,30 @@ ENDED_BY: Mapping[str, str] = {
 }
 """The reasons of a failed order by the outcome of its inquiry, where that says more than the detail."""
 
+REVERSALS: Mapping[str, str] = {
+    "reversal": "is being reversed",
+    "refund": "is being refunded: a reversal came too late",
+    "person": "waits for an operator: the acquirer neither reverses nor refunds it",
+}
+"""The words of each pending reversal, by what it waits for."""
+
 REFUNDS: Mapping[str, str] = {
     "processing": "is in progress at the acquirer",
+    "confirmation": "waits until the acquirer has confirmed the payment",
+    "person": "waits for an operator: it may have taken effect",
     "failed": "failed: the acquirer declined it",
 }
-"""The words of each refund that is not processed, by its status."""
+"""The words of each refund that is not processed, by its status or what it waits for."""
+
+
+UNDONE: Mapping[str, str] = {
+    "canceled": "it was canceled at the terminal",
+    "declined": "the terminal declined it",
+    "approved": "the terminal reported another payment",
+    "unknown": "the terminal does not know its outcome",
+    "": "the terminal did not report on it in time",
+}
+"""Why a provisional approval was undone, by the terminal's result; "" without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +129,18 @@ def explain(order: Document) -> Explanation:
     detail, code = payment_of(order)["status_detail"], ""
     if order["status_detail"] == "check_on_terminal":
         why, code, charged = "The outcome is unknown", detail, "The card may have been charged."
+        if is_undone(order):
+            why = f"The acquirer's approval is being undone: {why_undone(order)}"
         to_do = f"Don't hand over the goods and don't charge again. {waiting_sentence(order)}".rstrip()
     elif detail in ("created", "at_terminal", "cancellation_requested"):
         is_permitted = "permitted_date" in order.get("times", {})
         why = "The payment is being authorized" if is_permitted else STATES[detail]
+        if "confirmation" in order:
+            why = "The acquirer has approved, and waits for the terminal's result"
         charged = "The card may be charged." if is_permitted else "Nothing was charged yet."
         to_do = waiting_sentence(order)
     elif detail in ("accredited", "partially_refunded", "refunded"):
-        why, charged = STATES[detail], f"{_paid(order)}. {_reversed(order)}".rstrip()
-        refunds = order.get("order_refunds", order["transactions"].get("refunds", ()))
-        to_do = " ".join(
-            f"A refund of {money(order, refund['amount'])} {REFUNDS[refund['status']]}."
-            for refund in refunds
-            if refund["status"] in REFUNDS
-        )
+        why, charged, to_do = _paid_reason(order, detail)
     else:
         why, to_do = DECLINES.get(detail, (STATES.get(detail, str(order["status"])), NEW_ORDER))
         code, charged = detail, _reversed(order) or NOTHING_CHARGED
@@ -131,6 +148,8 @@ def explain(order: Document) -> Explanation:
             by = _operator(order, "orders.resolve")
             outcome = (order.get("inquiry") or {}).get("outcome", "")
             why = f"{by} set the outcome: not paid" if by else ENDED_BY.get(outcome, why)
+            if is_undone(order) and not by:
+                why = f"The acquirer's approval was undone: {why_undone(order)}"
         elif detail not in DECLINES:
             by = _operator(order, "orders.cancel")
             moves = [one["move"] for one in order.get("events", ())]
@@ -142,6 +161,18 @@ def payment_of(order: Document) -> Document:
     """Return the order's one payment."""
     payment: Document = order["transactions"]["payments"][0]
     return payment
+
+
+def _paid_reason(order: Document, detail: str) -> tuple[str, str, str]:
+    """Return the reason of a paid order, what was charged, and what the acquirer has not done yet."""
+    why, charged = STATES[detail], f"{_paid(order)}. {_reversed(order)}".rstrip()
+    if order.get("confirmation", {}).get("status") == "refused":
+        why, charged = "The acquirer refused to confirm the payment", _reversed(order)
+    sentences = [_confirmation(order)]
+    for refund in order.get("order_refunds", order["transactions"].get("refunds", ())):
+        words = REFUNDS.get(refund.get("waits_for", "")) or REFUNDS.get(refund["status"])
+        sentences.append(f"A refund of {money(order, refund['amount'])} {words}." if words else "")
+    return why, charged, " ".join(filter(None, sentences))
 
 
 def _paid(order: Document) -> str:
@@ -159,11 +190,45 @@ def _reversed(order: Document) -> str:
     """Return what happens to approvals that are not the order's payment; "" if there are none."""
     reversals: Sequence[Document] = order.get("reversals", ())
     pending = [one for one in reversals if one["status"] == "pending"]
+    if pending and is_undone(order):
+        return f"The approval of {money(order, pending[0]['amount'])} {_reversal(pending[0])}."
     if pending:
-        return f"An approval of {money(order, pending[0]['amount'])} came later and is being reversed."
+        return f"An approval of {money(order, pending[0]['amount'])} came later and {_reversal(pending[0])}."
     if any(one["status"] == "reversed" for one in reversals):
+        if is_undone(order):
+            return "The approval was reversed: nothing remains charged."
         return "An approval that came later was reversed: nothing remains charged for it."
     return ""
+
+
+def is_undone(order: Document) -> bool:
+    """Return whether the acquirer's provisional approval was decided against."""
+    return bool(order.get("confirmation", {}).get("status") == "undone")
+
+
+def why_undone(order: Document) -> str:
+    """Return why the acquirer's provisional approval was undone."""
+    checked = next((one["created_date"] for one in order.get("events", ()) if one["move"] == "check"), None)
+    if checked is not None and checked < order["confirmation"]["approved_date"]:
+        return "the outcome was unknown already"
+    deciding = (one["outcome"] for one in order.get("results", ()) if one["verdict"] in ("taken", "conflict"))
+    return UNDONE.get(next(deciding, ""), UNDONE[""])
+
+
+def _confirmation(order: Document) -> str:
+    """Return what the acquirer says to the confirmation of a payment; "" if it is confirmed, or needed none."""
+    confirmation: Document = order.get("confirmation", {})
+    if confirmation.get("status") == "confirming":
+        return "The acquirer has not confirmed the payment yet."
+    if confirmation.get("status") != "refused":
+        return ""
+    settled = confirmation.get("resolution")
+    how = f"Settled: {settled.rstrip('.')}." if settled else "Settle it with the acquirer or the buyer."
+    return f"It is not paid out, and the goods were handed over. {how}"
+
+
+def _reversal(reversal: Document) -> str:
+    return REVERSALS[reversal.get("waits_for", "reversal")]
 
 
 def _operator(order: Document, action: str) -> str:

@@ -1,9 +1,9 @@
-"""The acquirer's lane: the authorization, the inquiry about an unknown outcome, refunds and reversals."""
+"""The acquirer's lane: the authorization, its confirmation, the inquiry about an unknown outcome, and repayments."""
 
 from __future__ import annotations
 
 from paydesk.core.money import spelled
-from paydesk.operators.orders.reasons import Document, payment_of
+from paydesk.operators.orders.reasons import Document, is_undone, payment_of, why_undone
 from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Timeline, rounded
 
 ATTEMPTS_MIN = 2
@@ -25,6 +25,10 @@ RESULTS: dict[str, _Outcome] = {
 }
 """The outcomes that a terminal reports if it knows them."""
 NO_ANSWER = "No answer"
+CONFIRMATION_ENDS: dict[str, _Outcome] = {
+    "confirmed": ("disc", "Payment confirmed", ""),
+    "refused": ("square", "Confirmation refused", "the payment is not paid out"),
+}
 REFUND_ENDS: dict[str, _Outcome] = {
     "processed": ("disc", "Refund approved", ""),
     "failed": ("square", "Refund declined", ""),
@@ -59,6 +63,11 @@ def add_authorization(timeline: Timeline) -> None:
 def _outcome(timeline: Timeline, start: Step) -> tuple[Step | None, bool]:
     """Return the step of the outcome, None while there is none; and whether the acquirer's answer is known."""
     checked, ended = timeline.event("check"), timeline.event("approve", "decline")
+    confirmation: Document = timeline.order.get("confirmation", {})
+    if confirmation:
+        at_ms, detail = timeline.instant(confirmation["approved_date"]), "until the terminal's result"
+        if checked is None or at_ms <= checked.at_ms:
+            return timeline.add(at_ms, "acquirer", "ring", "Approved, provisionally", detail, order=7), True
     code = str(payment_of(timeline.order).get("authorization_code", ""))
     result = next((one for one in timeline.order["results"] if one["verdict"] == "taken"), None)
     if result is not None and timeline.order.get("authorization") is None:
@@ -78,25 +87,52 @@ def _outcome(timeline: Timeline, start: Step) -> tuple[Step | None, bool]:
     return timeline.add(ended.at_ms, "acquirer", "square", "Declined", ended.detail, order=7), True
 
 
+def add_confirmation(timeline: Timeline) -> None:
+    """Add the confirmation of a provisional approval, or that it was undone."""
+    confirmation: Document = timeline.order.get("confirmation", {})
+    approved = timeline.event("approve")
+    if approved is not None and confirmation.get("status") in ("confirming", *CONFIRMATION_ENDS):
+        deadline, detail = confirmation.get("deadline_date"), ""
+        if deadline is not None:
+            detail = f"the acquirer takes it within {rounded(timeline.instant(deadline) - approved.at_ms)}"
+        start = timeline.add(approved.at_ms, "acquirer", "ring", "Confirmation sent", detail, order=9)
+        _add_end(timeline, start, confirmation, CONFIRMATION_ENDS.get(confirmation["status"]))
+    elif confirmation.get("status") == "undone":
+        decided, at_ms = timeline.event("check", "decline"), timeline.instant(confirmation["approved_date"])
+        if decided is not None:
+            at_ms = max(at_ms, decided.at_ms)
+        timeline.add(at_ms, "paydesk", "ring", "Approval undone", why_undone(timeline.order), order=7)
+
+
 def add_inquiry(timeline: Timeline) -> None:
     """Add the inquiry about an unknown outcome, unless it was skipped."""
     inquiry: Document = timeline.order.get("inquiry", {})
     if inquiry and inquiry.get("outcome") != "forgone":
         at_ms = timeline.instant(inquiry["created_date"])
-        start = timeline.add(at_ms, "acquirer", "ring", "Inquiry", str(inquiry["reason"]), order=9)
-        if "reversing_date" in inquiry:
+        is_known = (
+            is_undone(timeline.order) and timeline.order["confirmation"]["approved_date"] <= inquiry["created_date"]
+        )
+        title = "Reversal begins" if is_known else "Inquiry"
+        start = timeline.add(at_ms, "acquirer", "ring", title, str(inquiry["reason"]), order=9)
+        if "reversing_date" in inquiry and not is_known:
             at_ms = timeline.instant(inquiry["reversing_date"])
             detail = "so that it cannot be charged later"
             timeline.add(at_ms, "acquirer", "ring", "Payment is reversed", detail, order=9)
-        _add_end(timeline, start, inquiry, INQUIRY_OUTCOMES.get(str(inquiry.get("outcome"))))
+        end = INQUIRY_OUTCOMES.get(str(inquiry.get("outcome")))
+        if is_undone(timeline.order) and inquiry.get("outcome") == "not_found":
+            end = REVERSAL_ENDS["reversed"]
+        _add_end(timeline, start, inquiry, end)
 
 
 def add_reversals(timeline: Timeline) -> None:
     """Add the reversals of late approvals."""
     for one in timeline.order["reversals"]:
         at_ms, amount = timeline.instant(one["created_date"]), spelled(one["amount"], timeline.order["currency"])
-        detail = f"{amount} was approved too late"
+        detail = f"{amount} was approved{'' if is_undone(timeline.order) else ' too late'}"
         start = timeline.add(at_ms, "acquirer", "ring", "Reversal begins", detail, order=9)
+        if "refunding_date" in one:
+            at_ms, detail = timeline.instant(one["refunding_date"]), "the acquirer no longer reverses it"
+            timeline.add(at_ms, "acquirer", "ring", "Reversal becomes a refund", detail, order=9)
         _add_end(timeline, start, one, REVERSAL_ENDS.get(one["status"]))
 
 
@@ -107,7 +143,8 @@ def add_refunds(timeline: Timeline) -> None:
         change, detail = by_refund.get(one["id"]), spelled(one["amount"], timeline.order["currency"])
         if change is not None:
             detail += f" by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
-        start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", "Refund sent", detail, order=6)
+        title = "Refund requested" if one.get("waits_for") == "confirmation" else "Refund sent"
+        start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", title, detail, order=6)
         _add_end(timeline, start, one, REFUND_ENDS.get(one["status"]))
 
 

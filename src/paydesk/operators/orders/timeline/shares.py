@@ -25,7 +25,10 @@ def shares_of(timeline: Timeline) -> list[tuple[str, str, int]]:
     spans = (
         [(bar.start.at_ms, bar.end.at_ms) for bar in buyer],
         [(bar.start.at_ms, bar.end.at_ms) for bar in acquirer],
-        [(offered_ms, min((bar.start.at_ms for bar in acquirer), default=end_ms))],
+        [
+            (offered_ms, min((bar.start.at_ms for bar in acquirer), default=end_ms)),
+            *((bar.start.at_ms, bar.end.at_ms) for bar in bars if bar.is_offer),
+        ],
         [(timeline.start_ms, end_ms)],
     )
     spent = [0] * len(PARTIES)

@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 from paydesk.console import view
 from paydesk.console.statuses import order_look
-from paydesk.operators.orders.reasons import Document
-from paydesk.operators.orders.timeline.acquirer import add_authorization, add_inquiry, add_refunds, add_reversals
+from paydesk.operators.orders.reasons import Document, is_undone
+from paydesk.operators.orders.timeline.acquirer import (
+    add_authorization,
+    add_confirmation,
+    add_inquiry,
+    add_refunds,
+    add_reversals,
+)
 from paydesk.operators.orders.timeline.shares import shares_of
-from paydesk.operators.orders.timeline.terminal import add_offer, add_results, add_steps
+from paydesk.operators.orders.timeline.terminal import add_decision, add_offer, add_results, add_steps
 from paydesk.operators.orders.timeline.timeline import AFTER, Band, Bar, Lane, Timeline
 from paydesk.operators.orders.timeline.webhooks import add_deliveries
 
@@ -49,6 +55,8 @@ def timeline_of(order: Document, requests: Sequence[Document], now_ms: int) -> T
     add_steps(timeline)
     add_results(timeline)
     add_authorization(timeline)
+    add_decision(timeline)
+    add_confirmation(timeline)
     add_inquiry(timeline)
     add_reversals(timeline)
     add_refunds(timeline)
@@ -104,6 +112,8 @@ def _add_events(timeline: Timeline) -> None:
         title, detail = MOVES.get(move, (move, ""))
         if move == "decline":
             detail = event["payment_status_detail"]
+        elif move == "check" and is_undone(timeline.order):
+            detail = "the payment is reversed"
         by = (one for one in changes if one["date"] == date and move in _CHANGES.get(one["action"], ()))
         if change := next(by, None):
             detail = f"by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")

@@ -110,12 +110,33 @@ def add_results(timeline: Timeline) -> None:
             if outcome == "canceled":
                 detail = "by the buyer or the cashier"
                 timeline.add(at_ms, "terminal", "ring", "Canceled at the terminal", detail, order=7, link=link)
+            elif "confirmation" in timeline.order:
+                timeline.add(at_ms, "terminal", "ring", "Result reported", outcome, order=7, link=link)
         elif verdict == "finished" and "authorization" in timeline.order:
             # The terminal repeats what the acquirer answered to the service.
             timeline.add(at_ms, "terminal", "ring", "Result reported", outcome, order=9, link=link)
         else:
             detail = VERDICTS.get(verdict, "")
             timeline.add(at_ms, "terminal", "square", f"Reported {outcome}", detail, order=7, link=link)
+
+
+def add_decision(timeline: Timeline) -> None:
+    """Add how long the acquirer's provisional approval waited, or waits, for the terminal's result."""
+    confirmation: Document = timeline.order.get("confirmation", {})
+    ended = timeline.event("check", "approve", "decline")
+    if not confirmation:
+        return
+    approved_ms = timeline.instant(confirmation["approved_date"])
+    if ended is not None and ended.at_ms < approved_ms:
+        return
+    start = timeline.add(approved_ms, "terminal", "none", order=8)
+    end = timeline.now_step("terminal") if ended is None else _in_terminal(timeline, ended)
+    text = f"{rounded(end.at_ms - start.at_ms)} for the result"
+    if ended is None:
+        timeline.bars.append(Bar(start, end, "open", text, f"waits {text} and counting", is_offer=True))
+    else:
+        gap = f"waits {text}" if end.at_ms - start.at_ms >= GAP_SHOWN_MS else ""
+        timeline.bars.append(Bar(start, end, "retry", text, gap, is_offer=True))
 
 
 def _in_terminal(timeline: Timeline, step: Step) -> Step:

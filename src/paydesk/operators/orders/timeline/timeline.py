@@ -80,8 +80,8 @@ class Label:
 class Bar:
     """Time in a lane between two steps. `text` is on the bar, `gap` in the list below the first step.
 
-    `is_offer`: until the terminal takes the order, so the terminal's own time. `is_unanswered`: work of the acquirer
-    whose outcome is unknown.
+    `is_offer`: until the terminal takes the order or reports on an approval, so the terminal's own time.
+    `is_unanswered`: work of the acquirer whose outcome is unknown.
     """
 
     start: Step
