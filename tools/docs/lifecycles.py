@@ -27,6 +27,10 @@ committed decides.
   effect, or 409 once the outcome is unknown. The order does not expire.
 - **`check_on_terminal`** is an order whose outcome is unknown. It ends as `processed` or `failed`:
   [When the outcome is unknown](unknown-outcomes.md).
+- **A provisional approval**, of an acquirer that waits for the card, has no state of its own: the order is
+  `at_terminal` until the terminal's result decides, and `processed` before the acquirer confirms. Without a result in
+  time the order is `check_on_terminal` until the payment is reversed:
+  [Acquirers](acquirers.md#a-sale-with-the-third-message).
 - **A late approval**, for an order that was paid already or ended otherwise, does not change the order. It is reversed
   at the acquirer.
 - **A refund** changes a paid order only when the acquirer has confirmed it: [Refund a payment](refunds.md).
