@@ -199,7 +199,7 @@ async def rows(service: Service, sql: str, *args: Any) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await service.database.read(lambda tx: tx.all(sql, *args))]
 
 
-async def process_jobs(service: Service, acquirer: WatchedAcquirer, settings: Settings | None = None) -> None:
+async def process_jobs(service: Service, acquirer: Acquirer, settings: Settings | None = None) -> None:
     """Make the due attempts at the acquirer until none is due."""
     acquirers = Acquirers(test=acquirer)
     context = WorkerContext(service.database, settings or Settings(), service.clock, KEYS, objects=Objects(acquirers))
