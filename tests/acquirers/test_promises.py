@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from acquirers.here import Cut, till
+from authorize_scene import at_terminal, authorize
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.storage.database import Database
 from refund_scene import refund
@@ -123,3 +126,26 @@ async def test_all_that_an_hour_of_silence_leaves_open_ends_by_itself(
         ended = ("processed", AMOUNT_MINOR) if is_approved else ("failed", 0)
         assert (await here.status(during), here.net_minor(during)) == ended
         assert (await here.status(before), here.net_minor(before)) == ("processed", AMOUNT_MINOR - 100)
+
+
+@pytest.mark.on_postgres
+async def test_every_attempt_of_a_reversal_has_the_same_body(database: Database) -> None:
+    """Also if the authorization is answered between an inquiry's answer and the reversal that follows from it."""
+    async with till(database, HOLDS) as here:
+        held = here.adapter.held
+        held.update(authorize=asyncio.Event(), inquire=asyncio.Event())
+        lease_id = await at_terminal(here.device)
+        request = asyncio.create_task(authorize(here.device, lease_id))
+        await here.adapter.arrived["authorize"].wait()
+        assert (await here.device.result(lease_id, outcome="unknown")).status == 200
+        working = asyncio.create_task(here.work())
+        await here.adapter.arrived["inquire"].wait()
+        held["authorize"].set()
+        assert (await request).body["outcome"] == "unknown"
+        here.adapter.cut("unanswered", "reverse")
+        held["inquire"].set()
+        await working
+        assert here.kinds(lease_id) == ["payment", "reversal"]
+        here.adapter.cuts.clear()
+        await here.work(60)
+        assert (await here.status(lease_id), here.net_minor(lease_id)) == ("failed", 0)

@@ -153,6 +153,8 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
                     amounts = {"approved_minor": result.amount_minor, "amount_minor": order.amount_minor}
                     body = {**amounts, "reference_id": result.reference_id}
                     await alert(change, order, "approval_of_another_amount", OTHER_AMOUNT, body)
+                # The authorization may have been answered meanwhile. From now on no answer changes the request.
+                self.approval = await confirmation_store.find(change.tx, order)
                 return await inquiry_store.begin_reversing(change, self.row, self._charged_minor)
             case "retry":
                 await self.retry(change, order, result)
