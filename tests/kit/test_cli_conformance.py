@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from command_line import command as command_here
-from paydesk_dev.conformance.rules import RULES
-from paydesk_dev.conformance.runner import CASES
+from paydesk_dev.conformance.terminals.rules import RULES
+from paydesk_dev.conformance.terminals.runner import CASES
 from paydesk_process import command
 from tables import each
 

@@ -13,11 +13,11 @@ from conformance_faults import FAULTS
 from conftest import short_and_long
 from paydesk.core.secrets import Secret
 from paydesk.platform.http.server import server
-from paydesk_dev.conformance import bench, devices, exchanges, runner
-from paydesk_dev.conformance.bench import Bench
-from paydesk_dev.conformance.cases import permits, restarts, results, sessions
-from paydesk_dev.conformance.kit import Patience
-from paydesk_dev.conformance.rules import RULES
+from paydesk_dev.conformance.terminals import bench, devices, exchanges, runner
+from paydesk_dev.conformance.terminals.bench import Bench
+from paydesk_dev.conformance.terminals.cases import permits, restarts, results, sessions
+from paydesk_dev.conformance.terminals.kit import Patience
+from paydesk_dev.conformance.terminals.rules import RULES
 from skipped_waits import skipped_waits
 
 PATIENCE = Patience(seconds=20, quiet_seconds=0.6)
@@ -51,7 +51,7 @@ async def _play(opened: Bench, only: Collection[str]) -> dict[str, str]:
     return {outcome.name: outcome.reason for outcome in outcomes if not outcome.passed}
 
 
-@pytest.mark.parametrize("module", [sessions, permits, results, restarts], ids=lambda module: module.__name__[26:])
+@pytest.mark.parametrize("module", [sessions, permits, results, restarts], ids=lambda module: module.__name__[36:])
 async def test_the_virtual_terminal_passes(opened: Bench, module: object) -> None:
     """Every case holds, and every rule throughout."""
     names = [name for name, case in runner.CASES.items() if case in vars(module).values()]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from paydesk_dev.conformance.exchanges import Exchange, Log
-from paydesk_dev.conformance.rules import RULES, judge
-from paydesk_dev.conformance.runner import CASES
+from paydesk_dev.conformance.terminals.exchanges import Exchange, Log
+from paydesk_dev.conformance.terminals.rules import RULES, judge
+from paydesk_dev.conformance.terminals.runner import CASES
 
 LEASE = "01J67CQQH5904WDBVZEM4JMEP3"
 FIRST, SECOND = "0b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a51", "1b5cf9b0-6c6e-4ff4-9b0e-0f3a3f3c6a52"

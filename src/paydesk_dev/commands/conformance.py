@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -15,11 +13,13 @@ from paydesk.commands.client.failure import Failure, WrongUsage
 from paydesk.commands.client.options import AsJson, examples, note, show_list
 from paydesk.commands.local.local import run
 from paydesk.commands.nouns import terminals
+from paydesk_dev.commands import case_outcomes
+from paydesk_dev.commands.case_outcomes import JunitFile, ListCases, LogFile, Only
 
 if TYPE_CHECKING:
-    from paydesk_dev.conformance.bench import Bench
     from paydesk_dev.conformance.case import Outcome
-    from paydesk_dev.conformance.kit import Restart
+    from paydesk_dev.conformance.terminals.bench import Bench
+    from paydesk_dev.conformance.terminals.kit import Restart
 
 EPILOG = examples(
     "paydesk terminals conformance",
@@ -37,9 +37,7 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS:PORT", help="Where the terminal connects to; port 0 takes a free one.")
     ] = "127.0.0.1:8390",
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="CASE", help="Play only this case; may be repeated. [default: all]")
-    ] = None,
+    only: Only = None,
     timeout: Annotated[
         float, typer.Option(min=1, max=3600, help="How many seconds to wait for the terminal, or for a person at it.")
     ] = 60,
@@ -58,15 +56,14 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         Literal["terminal", "service"],
         typer.Option(help="`terminal`: it asks its own acquirer. `service`: the service asks for it."),
     ] = "terminal",
-    log: Annotated[
-        Path | None, typer.Option(dir_okay=False, metavar="FILE", help="Append the service's log to this file.")
-    ] = None,
+    log: LogFile = None,
+    junit: JunitFile = None,
     *,
     pair: Annotated[
         bool, typer.Option("--pair", help="The terminal pairs itself, and the kit approves it. [default: with a token]")
     ] = False,
     virtual: Annotated[bool, typer.Option("--virtual", help="Test the built-in virtual terminal.")] = False,
-    list_cases: Annotated[bool, typer.Option("--list", help="List the cases and exit.")] = False,
+    list_cases: ListCases = False,
     as_json: AsJson = False,
 ) -> None:
     """Test a terminal: play every case of the terminal protocol with it and print which ones held.
@@ -74,9 +71,8 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     Needs no account and no database. Point the terminal at the address with the device token that are printed. Follow
     the instructions: they say which card to present, and when to restart the terminal. Exits 1 unless every case held.
     """
-    from paydesk.platform import logs
-    from paydesk_dev.conformance.rules import RULES
-    from paydesk_dev.conformance.runner import CASES
+    from paydesk_dev.conformance.terminals.rules import RULES
+    from paydesk_dev.conformance.terminals.runner import CASES
 
     if list_cases:
         rows: list[dict[str, Any]] = [
@@ -85,9 +81,7 @@ def conformance(  # noqa: PLR0913  # one parameter per option
         rows += [{"name": name, "section": section, "must": must} for name, (section, must, _) in RULES.items()]
         show_list({"data": rows}, ("name", "section", "must"), as_json=as_json)
         return
-    unknown = sorted(set(only or ()) - CASES.keys())
-    if unknown:
-        raise WrongUsage(f"There is no case {', '.join(unknown)}. `paydesk terminals conformance --list` lists all.")
+    case_outcomes.refuse_unknown(only, CASES, "paydesk terminals conformance")
     if sum((virtual, program is not None, restart_command is not None)) > 1:
         raise WrongUsage("--virtual, --run and --restart-command exclude each other.")
     if virtual and pair:
@@ -96,26 +90,16 @@ def conformance(  # noqa: PLR0913  # one parameter per option
     if not host or not port.isdigit() or int(port) > 65_535:
         raise WrongUsage(f"{listen} is no address with a port. Give one such as 127.0.0.1:8390.")
     device = Device(program, restart_command, is_virtual=virtual, pairs=pair, kind=kind)
-    try:
-        logs.configure("text", Path(log or os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
-    except OSError as error:
-        raise Failure(f"{log} cannot be written to: {error.strerror}. Choose another file with --log.") from None
+    case_outcomes.log_to(log)
     outcomes = run(_play((host.strip("[]"), int(port)), only or (), timeout, device))
-    shown = ("name", "section", "must", "status", "reason")
-    played = [{name: getattr(one, name) for name in shown} | {"seconds": round(one.seconds, 1)} for one in outcomes]
-    show_list({"data": played}, COLUMNS, as_json=as_json)
-    missed = [outcome.name for outcome in outcomes if not outcome.passed]
-    if missed:
-        raise Failure(f"{len(missed)} of {len(outcomes)} did not hold: {', '.join(missed)}.")
-    left_out = sum(outcome.status == "not applicable" for outcome in outcomes)
-    note(f"All {len(outcomes) - left_out} held{f', {left_out} not applicable' if left_out else ''}.")
+    case_outcomes.report(outcomes, COLUMNS, junit, "paydesk.terminals", as_json=as_json)
 
 
 async def _play(address: tuple[str, int], only: Collection[str], patience: float, device: Device) -> list[Outcome]:
     """Play the cases, each of which waits `patience` seconds at most."""
     from paydesk.platform.process import node
-    from paydesk_dev.conformance import bench, runner
-    from paydesk_dev.conformance.kit import Patience
+    from paydesk_dev.conformance.terminals import bench, runner
+    from paydesk_dev.conformance.terminals.kit import Patience
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(node.listen(*address))
@@ -125,9 +109,9 @@ async def _play(address: tuple[str, int], only: Collection[str], patience: float
         if not await runner.first_hello(opened.kit, patience if is_started else FIRST_HELLO_SECONDS):
             raise Failure("The terminal sent no hello. Check its address and its device token.")
         outcomes = []
-        async for outcome in runner.play(opened.kit, only, lambda case: note(f"\n{case.name}: {case.must}")):
+        async for outcome in runner.play(opened.kit, only, case_outcomes.begins):
             outcomes.append(outcome)
-            note(f"{outcome.name}: {outcome.status}{'. ' if outcome.reason else ''}{outcome.reason}")
+            case_outcomes.ends(outcome)
         return outcomes
 
 
@@ -143,7 +127,7 @@ class Device:
 
     async def start(self, opened: Bench, stack: AsyncExitStack) -> Restart | None:
         """Start the terminal, or print how it is connected; return how it is restarted, None for by hand."""
-        from paydesk_dev.conformance import devices
+        from paydesk_dev.conformance.terminals import devices
 
         token = None if self.pairs else opened.device_token
         if self.is_virtual:

@@ -1,25 +1,39 @@
-"""A case: what a terminal must do in one situation, and the function that brings the situation about and judges."""
+"""A case of a conformance kit: what must hold in one situation, and the function that brings it about and judges."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import ModuleType
+from typing import Any, Generic, Literal, TypeVar
 
-from paydesk_dev.conformance.kit import Kit
+from paydesk.core import runtime
 
-Play = Callable[[Kit], Awaitable[None]]
 Status = Literal["held", "failed", "not shown", "not applicable"]
+K = TypeVar("K")
+
+
+class Failed(Exception):
+    """What is tested did what is forbidden, or not what is demanded; the message says what."""
+
+
+class NotShown(Exception):
+    """The situation did not come about, so nothing was judged; the message says what was missing."""
+
+
+class NotApplicable(Exception):
+    """The case does not concern what is tested; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A case. `section`: the section of docs/build-a-terminal.md."""
+class Case(Generic[K]):
+    """A case of the kit `K`. `section`: of the guide, 0 for none. `repair`: what to look at if it does not hold."""
 
     name: str
     section: int
     must: str
-    play: Play
+    play: Callable[[K], Awaitable[None]]
+    repair: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +46,42 @@ class Outcome:
     status: Status
     reason: str = ""
     seconds: float = 0
+    repair: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether it does not count against the terminal."""
+        """Whether it does not count against what is tested."""
         return self.status in ("held", "not applicable")
 
 
-def case(name: str, section: int, must: str) -> Callable[[Play], Case]:
-    """Make a case of the function."""
-    return lambda play: Case(name, section, must, play)
+def cases_of(*modules: ModuleType) -> Mapping[str, Case[Any]]:
+    """Return the cases of the modules by name, in the order in which they are played."""
+    return {one.name: one for module in modules for one in vars(module).values() if isinstance(one, Case)}
+
+
+async def play(
+    cases: Mapping[str, Case[K]],
+    only: Collection[str],
+    perform: Callable[[Case[K]], Awaitable[None]],
+    begins: Callable[[Case[K]], None],
+) -> AsyncIterator[Outcome]:
+    """Perform the cases, or those named, one after another, and yield their outcomes."""
+    for each in cases.values():
+        if not only or each.name in only:
+            begins(each)
+            began = runtime.monotonic()
+            status, reason = await _judged(perform(each))
+            repair = "" if status in ("held", "not applicable") else each.repair
+            yield Outcome(each.name, each.section, each.must, status, reason, runtime.monotonic() - began, repair)
+
+
+async def _judged(performing: Awaitable[None]) -> tuple[Status, str]:
+    try:
+        await performing
+    except Failed as error:
+        return "failed", str(error)
+    except NotShown as error:
+        return "not shown", str(error)
+    except NotApplicable as error:
+        return "not applicable", str(error)
+    return "held", ""

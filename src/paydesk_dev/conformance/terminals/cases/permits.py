@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 from itertools import pairwise
 
-from paydesk_dev.conformance.actions import lose, refuse, rewrite
-from paydesk_dev.conformance.case import case
-from paydesk_dev.conformance.exchanges import PERMITS
-from paydesk_dev.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
-from paydesk_dev.conformance.verdicts import Failed, NotApplicable
+from paydesk_dev.conformance.case import Failed, NotApplicable
+from paydesk_dev.conformance.terminals.actions import lose, refuse, rewrite
+from paydesk_dev.conformance.terminals.case import case
+from paydesk_dev.conformance.terminals.exchanges import PERMITS
+from paydesk_dev.conformance.terminals.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 DELIVERY_SECONDS = 0.5

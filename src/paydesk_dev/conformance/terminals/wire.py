@@ -15,8 +15,8 @@ import msgspec
 
 from paydesk.core import runtime
 from paydesk.core.secrets import Secret
-from paydesk_dev.conformance.actions import Action, Forward, Gate, error
-from paydesk_dev.conformance.exchanges import CHARGE, Exchange, Kind, Log
+from paydesk_dev.conformance.terminals.actions import Action, Forward, Gate, error
+from paydesk_dev.conformance.terminals.exchanges import CHARGE, Exchange, Kind, Log
 from paydesk_dev.http_client import Client, Reply
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from paydesk.core.secrets import Secret
-from paydesk_dev.conformance.bench import Bench
-from paydesk_dev.conformance.kit import Restart
+from paydesk_dev.conformance.terminals.bench import Bench
+from paydesk_dev.conformance.terminals.kit import Restart
 from paydesk_dev.virtual.fleet import Fleet
 
 SCRIPT = "approve:0.2s"

@@ -7,12 +7,12 @@ import re
 from itertools import pairwise
 
 from paydesk.core.ids import UUID_PATTERN
-from paydesk_dev.conformance.actions import drop, lose, refuse, rewrite
-from paydesk_dev.conformance.case import case
-from paydesk_dev.conformance.exchanges import IN_SESSION, PERMITS, Exchange
-from paydesk_dev.conformance.kit import DECLINED_AMOUNT, Kit, is_welcome
-from paydesk_dev.conformance.rules import IN_FLIGHT_SECONDS
-from paydesk_dev.conformance.verdicts import Failed, NotApplicable, NotShown
+from paydesk_dev.conformance.case import Failed, NotApplicable, NotShown
+from paydesk_dev.conformance.terminals.actions import drop, lose, refuse, rewrite
+from paydesk_dev.conformance.terminals.case import case
+from paydesk_dev.conformance.terminals.exchanges import IN_SESSION, PERMITS, Exchange
+from paydesk_dev.conformance.terminals.kit import DECLINED_AMOUNT, Kit, is_welcome
+from paydesk_dev.conformance.terminals.rules import IN_FLIGHT_SECONDS
 
 SLOWER_SECONDS, TOLERANCE_SECONDS = 5, 0.5
 WATCHED_SECONDS = 3.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from paydesk.core.text import card_numbers
 from paydesk_dev.conformance.case import Outcome
-from paydesk_dev.conformance.exchanges import IN_SESSION, Log
+from paydesk_dev.conformance.terminals.exchanges import IN_SESSION, Log
 
 Rule = Callable[[Log], str]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from paydesk_dev.conformance.actions import Forward, refuse
-from paydesk_dev.conformance.exchanges import Exchange
-from paydesk_dev.conformance.kit import Kit
+from paydesk_dev.conformance.terminals.actions import Forward, refuse
+from paydesk_dev.conformance.terminals.exchanges import Exchange
+from paydesk_dev.conformance.terminals.kit import Kit
 from paydesk_dev.http_client import Reply
 
 

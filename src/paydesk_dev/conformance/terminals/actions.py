@@ -16,7 +16,7 @@ import msgspec
 
 from paydesk.core.errors import ErrorKind
 from paydesk.platform.http.error_body import listed
-from paydesk_dev.conformance.exchanges import Exchange
+from paydesk_dev.conformance.terminals.exchanges import Exchange
 from paydesk_dev.http_client import Reply
 
 Forward = Callable[[], Awaitable[Reply]]

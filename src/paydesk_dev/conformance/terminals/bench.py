@@ -13,11 +13,11 @@ from paydesk.core.secrets import Secret
 from paydesk.engine.terminals.schemas import Kind
 from paydesk_dev import http_client
 from paydesk_dev.conformance import service
-from paydesk_dev.conformance.exchanges import Log
-from paydesk_dev.conformance.kit import Kit, Patience, Say
-from paydesk_dev.conformance.pairing import approving
 from paydesk_dev.conformance.shop import Shop
-from paydesk_dev.conformance.wire import Wire
+from paydesk_dev.conformance.terminals.exchanges import Log
+from paydesk_dev.conformance.terminals.kit import Kit, Patience, Say
+from paydesk_dev.conformance.terminals.pairing import approving
+from paydesk_dev.conformance.terminals.wire import Wire
 from paydesk_dev.http_client import Client
 
 

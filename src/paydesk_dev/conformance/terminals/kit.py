@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paydesk.core import runtime
-from paydesk_dev.conformance.actions import Gate
-from paydesk_dev.conformance.exchanges import PERMITS, Exchange, Kind, Log
+from paydesk_dev.conformance.case import Failed, NotApplicable, NotShown
 from paydesk_dev.conformance.shop import LIVE, Order, Shop
-from paydesk_dev.conformance.verdicts import Failed, NotApplicable, NotShown
-from paydesk_dev.conformance.wire import Wire
+from paydesk_dev.conformance.terminals.actions import Gate
+from paydesk_dev.conformance.terminals.exchanges import PERMITS, Exchange, Kind, Log
+from paydesk_dev.conformance.terminals.wire import Wire
 
 Restart = Callable[[], Awaitable[None]]
 Say = Callable[[str], None]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from paydesk_dev.conformance.actions import refuse, rewrite
-from paydesk_dev.conformance.case import case
-from paydesk_dev.conformance.exchanges import PERMITS, Exchange
-from paydesk_dev.conformance.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit, entry_of, verdict_on
+from paydesk_dev.conformance.case import Failed, NotApplicable
 from paydesk_dev.conformance.shop import Order
-from paydesk_dev.conformance.verdicts import Failed, NotApplicable
+from paydesk_dev.conformance.terminals.actions import refuse, rewrite
+from paydesk_dev.conformance.terminals.case import case
+from paydesk_dev.conformance.terminals.exchanges import PERMITS, Exchange
+from paydesk_dev.conformance.terminals.kit import EXPIRED, JOURNAL_SECONDS, SHORTEST, Kit, entry_of, verdict_on
 
 OFFERED = ("", "none", "offered")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from paydesk_dev.conformance.actions import lose, refuse, rewrite
-from paydesk_dev.conformance.case import case
-from paydesk_dev.conformance.exchanges import Exchange
-from paydesk_dev.conformance.kit import Kit
+from paydesk_dev.conformance.case import Failed
 from paydesk_dev.conformance.shop import Order
-from paydesk_dev.conformance.verdicts import Failed
+from paydesk_dev.conformance.terminals.actions import lose, refuse, rewrite
+from paydesk_dev.conformance.terminals.case import case
+from paydesk_dev.conformance.terminals.exchanges import Exchange
+from paydesk_dev.conformance.terminals.kit import Kit
 
 PAUSE_SECONDS_MIN = 0.5
 REFUSED = (503, 401, 404)
