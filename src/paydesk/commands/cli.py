@@ -100,6 +100,7 @@ KIT = frozenset(
     {
         *("dev", "pay", "code", "reset", "inbox", "console", "clock", "requests send"),
         *(f"terminals {verb}" for verb in ("create", "screen", "act", "simulate", "conformance")),
+        "acquirers conformance",
         *(f"webhooks {verb}" for verb in ("listen", "trigger", "fault")),
     }
 )

@@ -67,11 +67,13 @@ def acquirers_of(
     except ValueError as error:
         raise StartRefused(f"simulator_script: {error}.") from None
     path, default = settings.acquirers_file, settings.acquirer
-    file = _File() if path is None else _read(Path(path))
+    file = _File() if path is None else read_file(Path(path))
     live = dict(simulated.live)
     for name, table in file.acquirers.items():
         context = AdapterContext() if reporter is None else AdapterContext(_reporting(name, reporter, clock))
-        live[name] = _create(f"{path}: [acquirers.{name}]", name, table, context, settings.unknown_after_seconds)
+        live[name] = create_acquirer(
+            f"{path}: [acquirers.{name}]", name, table, context, settings.unknown_after_seconds
+        )
     if default != "none" and default not in live:
         where = "set `acquirers_file`" if path is None else f"add [acquirers.{default}] to {path}"
         raise StartRefused(f"acquirer is `{default}`, which is not configured: {where}.")
@@ -91,7 +93,7 @@ async def check_served(database: Database, acquirers: Acquirers) -> None:
         )
 
 
-def _read(path: Path) -> _File:
+def read_file(path: Path) -> _File:
     """Return what the file says. Raises `StartRefused`."""
     try:
         return msgspec.convert(tomllib.loads(private_text(path)), _File)
@@ -103,7 +105,7 @@ def _read(path: Path) -> _File:
         raise StartRefused(f"{path}: {error}.") from None
 
 
-def _create(
+def create_acquirer(
     where: str, name: str, table: Mapping[str, Any], context: AdapterContext, unknown_after_seconds: int
 ) -> Acquirer:
     """Return the acquirer of a table of the file. Raises `StartRefused`."""

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         "paydesk_dev.commands.simulate",
         "paydesk_dev.commands.conformance",
     ),
+    "acquirers": ("", "paydesk_dev.commands.acquirers"),
     "webhooks": ("", "paydesk_dev.forwarding.listen", "paydesk_dev.forwarding.trigger", "paydesk_dev.commands.faults"),
     "requests": ("", "paydesk_dev.commands.requests"),
 }
