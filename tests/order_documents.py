@@ -227,7 +227,7 @@ def provisional(kind: str = "provisional") -> Story:
     story = Story().taken().steps(card_requested=100, card_presented=2000)
     story.times["permitted_date"] = at(2100)
     story.more["authorization"] = {"date": at(2100), "payment_method": {}, "card": CARD}
-    story.more["acquirer"] = {"name": "main", "is_configured": True, "partial_refunds": True}
+    story.more["acquirer"] = {"name": "main", "is_configured": True, "accepts_currency": True, "partial_refunds": True}
     story.more["confirmation"] = {
         "status": kind, "amount": "24.90", "reference_id": "1", "approved_date": at(3100), "attempts": 0,
         "decide_by_date": at(42_100), "deadline_date": at(603_100), "created_date": at(3100),

@@ -168,6 +168,15 @@ async def test_nothing_is_refunded_without_the_orders_acquirer(desk: Desk) -> No
     assert "former, is no longer configured" in (await desk.browser.open(path)).text
 
 
+async def test_nothing_is_refunded_in_a_currency_that_the_acquirer_no_longer_accepts(desk: Desk) -> None:
+    """The page has no button, and the form has the reason."""
+    order_id = await paid(desk.service)
+    desk.acquirer.can = replace(BLOCKING, currencies=frozenset({"ARS"}))
+    path = f"/console/orders/{order_id}/refund"
+    assert f'href="{path}"' not in (await desk.page(order_id)).html
+    assert "does not accept BRL" in (await desk.browser.open(path)).text
+
+
 async def test_resolve_has_what_the_terminal_sent_of_the_card(desk: Desk) -> None:
     """Filled in already; a decline sends none of it."""
     desk.acquirer.is_answer_lost = True

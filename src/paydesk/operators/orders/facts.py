@@ -35,14 +35,16 @@ def of_order(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unrefundable(order: Mapping[str, Any]) -> str:
-    """Return why the order's acquirer refunds nothing of the payment: `refused`, `gone`, `none` or `part`; else ""."""
-    acquirer, refunds = order.get("acquirer", {}), order.get("order_refunds", ())
-    if order.get("confirmation", {}).get("status") == "refused":
-        return "refused"
-    if not acquirer.get("is_configured", True):
-        return "gone" if "name" in acquirer else "none"
-    has_part = any(one["status"] != "failed" for one in refunds)
-    return "part" if has_part and not acquirer.get("partial_refunds", True) else ""
+    """Return why the acquirer refunds nothing: `refused`, `gone`, `none`, `currency` or `part`; "" if it may."""
+    acquirer = order.get("acquirer", {})
+    has_part = any(one["status"] != "failed" for one in order.get("order_refunds", ()))
+    reasons = {
+        "refused": order.get("confirmation", {}).get("status") == "refused",
+        "gone" if "name" in acquirer else "none": not acquirer.get("is_configured", True),
+        "currency": not acquirer.get("accepts_currency", True),
+        "part": has_part and not acquirer.get("partial_refunds", True),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def remaining(order: Mapping[str, Any]) -> str:

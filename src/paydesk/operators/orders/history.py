@@ -16,6 +16,7 @@ from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.presentation import OrderDocument, order_document
 from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.capabilities import NO_CAPABILITIES
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.orders import deliveries, payment
@@ -109,6 +110,7 @@ class OrderAcquirer(Closed, frozen=True):
     """The acquirer of an order, and what it can do. Without a name it is that of test orders, or of all."""
 
     is_configured: Annotated[bool, Meta(description="If not, nothing can be refunded until it is.")]
+    accepts_currency: Annotated[bool, Meta(description="Whether it accepts the order's currency.")]
     partial_refunds: Annotated[bool, Meta(description="Whether it refunds parts of a payment.")]
     name: str | None = None
 
@@ -145,6 +147,7 @@ async def get_order(call: Call) -> Answer:
     paid = await payment.of_order(call.tx, order, next(released, None), resolve_after_seconds=after_seconds)
     acquirers = call.shared.objects[Acquirers]
     acquirer = acquirers.of(order)
+    capabilities = NO_CAPABILITIES if acquirer is None else acquirer.capabilities
     names = await call.tx.one(PLACE, seller_id, order.terminal_id, order.application_id)
     return Answer(
         200,
@@ -165,7 +168,10 @@ async def get_order(call: Call) -> Answer:
             if order.status in status.LIVE
             else None,
             acquirer=OrderAcquirer(
-                acquirer is not None, acquirer is None or acquirer.capabilities.partial_refunds, order.acquirer
+                acquirer is not None,
+                capabilities.supports(order.currency),
+                capabilities.partial_refunds,
+                order.acquirer,
             ),
             **paid,
             deliveries=await deliveries.of_order(call.tx, seller_id, call.path),

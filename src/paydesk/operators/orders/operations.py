@@ -140,6 +140,7 @@ OPERATIONS = (
                     ("gone",),
                 ),
                 When("unrefundable", "No acquirer is configured, so nothing can be refunded.", ("none",)),
+                When("unrefundable", "The order's acquirer does not accept {currency} any more.", ("currency",)),
                 When(
                     "unrefundable",
                     "The order's acquirer refunds a payment only as a whole, and a part of it is refunded already.",
