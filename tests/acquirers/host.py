@@ -111,7 +111,8 @@ class Host:
         if self.chance.random() < self.declined_share:
             self.sales[payment_id] = Sale("declined")
             return {"outcome": "declined", "detail": "insufficient_amount"}
-        if self.chance.random() < self.other_amount_share:
+        # Without inquiries the service cannot learn the amount after a lost answer: a person resolves such an order.
+        if self.capabilities.can_inquire and self.chance.random() < self.other_amount_share:
             amount_minor -= 1
         is_provisional = self.capabilities.needs_confirmation
         state: State = "provisional" if is_provisional else "approved"
