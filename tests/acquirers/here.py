@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from acquirers.host import Host
 from acquirers.lines import LineAdapter
-from authorize_scene import at_terminal, authorize, process_jobs, service_device
+from acquirers.run import OPEN
+from authorize_scene import at_terminal, authorize, process_jobs, rows, service_device
 from moved_time import advance
 from paydesk.core.clock import MovableClock
 from paydesk.core.objects import Objects
@@ -109,7 +110,7 @@ class Till:
 
 @asynccontextmanager
 async def till(database: Database, can: Capabilities) -> AsyncIterator[Till]:
-    """Open a shop without workers whose host can do this; in the end the books and the invariants must hold."""
+    """Open a shop without workers whose host can do this; in the end nothing is open, and the invariants hold."""
     clock = MovableClock()
     clock.freeze()
     now_ms: Callable[[], int] = clock.now_ms
@@ -117,5 +118,6 @@ async def till(database: Database, can: Capabilities) -> AsyncIterator[Till]:
     adapter = HereAdapter(host)
     async with running(database, clock=clock, workers=False, acquirers=Acquirers(test=adapter)) as service:
         yield Till(service, adapter, await service_device(service), clock)
-        assert host.ledger().faults == ()
+        assert (host.ledger().faults, host.ledger().provisional) == ((), frozenset())
+        assert await rows(service, OPEN) == []
         assert await check.check(database, clock.now_ms()) == []
