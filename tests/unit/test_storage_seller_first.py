@@ -28,6 +28,7 @@ _NEXT_DUE = "counts what is due next of all sellers, in development"
 _UNSERVED = "counts, at the start of a node, what is open of all sellers, by indexes of open rows"
 _CLOCK_BACK = "looks for rows of all sellers, in development"
 _LEDGER = "shows the simulated acquirer's ledger of all sellers, to tests"
+_KITS = "the database of a conformance run has one seller"
 _RESET = "removes the orders of all sellers, in development"
 ALLOWED = {
     "engine.orders.store.OVERDUE": _EVERYBODYS,
@@ -73,6 +74,9 @@ ALLOWED = {
     "engine.webhooks.delivery.parking.SELLERS_TO_PARK": _EVERYBODYS,
     "engine.webhooks.delivery.parking.SELLERS_TO_UNPARK": _EVERYBODYS,
     "engine.webhooks.delivery.parking.SELLERS_TO_FORWARD": _EVERYBODYS,
+    "paydesk_dev.conformance.acquirers.engine.JOBS.groups_due": _KITS,
+    "paydesk_dev.conformance.acquirers.engine.JOBS.next_due": _KITS,
+    "paydesk_dev.conformance.acquirers.engine._OPEN": _KITS,
     "paydesk_dev.faults.store.FORGET": "changes the pending deliveries of one subscription, in development",
     "engine.webhooks.delivery.parking.SELLERS_TO_WITHDRAW": _EVERYBODYS,
     "engine.payments.jobs.RELEASE_ALL": "releases the claims of a killed node, on SQLite, which has only one",
