@@ -113,6 +113,13 @@ class WithoutLedger(Broken):
     ledger = None  # type: ignore[assignment]  # as if the class had none
 
 
+class UnreadableLedger(Broken):
+    """Has a ledger that cannot be read."""
+
+    def ledger(self, since: datetime) -> Any:
+        raise RuntimeError(f"no entries since {since.year}")
+
+
 class RaisesOnRefund(Broken):
     """Raises an exception instead of returning a result."""
 

@@ -16,6 +16,7 @@ from broken_acquirers import (
     BrokenTarget,
     RaisesOnRefund,
     SecondHost,
+    UnreadableLedger,
     WithoutLedger,
 )
 from paydesk_dev.conformance.acquirers import runner
@@ -66,9 +67,11 @@ PLAYED = tuple(name for name in runner.CASES if name not in kills.CASES or name 
 @pytest.mark.parametrize(
     "capabilities",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.slow),
         {"needs_confirmation": True, "reversal_blocks": True, "confirm_before": 3600, "at_deadline": "confirms"},
-        {"needs_confirmation": True, "can_inquire": False, "confirm_before": 3600},
+        pytest.param(
+            {"needs_confirmation": True, "can_inquire": False, "confirm_before": 3600}, marks=pytest.mark.slow
+        ),
     ],
 )
 async def test_the_example_switch_passes(tmp_path: Path, capabilities: dict[str, Any]) -> None:
@@ -112,7 +115,15 @@ async def test_an_adapter_that_raises_is_found(tmp_path: Path) -> None:
         outcomes = await play(
             BrokenTarget(target.name, target.table, RaisesOnRefund), ("refund_of_too_much", "approve")
         )
-    assert missed(outcomes) == {"refund_of_too_much": "RuntimeError: no refunds"}
+    assert missed(outcomes) == {"refund_of_too_much": "RuntimeError: no refunds."}
+
+
+async def test_a_ledger_that_cannot_be_read_is_found(tmp_path: Path) -> None:
+    """No case holds then, and each is played."""
+    with behind(tmp_path) as target:
+        outcomes = await play(BrokenTarget(target.name, target.table, UnreadableLedger), SOUND)
+    assert set(missed(outcomes)) == {*SOUND, "ledger"}
+    assert "RuntimeError: no entries since" in outcomes["approve"].reason
 
 
 def test_the_page_has_every_case() -> None:

@@ -55,18 +55,17 @@ async def play(
     async def perform(each: Case[Kit]) -> None:
         kit.orders.clear()
         kit.payments.clear()
-        await kit.until(partial(_is_reachable, kit), REACHABLE_SECONDS)
         fault: Exception | None = None
         try:
+            await kit.until(partial(_is_reachable, kit), REACHABLE_SECONDS)
             await each.play(kit)
             for order in kit.orders:
                 await kit.settle(order)
         except (Failed, NotShown, NotApplicable) as error:
             fault = error
         except Exception as error:  # noqa: BLE001  # also of the adapter, which should raise nothing
-            fault = Failed(f"{type(error).__name__}: {error}")
-        await kit.free_terminal()
-        difference = await kit.difference()
+            fault = Failed(f"{type(error).__name__}: {error}.")
+        difference = await _difference(kit)
         if difference:
             raise Failed(" ".join((*fault.args, difference)) if fault else difference)
         if fault:
@@ -79,6 +78,15 @@ async def play(
             status, reason = "failed", f"It differs after {outcome.name}."
         yield outcome
     yield Outcome("ledger", 0, LEDGER, status, reason)
+
+
+async def _difference(kit: Kit) -> str:
+    """Free the terminal; return in what the ledger differs, or why it cannot be compared."""
+    try:
+        await kit.free_terminal()
+        return await kit.difference()
+    except Exception as error:  # noqa: BLE001  # the next case is played, whatever the adapter raises
+        return f"{DIFFERS}it cannot be compared ({type(error).__name__}: {error})."
 
 
 async def _is_reachable(kit: Kit) -> bool:
