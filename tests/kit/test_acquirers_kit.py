@@ -40,7 +40,7 @@ def behind(folder: Path, **capabilities: Any) -> Iterator[Target]:
         options.append("--cannot-inquire")
     with switch(folder, *options) as running:
         (folder / "new.key").chmod(0o600)
-        yield target_of(running, {"answer_seconds": 1, **capabilities})
+        yield target_of(running, {"answer_seconds": 2, **capabilities})
 
 
 def target_of(running: SwitchProcess, capabilities: dict[str, Any]) -> Target:

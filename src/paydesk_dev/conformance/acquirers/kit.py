@@ -32,7 +32,9 @@ from paydesk_dev.conformance.shop import Order
 from paydesk_dev.http_client import Reply
 
 AMOUNT_MINOR = 1234
-ATTEMPTS_MAX = 40
+ATTEMPTS_MAX, QUICK_ATTEMPTS = 40, 10
+ATTEMPT_PAUSE_SECONDS = 0.1
+"""Later attempts wait so much longer each: an adapter whose circuit breaker is open needs real time, 46 s in all."""
 UNKNOWN_AFTER_SECONDS = 41
 """A permitted order without a result is unknown then."""
 RESOLVABLE_SECONDS = 3600
@@ -159,7 +161,8 @@ class Kit:
 
     async def settle(self, order: Order) -> None:
         """Move the clock until the order has ended and no job is open. Raises `Failed` if that does not happen."""
-        for _ in range(ATTEMPTS_MAX):
+        for attempt in range(ATTEMPTS_MAX):
+            await asyncio.sleep(max(0, attempt - QUICK_ATTEMPTS) * ATTEMPT_PAUSE_SECONDS)
             has_job = await self.engine.next_attempt()
             status = await self.status(order)
             if not has_job and status in FINAL:
