@@ -88,7 +88,7 @@ class FaultyWire:
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
             try:
-                while request := await self._read(client):
+                while self._is_whole(request := await self._read(client)):
                     if not await self._pass(request, client, to_client, server, to_server):
                         return
             finally:
@@ -144,9 +144,11 @@ class FaultyWire:
         """Send the request on a connection of its own; no one reads the answer."""
         with suppress(ConnectionError):
             server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
-            to_server.write(request)
-            await self._read(server)
-            to_server.close()
+            try:
+                to_server.write(request)
+                await self._read(server)
+            finally:
+                to_server.close()
 
     async def _read(self, stream: asyncio.StreamReader) -> bytes:
         """Return a whole request or answer, or what came of it before the connection ended."""
