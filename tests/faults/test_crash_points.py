@@ -203,13 +203,13 @@ async def test_many_requests_lost_in_a_crash_have_one_effect_each(
 
 
 def test_nothing_in_the_package_arms_a_crash_point() -> None:
-    """No setting, variable or header of a service can arm a crash point; only tests can."""
+    """No setting, variable or header of a service can arm a crash point; tests can, and the engine that a kit kills."""
     arming = [
         path.name
         for path in SOURCES.rglob("*.py")
         if path.name != "crash_points.py" and re.search(r"crash_points\.arm|import arm\b|_armed", path.read_text())
     ]
-    assert arming == []
+    assert arming == ["victim.py"]
     assert "environ" not in Path(crash_points.__file__).read_text()
 
 

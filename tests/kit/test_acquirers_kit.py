@@ -68,7 +68,10 @@ PLAYED = tuple(name for name in runner.CASES if name not in kills.CASES or name 
     "capabilities",
     [
         pytest.param({}, marks=pytest.mark.slow),
-        {"needs_confirmation": True, "reversal_blocks": True, "confirm_before": 3600, "at_deadline": "confirms"},
+        pytest.param(
+            {"needs_confirmation": True, "reversal_blocks": True, "confirm_before": 3600, "at_deadline": "confirms"},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             {"needs_confirmation": True, "can_inquire": False, "confirm_before": 3600}, marks=pytest.mark.slow
         ),
@@ -148,6 +151,7 @@ async def test_an_engine_killed_at_each_crash_point_loses_nothing(tmp_path: Path
         assert missed(await play(target, tuple(kills.CASES))) == {}
 
 
+@pytest.mark.long("what a timeout means is seen after real timeouts")
 @pytest.mark.parametrize("broken", FOUND_BY, ids=lambda broken: broken.__name__)
 async def test_a_broken_adapter_is_found(tmp_path: Path, broken: type[Broken]) -> None:
     """By its case; a sale and a refund hold, so the adapter is otherwise sound."""
