@@ -68,7 +68,9 @@ UNDOCUMENTED_DETAILS: dict[str, tuple[str, ...]] = {
     "operator_create_secret": ("at most 90d",),
     "operator_change_terminal": ("'$.script' - must", "must have each percentage once", OTHER_STORE),
     "operator_approve_pairing": (OTHER_STORE,),
-    "operator_resolve_order": ("must not contain a card number",),
+    # What is said of a payment depends on the outcome.
+    "operator_resolve_order": ("must not contain a card number", "must not have", "must have"),
+    "operator_resolve_refund": ("must not contain a card number", "must not have"),
 }
 # Refusals with a code of their own: what is presented isn't good, or doesn't fit what there is.
 UNDOCUMENTED_CODES = {
