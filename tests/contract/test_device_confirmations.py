@@ -26,11 +26,16 @@ from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.core.keys import Keys
 from paydesk.core.objects import Objects
 from paydesk.engine.orders import expiry
+from paydesk.engine.orders import store as orders
+from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import resolving
 from paydesk.engine.payments.acquirer import Approved, ConfirmResult, Declined, NotFound, NotSent, TooLate, Unknown
-from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.capabilities import Capabilities
+from paydesk.engine.payments.outcomes import Paid
 from paydesk.platform.settings import Settings
-from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
 from refund_scene import refund
 from service import Device, Reply, Service, running
@@ -286,6 +291,7 @@ async def test_what_follows_from_the_acquirers_answer(
         assert await shop.confirmation(lease_id) == "confirmed"
 
 
+@pytest.mark.on_postgres
 async def test_a_person_is_called_before_the_deadline(shop: Shop) -> None:
     """Once; and one attempt is made a minute before it."""
     shop.acquirer.can = DEADLINE
@@ -321,3 +327,29 @@ async def test_an_approval_after_an_unknown_outcome_is_undone(shop: Shop) -> Non
     shop.acquirer.confirmed.append(f"CNF{lease_id}")
     await shop.work()
     assert (await shop.state(lease_id), await shop.is_charged(lease_id)) == (("failed", "processing_error"), False)
+
+
+@pytest.mark.on_postgres
+@each("is_lost", [False, True])
+async def test_an_approval_that_an_operator_knows_of_is_confirmed(shop: Shop, is_lost: bool) -> None:  # noqa: FBT001
+    """Whether it is not reversed yet, or the acquirer's answer never came."""
+    shop.acquirer.can = replace(HOLDING, idempotent=frozenset({"confirm", "reverse", "refund"}))
+    shop.acquirer.is_answer_lost = is_lost
+    shop.device = await service_device(shop.service)
+    lease_id = await at_terminal(shop.device)
+    await authorize(shop.device, lease_id)
+    await shop.device.result(lease_id, outcome="unknown")
+    shop.clock.advance(181_000)
+    acquirer, now_ms = CheckedAcquirer(shop.acquirer), shop.clock.now_ms()
+
+    async def resolve(tx: Transaction) -> None:
+        order = await orders.lock(tx, shop.service.seller_id, f"ORD{lease_id}")
+        assert order is not None
+        change = Change(tx, now_ms, PLAIN)
+        await resolving.resolve(change, order, "approved", Paid(lease_id), settings=Settings(), acquirer=acquirer)
+
+    await shop.service.database.write(resolve)
+    assert await shop.confirmation(lease_id) == "confirming"
+    await shop.work()
+    assert (await shop.confirmation(lease_id), await shop.is_charged(lease_id)) == ("confirmed", True)
+    assert shop.acquirer.confirmed.count(f"CNF{lease_id}") == 1

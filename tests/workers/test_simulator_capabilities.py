@@ -241,6 +241,7 @@ async def test_acquirer_may_refund_only_whole_payments_of_some_currencies(databa
     assert await bank.simulator.authorize(new_payment(currency="ARS"), card()) == GONE
 
 
+@pytest.mark.on_postgres
 @pytest.mark.parametrize(
     ("amount", "expected", "is_confirmed"),
     [(9_990_051, Unknown, True), (9_990_052, Unknown, False), (9_990_053, NotSent, False)],
