@@ -183,9 +183,9 @@ def main() -> None:
     app.router.add_route("*", "/{path:.*}", Switch(options).handle)
     host, _, port = options.listen.rpartition(":")
     listener = socket.create_server((host, int(port)))
-    print(f"switch ready http://{host}:{listener.getsockname()[1]}{options.path}", flush=True)
+    ready = f"switch ready http://{host}:{listener.getsockname()[1]}{options.path}"
     # Paydesk closes idle connections after 10 s, so none is closed here while a request is on its way.
-    web.run_app(app, sock=listener, print=None, access_log=None, keepalive_timeout=60)
+    web.run_app(app, sock=listener, print=lambda _: print(ready, flush=True), access_log=None, keepalive_timeout=60)
 
 
 if __name__ == "__main__":

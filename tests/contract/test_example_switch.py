@@ -467,16 +467,15 @@ def test_the_commands_of_the_readme_start_it(tmp_path: Path) -> None:
     run(tmp_path, "\n".join(prepare), "sh", "-eu")
     python, *options = start.split()
     assert python == "python3"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, *options, "--listen", "127.0.0.1:0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline().startswith("switch ready http://127.0.0.1:")
-    finally:
-        process.terminate()
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith("switch ready http://127.0.0.1:")
+        finally:
+            process.terminate()
         assert process.wait(20) == 0
-        process.stdout.close()
     created = {path.name: path.stat().st_mode & 0o077 for path in (tmp_path / ".paydesk/examples").iterdir()}
     assert created == {"switch.key": 0, "switch.db": 0}
 
