@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from authorize_scene import authorize, service_terminal
 from paydesk.core.objects import Objects
 from paydesk.engine.orders.routing import Routing, Rule
+from paydesk.engine.payments.acquirer import Approved, Outcome
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.refunds.worker import JOB
 from paydesk.platform.jobs import JobWorker
@@ -24,12 +27,20 @@ FORGET = "UPDATE orders SET acquirer = NULL WHERE seller_id = $1 AND order_id = 
 RESERVED = "SELECT refunding_minor, refunds FROM orders WHERE seller_id = $1 AND order_id = $2"
 
 
+class Approving(Refunder):
+    """An acquirer that approves payments, too."""
+
+    async def authorize(self, *args: Any, **_: Any) -> Outcome:  # type: ignore[override]  # that one never returns
+        """Approve the payment."""
+        return Approved("115019989861", args[0].amount_minor)
+
+
 class Shop:
     """A service without workers, and two acquirers."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.first, self.second = Refunder(), Refunder()
+        self.first, self.second = Approving(), Refunder()
 
     def acquirers(self, routing: Routing, *names: str) -> Acquirers:
         """Return the acquirers of live orders, by default both."""
@@ -83,6 +94,24 @@ async def test_an_order_without_an_acquirer_follows_the_rule_of_the_day(shop: Sh
     async with shop.running(routing, as_before=service) as later:
         assert only(await refund(later, order_id, token=later.live_access_token))["status"] == "processed"
     assert (len(shop.first.asked), len(shop.second.asked)) == (0, 1)
+
+
+@pytest.mark.on_postgres
+async def test_an_order_keeps_the_acquirer_that_is_asked_for_its_payment(shop: Shop) -> None:
+    """A node whose rules name none has created it: its confirmation and its refund go where the payment is."""
+    async with shop.running(Routing()) as service:
+        terminal = await service_terminal(service, live=True)
+        device = await service.device(terminal)
+        body, token = body_of(device, "24.90"), service.live_access_token
+        order_id: str = (await service.request("POST", "/v1/orders", body, token=token)).body["id"]
+        assert (await device.ack(order_id[3:])).status == 200
+        assert await shop.acquirer(service, order_id) is None
+    async with shop.running(Routing("first"), as_before=service) as asking:
+        assert (await authorize(replace(device, service=asking), order_id[3:])).body["outcome"] == "approved"
+        assert await shop.acquirer(asking, order_id) == "first"
+    async with shop.running(Routing("second"), as_before=service) as later:
+        assert only(await refund(later, order_id, token=later.live_access_token))["status"] == "processed"
+    assert (len(shop.first.asked), len(shop.second.asked)) == (1, 0)
 
 
 async def test_the_first_rule_that_matches_the_terminal_chooses(shop: Shop) -> None:

@@ -123,11 +123,14 @@ class Acquirers:
 
     def of(self, order: Order) -> CheckedAcquirer | None:
         """Return the order's acquirer; None where none is configured, or its acquirer no longer is."""
-        acquirer = self.test
-        if order.live:
-            name = order.acquirer or self.routing.acquirer_for(order.seller_id, order.currency, order.terminal_id)
-            acquirer = self.live.get(name or "")
+        acquirer = self.live.get(self.name_of(order) or "") if order.live else self.test
         return None if acquirer is None else CheckedAcquirer(acquirer)
+
+    def name_of(self, order: Order) -> str | None:
+        """Return the name of a live order's acquirer; the rules name that of an order that has none of its own."""
+        if not order.live:
+            return None
+        return order.acquirer or self.routing.acquirer_for(order.seller_id, order.currency, order.terminal_id)
 
     @property
     def answer_seconds_max(self) -> int:

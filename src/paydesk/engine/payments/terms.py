@@ -32,6 +32,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"""
 REPEAT = """
 UPDATE lease_authorizations SET repeated_ms = COALESCE(repeated_ms, $3) WHERE seller_id = $1 AND lease_id = $2"""
 
+# The rules of other nodes may name another: later calls go where the payment is.
+KEEP_ACQUIRER = "UPDATE orders SET acquirer = $3 WHERE seller_id = $1 AND order_id = $2 AND acquirer IS NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class Requested:
@@ -153,6 +156,11 @@ async def request(
 async def repeat(tx: Transaction, order: Order, now_ms: int) -> None:
     """Record that a further call to the acquirer is about to be started."""
     await tx.run(REPEAT, order.seller_id, order.ulid, now_ms)
+
+
+async def keep_acquirer(tx: Transaction, order: Order, name: str) -> None:
+    """Let the order keep this acquirer, unless it has one."""
+    await tx.run(KEEP_ACQUIRER, order.seller_id, order.order_id, name)
 
 
 def percentages_of(tip_percentages: str | None) -> list[int]:

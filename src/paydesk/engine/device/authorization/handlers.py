@@ -91,7 +91,7 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
         if acquirer is None:
             raise ACQUIRER_NOT_CONFIGURED.with_reason("no acquirer")
         terms = replace(terms, requested=_requested(request, _tip_minor(request, order, terms), call.keys))
-        await _permit(change, order, session)
+        await _permit(change, order, session, call.shared.objects[Acquirers].name_of(order))
     send_ms = (order.permitted_ms or call.now_ms) + call.settings.grant_seconds * 1000 - call.now_ms
     approval = await confirmation_store.provisional(tx, order)
     if order.state != status.AT_TERMINAL or send_ms <= 0 or acquirer is None or approval is not None:
@@ -107,14 +107,16 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
     return _authorization(order, terms, request, send_seconds_max=send_ms / 1000)
 
 
-async def _permit(change: Change, order: Order, session: int) -> None:
-    """Take the authorization permit, as the step `authorizing` does. Raises its refusals."""
+async def _permit(change: Change, order: Order, session: int, acquirer: str | None) -> None:
+    """Take the authorization permit, as the step `authorizing` does; the order keeps its acquirer. Raises refusals."""
     lease = await store.find_lease(change.tx, order.seller_id, order.ulid)
     if lease is None:
         raise LEASE_NOT_FOUND.with_reason("never acknowledged")
     permitted_ms = await permit(change, order, lease, session)
     if isinstance(permitted_ms, Refusal):
         raise permitted_ms
+    if acquirer not in (None, order.acquirer):
+        await payment_terms.keep_acquirer(change.tx, order, acquirer)
 
 
 def _authorization(order: Order, terms: Terms, request: AuthorizeRequest, *, send_seconds_max: float) -> Authorization:
