@@ -15,9 +15,10 @@ from conftest import first_and_others
 from forks import Forks
 from paydesk_process import environment
 from postgres_server import PostgresServer
-from upgrade import kept, planted
+from switch_process import SwitchProcess, switch
+from upgrade import kept, planted, selling
 from upgrade.versions import Client, Load, Version
-from waiting import HANGS_SECONDS
+from waiting import HANGS_SECONDS, wait_until
 
 ADDITIVE = """
 ALTER TABLE orders ADD COLUMN till text;
@@ -95,7 +96,7 @@ def _upgrade_postgres(old: Version, new: Version) -> None:
     """Migrate while the old version serves under load, and serve both versions."""
     client = Client(kept.facts("postgres"))
     old.serves()
-    with Load(client, old) as load:
+    with Load(old, *map(client.trades, client.facts.tills[1:3])) as load:
         load.goes_on()
         _migrate(new)
         load.goes_on()
@@ -136,7 +137,7 @@ def test_the_new_version_goes_on_with_a_file(kept_sqlite: str, tmp_path: Path, b
     with closing(old), closing(new):
         old.serves()
         client.tries(old)
-        with Load(client, old) as load:
+        with Load(old, *map(client.trades, client.facts.tills[1:3])) as load:
             load.goes_on()
             refused = new.run("migrate")
             assert (refused.returncode, "is in use by another Paydesk process" in refused.stdout) == (1, True)
@@ -176,3 +177,109 @@ def test_the_version_before_cannot_start_on_a_newer_schema(
             r"\s+It belongs to another version: run that version or a newer one\.",
             old.log.read_text(),
         ), old.log.read_text()
+
+
+DRAINS = {"PAYDESK_DRAIN_SECONDS": "1"}
+"""A balancer that asks `/readyz` has taken a node out by then."""
+UNTHROTTLED = {"PAYDESK_APPLICATION_REQUESTS_PER_SECOND": "0", "PAYDESK_DEVICE_REQUESTS_PER_SECOND": "0"}
+
+
+class Nodes:
+    """The nodes behind a load: one joins when it is ready, another leaves, as behind a balancer."""
+
+    def __init__(self, database_url: str, folder: Path) -> None:
+        self._url, self._folder, self._running = database_url, folder, list[Version]()
+        self.load: Load | None = None
+
+    def starts(self, name: str, forks: Forks, migration: str = "", **variables: str) -> Version:
+        """Start a node and let it have requests."""
+        node = Version(name, forks, self._url, self._folder, migration)
+        node.variables |= {**DRAINS, **UNTHROTTLED, **variables}
+        node.serves()
+        self._running.append(node)
+        node.is_ready()
+        if self.load is not None:
+            self.load.versions = [*self.load.versions, node]
+        return node
+
+    def ends(self, node: Version) -> None:
+        """Let it have no more requests, and end it."""
+        if self.load is not None:
+            self.load.versions = [one for one in self.load.versions if one is not node]
+        node.ends()
+        self._running.remove(node)
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        for node in self._running:
+            node.close()
+
+
+@pytest.mark.slow
+def test_acquirers_are_configured_after_the_last_node_is_replaced(
+    kept_postgres: str, tmp_path: Path, before: Forks, after: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sales go on at two nodes while these are replaced, get an acquirer, and another: nothing fails or differs."""
+    shop = asyncio.run(selling.opened(kept_postgres, monkeypatch))
+    nodes, migrates = Nodes(kept_postgres, tmp_path), Version("migrates", after, kept_postgres, tmp_path, ADDITIVE)
+    with closing(nodes), switch(tmp_path, "--needs-confirmation", "--confirms-after", "3600") as host:
+        one, both = (selling.acquirers_file(tmp_path, host, *names) for names in (("main",), ("main", "other")))
+        running = [nodes.starts(f"old-{number}", before) for number in (1, 2)]
+        with Load(running[0], shop.test.sells, shop.live.sells) as load:
+            load.versions, nodes.load = running, load
+            load.goes_on()
+            _migrate(migrates)
+            load.goes_on()
+            for step, variables in {
+                "new": {},
+                "knows": {"PAYDESK_ACQUIRERS_FILE": one},
+                "uses": {"PAYDESK_ACQUIRERS_FILE": one, "PAYDESK_ACQUIRER": "main"},
+                "knows-both": {"PAYDESK_ACQUIRERS_FILE": both, "PAYDESK_ACQUIRER": "main"},
+                "uses-other": {"PAYDESK_ACQUIRERS_FILE": both, "PAYDESK_ACQUIRER": "other"},
+            }.items():
+                for number, node in enumerate(running):
+                    added = nodes.starts(f"{step}-{number}", after, ADDITIVE, **variables)
+                    load.goes_on()
+                    nodes.ends(node)
+                    load.goes_on()
+                    running = [*running[:number], added, *running[number + 1 :]]
+                if step == "uses":
+                    load.joins(shop.served.sells)
+                    load.goes_on()
+        _has_settled(shop, host)
+        checked = migrates.run("doctor", "--invariants")
+        assert checked.returncode == 0, checked.stdout
+        for node in running:
+            nodes.ends(node)
+
+
+@pytest.mark.slow
+def test_an_acquirer_is_configured_when_the_file_has_its_new_version(
+    kept_sqlite: str, tmp_path: Path, before: Forks, after: Forks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A SQLite file has one node: the version before ends, the new one begins, and begins again with the acquirer."""
+    shop = asyncio.run(selling.opened(kept_sqlite, monkeypatch))
+    nodes = Nodes(kept_sqlite, tmp_path)
+    with closing(nodes), switch(tmp_path, "--needs-confirmation", "--confirms-after", "3600") as host:
+        chosen = {"PAYDESK_ACQUIRERS_FILE": selling.acquirers_file(tmp_path, host, "main"), "PAYDESK_ACQUIRER": "main"}
+        for name, forks, variables in (("old", before, {}), ("new", after, {}), ("configured", after, chosen)):
+            if name == "new":
+                _migrate(Version("migrates", after, kept_sqlite, tmp_path, ADDITIVE))
+            node = nodes.starts(name, forks, ADDITIVE, **variables)
+            tills = [shop.test, shop.live, *([shop.served] if variables else [])]
+            with Load(node, *[till.sells for till in tills]) as load:
+                load.goes_on()
+            nodes.ends(node)
+        node = nodes.starts("settles", after, ADDITIVE, **chosen)
+        _has_settled(shop, host)
+        checked = node.run("doctor", "--invariants")
+        assert checked.returncode == 0, checked.stdout
+        nodes.ends(node)
+
+
+def _has_settled(shop: selling.Shop, host: SwitchProcess) -> None:
+    """Nothing is open, no one was called, and the switch has each sale confirmed once and each refund."""
+    wait_until(lambda: asyncio.run(shop.is_settled()), lambda: asyncio.run(shop.events()))
+    assert asyncio.run(shop.events()) == []
+    sold = len(shop.served.sold)
+    assert selling.booked(host) == {"payment": sold, "confirmation": sold, "refund": (sold + 1) // 2}

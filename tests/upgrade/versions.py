@@ -8,6 +8,7 @@ import threading
 import urllib.parse
 import urllib.request
 import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -147,6 +148,10 @@ class Client:
         canceled = version.ask("POST", f"/v1/orders/{order_id}/cancel", self.facts.access_token)
         self.orders[order_id] = canceled["status"]
 
+    def trades(self, till: list[str]) -> Callable[[Pick], None]:
+        """Return a client that creates orders at a kept terminal, and cancels them."""
+        return lambda pick: self.cancels(pick(), self.creates(pick(), till[0]))
+
     def _pays(self, version: Version, till: list[str]) -> None:
         """Make a payment at a kept terminal, and refund it."""
         terminal_id, token = till
@@ -174,20 +179,24 @@ class Client:
                 assert b"</html>" in answer.read()
 
 
-class Load:
-    """Two clients that create and cancel orders until the end of the block, at each of the versions in turn.
+Pick = Callable[[], Version]
+"""Returns the version that the next request goes to."""
 
-    Another version may be added meanwhile. A response that a client does not expect ends its requests.
+
+class Load:
+    """Clients that trade until the end of the block, each request at another of the versions.
+
+    Versions and clients may be added meanwhile. A response that a client does not expect ends its trade.
     """
 
-    def __init__(self, client: Client, version: Version) -> None:
-        self.versions, self._client = [version], client
-        self._count, self._stop, self._failures = 0, threading.Event(), list[Exception]()
-        self._threads = [threading.Thread(target=self._loop, args=(till[0],)) for till in client.facts.tills[1:3]]
+    def __init__(self, version: Version, *clients: Callable[[Pick], None]) -> None:
+        self.versions, self._clients = [version], list(clients)
+        self.requests, self._counts, self._failures = 0, list[int](), list[Exception]()
+        self._stop, self._threads = threading.Event(), list[threading.Thread]()
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        for client in self._clients:
+            self.joins(client)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -195,18 +204,33 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def goes_on(self, count: int = 10) -> None:
-        """Wait until `count` more orders were canceled. Raises what failed."""
-        last = self._count + count
-        wait_until(lambda: bool(self._failures) or self._count >= last, lambda: self._count)
+    def joins(self, client: Callable[[Pick], None]) -> None:
+        """Let another client trade."""
+        self._counts.append(0)
+        self._threads.append(threading.Thread(target=self._loop, args=(client, len(self._threads))))
+        self._threads[-1].start()
+
+    def goes_on(self, count: int = 4) -> None:
+        """Wait until each client has traded `count` times more. Raises what failed."""
+        last = [one + count for one in self._counts]
+        wait_until(lambda: bool(self._failures) or self._are_reached(last), lambda: self._counts)
         if self._failures:
             raise self._failures[0]
 
-    def _loop(self, terminal_id: str) -> None:
+    def _are_reached(self, counts: list[int]) -> bool:
+        return all(now >= count for now, count in zip(self._counts, counts, strict=True))
+
+    def _loop(self, client: Callable[[Pick], None], index: int) -> None:
         try:
             for number in itertools.takewhile(lambda _: not self._stop.wait(PAUSE_SECONDS), itertools.count()):
-                creating, canceling = (self.versions[(number + more) % len(self.versions)] for more in (0, 1))
-                self._client.cancels(canceling, self._client.creates(creating, terminal_id))
-                self._count += 1
+                picked = itertools.count(number)
+
+                def pick(picked: Iterator[int] = picked) -> Version:
+                    self.requests += 1
+                    versions = self.versions
+                    return versions[next(picked) % len(versions)]
+
+                client(pick)
+                self._counts[index] += 1
         except (AssertionError, OSError) as error:
             self._failures.append(error)
