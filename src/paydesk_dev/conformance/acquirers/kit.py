@@ -91,7 +91,7 @@ class Kit:
     def wire(self) -> Proxy:
         """Return the proxy. Raises `NotApplicable` without one."""
         if self.proxy is None:
-            raise NotApplicable("The adapter has no `url`, so the kit cannot lose its requests and answers.")
+            raise NotApplicable("The adapter has no `url`, or no `secret`: the kit cannot lose requests and answers.")
         return self.proxy
 
     def need(self, capability: str) -> None:

@@ -34,6 +34,7 @@ async def opened(target: Target, declined_minor: int, encrypted_data: bytes) -> 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paydesk-conformance-")))
         proxy = None
         if target.url is not None:
+            await target.check()
             proxy = Proxy(target.url, target.tls() if target.url.startswith("https:") else None)
             await stack.enter_async_context(proxy.listening())
             target = target.behind(proxy.url)

@@ -10,7 +10,8 @@ from typing import Any
 
 from paydesk.core.clock import Clock
 from paydesk.engine.payments.acquirer import Acquirer
-from paydesk.engine.payments.adapters.context import AdapterContext
+from paydesk.engine.payments.adapters.context import AdapterContext, AdapterRefused
+from paydesk.engine.payments.http.options import tls_context
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
@@ -37,11 +38,22 @@ class Target:
         return url if isinstance(url, str) and not is_secret_missing else None
 
     def tls(self) -> ssl.SSLContext:
-        """Return the context of the proxy's own connections to an https address. Raises `OSError`."""
-        context = ssl.create_default_context(cafile=self.table.get("ca_file"))
-        if "client_certificate" in self.table:
-            context.load_cert_chain(self.table["client_certificate"], self.table.get("client_key"))
-        return context
+        """Return the context of the proxy's own connections to an https address. Raises `StartRefused`."""
+        ca_file, *client = (str(self.table.get(option, "")) for option in TLS_OPTIONS)
+        try:
+            return tls_context(ca_file, *client)
+        except AdapterRefused as error:
+            raise StartRefused(f"[acquirers.{self.name}]: {error}.") from None
+
+    async def check(self) -> None:
+        """Raise `StartRefused` unless the address answers an echo: the cases would all wait for it."""
+        acquirer = self._created()
+        try:
+            fault = (await acquirer.echo()).fault
+        finally:
+            await acquirer.close()
+        if fault is not None:
+            raise StartRefused(f"`{self.name}` does not answer at {self.url}: {fault}.")
 
     def behind(self, url: str) -> Target:
         """Return the acquirer with another address, on this machine and without TLS."""
@@ -52,8 +64,10 @@ class Target:
         """Return its adapter. Raises `StartRefused`."""
         if self.name == SIMULATOR:
             return acquirers_of(Settings(acquirer=SIMULATOR, **self.table), database, clock).live[SIMULATOR]
-        unknown_after_seconds = Settings().unknown_after_seconds
-        where = f"[acquirers.{self.name}]"
+        return self._created()
+
+    def _created(self) -> Acquirer:
+        where, unknown_after_seconds = f"[acquirers.{self.name}]", Settings().unknown_after_seconds
         return create_acquirer(where, self.name, self.table, AdapterContext(), unknown_after_seconds)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 import urllib.parse
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ CONNECT_SECONDS_MAX = 2.0
 KEEP_ALIVE_SECONDS = 10.0
 """Less than the switch keeps an idle connection: a request seldom meets one that it has just closed."""
 NANOSECONDS = 1_000_000_000
+REFUSED = "; a switch ends a new connection like this if it does not accept the client certificate, or needs one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,35 @@ class Unanswered:
     connected: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How connections are encrypted, and until when the client certificate is valid; None without one."""
+
+    context: ssl.SSLContext
+    valid_until_seconds: int | None = None
+
+    def fault(self, now_seconds: int) -> str | None:
+        """Return why no connection needs to be made, or None.
+
+        With TLS 1.3 a switch refuses a client certificate after the request was sent, which would be unknown.
+        """
+        if self.valid_until_seconds is None or now_seconds <= self.valid_until_seconds:
+            return None
+        return f"the client certificate expired on {datetime.fromtimestamp(self.valid_until_seconds, UTC):%Y-%m-%d}"
+
+
 @dataclass(slots=True)
 class _Connection:
     made: bool = False
+    is_new: bool = False
 
 
 async def _connected(_session: object, context: Any, _parameters: object) -> None:
     context.trace_request_ctx.made = True
+
+
+async def _created(_session: object, context: Any, _parameters: object) -> None:
+    context.trace_request_ctx.made = context.trace_request_ctx.is_new = True
 
 
 class Exchange:
@@ -64,7 +89,7 @@ class Exchange:
     `url` ends without a slash. `tls` is None for an address of this machine without TLS.
     """
 
-    def __init__(self, url: str, signer: Signer, tls: ssl.SSLContext | None, context: AdapterContext) -> None:
+    def __init__(self, url: str, signer: Signer, tls: Tls | None, context: AdapterContext) -> None:
         self._url, self._path = url, urllib.parse.urlsplit(url).path
         self._signer, self._tls, self._now_ns = signer, tls, context.now_ns
         self._session: ClientSession | None = None
@@ -73,6 +98,9 @@ class Exchange:
         self, method: str, target: str, body: bytes = b"", *, key: str = "", seconds_max: float
     ) -> Answered | Unanswered:
         """Send a request to `target`, a path below the address with its query, and read the answer."""
+        fault = None if self._tls is None else self._tls.fault(self._now_seconds())
+        if fault is not None:
+            return Unanswered(fault, connected=False)
         if self._session is None:
             # In a thread, because the import takes long and would block the event loop.
             await asyncio.to_thread(import_module, "aiohttp")
@@ -97,7 +125,8 @@ class Exchange:
             limit = seconds_max if connection.made else CONNECT_SECONDS_MAX
             return Unanswered(f"no {'answer' if connection.made else 'connection'} within {limit:g} s", connection.made)
         except (ClientError, OSError, ValueError) as error:
-            return Unanswered(_reason(error), connection.made)
+            is_refused = self._tls is not None and _is_refused(error, connection)
+            return Unanswered(f"{_reason(error)}{REFUSED if is_refused else ''}", connection.made)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -136,11 +165,13 @@ class Exchange:
             import aiohttp
 
             trace = aiohttp.TraceConfig()
-            trace.on_connection_create_end.append(_connected)
+            trace.on_connection_create_end.append(_created)
             trace.on_connection_reuseconn.append(_connected)
             self._session = aiohttp.ClientSession(
                 trace_configs=[trace],
-                connector=aiohttp.TCPConnector(ssl=self._tls or True, keepalive_timeout=KEEP_ALIVE_SECONDS, limit=0),
+                connector=aiohttp.TCPConnector(
+                    ssl=True if self._tls is None else self._tls.context, keepalive_timeout=KEEP_ALIVE_SECONDS, limit=0
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS_MAX),
                 auto_decompress=False,
@@ -154,6 +185,17 @@ def _date_seconds(text: str) -> int | None:
         return round(parsedate_to_datetime(text).timestamp())
     except (ValueError, OverflowError):
         return None
+
+
+def _is_refused(error: Exception, connection: _Connection) -> bool:
+    """Return whether the other side ended the handshake, or the new connection before its first answer."""
+    from aiohttp import ServerDisconnectedError
+
+    cause = getattr(error, "os_error", error)
+    if (connection.made and not connection.is_new) or isinstance(cause, ssl.SSLCertVerificationError):
+        return False
+    is_ended = isinstance(cause, ServerDisconnectedError | ConnectionResetError | ConnectionAbortedError | ssl.SSLError)
+    return is_ended or getattr(cause, "errno", None) in (errno.ECONNRESET, errno.EPIPE)
 
 
 def _reason(error: Exception) -> str:

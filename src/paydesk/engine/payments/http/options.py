@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import re
 import ssl
 import urllib.parse
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,15 @@ from paydesk.engine.orders.status import FAILED_DETAILS
 from paydesk.engine.payments.adapters.context import AcquirerState, AdapterContext, AdapterRefused
 from paydesk.engine.payments.adapters.options import capabilities_of, private_text, secret_of
 from paydesk.engine.payments.http.adapter import HttpAcquirer
-from paydesk.engine.payments.http.exchange import Exchange
+from paydesk.engine.payments.http.exchange import Exchange, Tls
 from paydesk.engine.payments.http.signing import KEY_ID_PATTERN, Signer
 
 SECRETS_MAX = 2
+CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\\s]+)-----END")
+VALIDITY = re.compile(
+    rb"\x30[\x1e-\x22](?:\x17\x0d[0-9]{12}Z|\x18\x0f[0-9]{14}Z)(?:\x17\x0d([0-9]{12})Z|\x18\x0f([0-9]{14})Z)"
+)
+"""A certificate's two dates, in DER: UTCTime has a year of two digits, GeneralizedTime of four."""
 
 
 class _Options(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,7 +73,7 @@ def _secrets(given: _Options) -> tuple[Secret, ...]:
     return tuple(map(secret_of, references))
 
 
-def _address(given: _Options) -> tuple[str, ssl.SSLContext | None]:
+def _address(given: _Options) -> tuple[str, Tls | None]:
     """Return the URL without a slash at its end, and the context of its connections."""
     address = urllib.parse.urlsplit(given.url)
     try:
@@ -77,7 +84,8 @@ def _address(given: _Options) -> tuple[str, ssl.SSLContext | None]:
         raise AdapterRefused("`url` must be like https://switch.example/paydesk, without user, query and fragment")
     url = given.url.rstrip("/")
     if address.scheme == "https":
-        return url, _tls(given)
+        context = tls_context(given.ca_file, given.client_certificate, given.client_key)
+        return url, Tls(context, _valid_until_seconds(given.client_certificate) if given.client_certificate else None)
     if not _is_this_machine(address.hostname or ""):
         raise AdapterRefused(f"`url` is {given.url}: payments would be sent unencrypted. Use https://…")
     if given.client_certificate or given.ca_file:
@@ -92,17 +100,30 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def _tls(given: _Options) -> ssl.SSLContext:
+def tls_context(ca_file: str, client_certificate: str, client_key: str) -> ssl.SSLContext:
+    """Return the context of connections with these files; "" for none. Raises `AdapterRefused`."""
     try:
-        context = ssl.create_default_context(cafile=given.ca_file or None)
+        context = ssl.create_default_context(cafile=ca_file or None)
     except OSError as error:
-        raise AdapterRefused(f"`ca_file` {given.ca_file} cannot be used: {error.strerror or error}") from None
-    if given.client_certificate:
+        raise AdapterRefused(f"`ca_file` {ca_file} cannot be used: {error.strerror or error}") from None
+    if client_certificate:
         # The key may be in the same file.
-        private_text(Path(given.client_key or given.client_certificate))
+        private_text(Path(client_key or client_certificate))
         try:
-            context.load_cert_chain(given.client_certificate, given.client_key or None, password="")
+            context.load_cert_chain(client_certificate, client_key or None, password="")
         except OSError as error:
             reason = error.strerror or error
-            raise AdapterRefused(f"`client_certificate` {given.client_certificate} cannot be used: {reason}") from None
+            raise AdapterRefused(f"`client_certificate` {client_certificate} cannot be used: {reason}") from None
     return context
+
+
+def _valid_until_seconds(file: str) -> int | None:
+    """Return when the first certificate of a file expires; None if it does not have its dates as RFC 5280 says."""
+    block = CERTIFICATE.search(Path(file).read_text("ascii", "replace"))
+    found = VALIDITY.search(base64.b64decode(block[1])) if block else None
+    if found is None:
+        return None
+    digits = (found[1] or found[2]).decode()
+    # A year of two digits is one of 1950 to 2049.
+    text = digits if found[2] else f"{'20' if digits < '5' else '19'}{digits}"
+    return round(datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
