@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 
 from authorize_scene import is_consistent, ledger, rows, service_terminal
+from nodes import time_passes
 from paydesk.engine.terminals.schemas import Kind
+from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from paydesk_dev.virtual import journal as journals
 from paydesk_dev.virtual.fleet import Fleet
 from service import Service, running
 from skipped_waits import skipped_waits
-from waiting import until_found
+from waiting import until, until_found
 
+SLOW = "approve:30s"
+"""It has long pauses, one of them between the approval and the result."""
+DUE = "UPDATE confirmations SET next_ms = 0 WHERE order_id = $1"
 FINAL = ("processed", "failed", "canceled")
 
 
@@ -74,6 +79,45 @@ async def test_a_decline_or_a_tip(database: Database, tmp_path: Path, kind: Kind
             assert (payment["paid_amount"], payment["tip_amount"]) == ("27.41", "2.50")
             assert sorted(row[1:3] for row in await ledger(service)) == [(2490, "declined"), (2741, "approved")]
             await is_consistent(service)
+
+
+async def test_a_provisional_approval_is_one_once_the_service_has_the_result(
+    database: Database, tmp_path: Path
+) -> None:
+    """The sale is confirmed. A result that comes after the sale was undone never shows an approval."""
+    screens, settings = list[tuple[str, ...]](), Settings(simulator_confirmations=True)
+
+    def on_screen(terminal_id: str) -> None:
+        screens.append(own.find(terminal_id).panel.screen.lines)
+
+    async with running(database, settings=settings) as service:
+        own = Fleet(service.base_url, tmp_path / "terminals", on_screen=on_screen)
+        await own.start()
+        assert (await _played(service, own, "approve:0s", "service"))["status"] == "processed"
+        assert await until_found(lambda: rows(service, "SELECT 1 FROM confirmations WHERE status = 'confirmed'"))
+        await until(lambda: screens[-1][0] == "Approved")
+        terminal = await service_terminal(service)
+        await own.add(terminal.id, terminal.token, SLOW, kind="service")
+        screens.clear()
+        order_id = (await service.create(terminal)).body["id"]
+        nodes, virtual = (service, service), own.find(terminal.id)
+
+        async def has(sql: str) -> bool:
+            return bool(await rows(service, f"{sql} AND order_id = '{order_id}'"))
+
+        await time_passes(nodes, lambda: has("SELECT 1 FROM confirmations WHERE status = 'provisional'"))
+        virtual.panel.link.cut()
+        await service.scene.run(DUE, order_id)
+        await time_passes(nodes, lambda: has("SELECT 1 FROM orders WHERE status = 'failed'"))
+        virtual.panel.link.restore()
+
+        async def is_shown() -> bool:
+            return screens[-1][:2] == ("Declined", "The sale was undone")
+
+        await time_passes(nodes, is_shown)
+        assert not [lines for lines in screens if lines[0] == "Approved"]
+        await own.stop()
+        await is_consistent(service)
 
 
 @pytest.mark.on_postgres

@@ -42,6 +42,8 @@ class Entry(msgspec.Struct, frozen=True):
     """What a person presented, written with the request for the permit."""
     expires_date: str = ""
     """When the order expires, by the service's clock."""
+    is_provisional: bool = False
+    """Whether the approval counts only once the service has accepted the result."""
 
     @property
     def sent(self) -> bool:

@@ -115,7 +115,7 @@ class Device:
             return await self.conclude(entry, NEVER_CHARGED)
         self.panel.show_authorizing()
         async with self.lock:
-            return await self._store(entry, await self._call_acquirer(entry, may_be_charged=True))
+            return await self._store(*await self._call_acquirer(entry, may_be_charged=True))
 
     async def acknowledge(self, entry: Entry) -> Entry | None:
         """Acknowledge the order; return its new entry, or None if the order has ended."""
@@ -151,7 +151,7 @@ class Device:
                 return await self._store(permitted, NEVER_CHARGED)
             charged = await self.journal.put(permitted, presented=presented)
             self.panel.show_authorizing()
-            return await self._store(charged, await self._call_acquirer(charged))
+            return await self._store(*await self._call_acquirer(charged))
 
     async def conclude(self, entry: Entry, result: dict[str, Any]) -> bool:
         """Write the result to the journal, under a new id, before it is sent."""
@@ -172,8 +172,8 @@ class Device:
         elif step == "card_removal":
             screens.entry = ""
 
-    async def _call_acquirer(self, entry: Entry, *, may_be_charged: bool = False) -> dict[str, Any]:
-        """Call the acquirer until it answers; return the result, *unknown* if the permit expires before."""
+    async def _call_acquirer(self, entry: Entry, *, may_be_charged: bool = False) -> tuple[Entry, dict[str, Any]]:
+        """Call the acquirer until it answers; return the entry and the result, *unknown* if the permit expires."""
         assert entry.presented is not None, "the card is written to the journal before the acquirer is called"
         authorize = self._authorize_call(entry, entry.presented)
         failures = 0
@@ -190,8 +190,10 @@ class Device:
                 _log.warning("authorization_refused", lease_id=entry.lease_id, status=reply.status)
             if may_be_charged and answer.get("outcome") == "not_sent":
                 break
-            return result_of(entry.order, entry.presented, answer)
-        return UNKNOWN
+            is_provisional = answer.get("result_required") is True
+            answered = msgspec.structs.replace(entry, is_provisional=is_provisional)
+            return answered, result_of(entry.order, entry.presented, answer)
+        return entry, UNKNOWN
 
     def _authorize_call(self, entry: Entry, presented: Mapping[str, Any]) -> Callable[[], Coroutine[Any, Any, Reply]]:
         """Return the call that has the payment authorized: by the service for kind `service`, else by the acquirer."""

@@ -166,6 +166,7 @@ ROWS: Mapping[str, Row] = {
     "canceled_on_terminal": Row(
         ("Canceled on the terminal", NOTHING_CHARGED), "end", detail="canceled_on_terminal", name="canceled",
     ),
+    "undone": Row(("Declined", "The sale was undone", NOTHING_CHARGED), "outcome", name="declined"),
     "session_ended": Row(("{reason}",), "between", name="offline"),
     "print_action": Row(("Printing", "Please take the paper"), "printing", name="printing"),
 }

@@ -175,7 +175,7 @@ class Slot:
         if self._panel.hidden:
             return
         if entry.lease_id == self.lease_id:
-            self._show_outcome(entry)
+            self._show_outcome(entry, is_undone=entry.is_provisional and reply.status != 200)
         outcome = (entry.result or {}).get("outcome")
         if reply.body.get("print") is True or outcome == "declined":
             screen = self._panel.screen
@@ -189,7 +189,8 @@ class Slot:
     def _run(self, work: Callable[[], Awaitable[bool]]) -> None:
         """Run the work on the order in the background. If it returns True, its result is in the journal.
 
-        The result is reported, and shown once the service has it or has not answered for a moment.
+        The result is reported, and shown once the service has it or has not answered for a moment. A provisional
+        approval is none before the service has accepted it.
         """
         lease_id = self.lease_id
 
@@ -203,7 +204,7 @@ class Slot:
             entry = self._journal.entries[lease_id]
             self._unshown = asyncio.get_running_loop().create_future()
             self.reporter.add(lease_id)
-            if not self._panel.hidden:
+            if not (self._panel.hidden or entry.is_provisional):
                 await asyncio.wait((self._unshown,), timeout=RECORDED_SECONDS_MAX)
                 self._show_outcome(entry)
 
@@ -230,13 +231,14 @@ class Slot:
         self._dialogue = Dialogue(self._panel, asks=True)
         return await device.converse(acknowledged, self._dialogue)
 
-    def _show_outcome(self, entry: Entry) -> None:
-        """Show the result, unless it was shown before."""
+    def _show_outcome(self, entry: Entry, *, is_undone: bool = False) -> None:
+        """Show the result, unless it was shown before; or that the sale was undone, because the result came late."""
         if self._unshown is not None and not self._unshown.done():
             self._unshown.set_result(None)
             order = self._panel.order
             if entry.result is not None and order is not None and order.order_id == entry.order.get("id"):
-                self._panel.end(order.outcome(entry.result, self.device.receipt_of(entry)))
+                outcome = order.outcome(entry.result, self.device.receipt_of(entry))
+                self._panel.end(order.screen("undone") if is_undone else outcome)
 
     async def _take_over(self, action: Action) -> None:
         """Let the person go on with an order that a script plays."""
