@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from acquirers.here import Cut, till
 from authorize_scene import at_terminal, authorize
+from operator_calls import operator
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.storage.database import Database
 from refund_scene import refund
@@ -149,3 +151,35 @@ async def test_every_attempt_of_a_reversal_has_the_same_body(database: Database)
         here.adapter.cuts.clear()
         await here.work(60)
         assert (await here.status(lease_id), here.net_minor(lease_id)) == ("failed", 0)
+
+
+@pytest.mark.on_postgres
+async def test_a_person_ends_the_reversal_of_an_amount_that_was_never_heard(database: Database) -> None:
+    """The host cannot be asked, and the answer of another amount was lost: what was undone is not guessed."""
+    async with till(database, BLIND) as here:
+        host, desk = here.adapter.host, await operator(here.service, "operator")
+        here.adapter.cut("unanswered", "authorize")
+        lease_id, _ = await here.sale()
+        sale = host.sales[f"PAY{lease_id}"]
+        sale.amount_minor -= 1
+        host.entries[-1] = replace(host.entries[-1], amount_minor=sale.amount_minor)
+        here.adapter.cuts.clear()
+        await here.work(2 * HOUR_SECONDS, steps=MINUTES)
+        assert (await here.status(lease_id), here.kinds(lease_id)) == ("at_terminal", ["payment", "reversal"])
+        order_id = f"ORD{lease_id}"
+        (item,) = (await desk.did("GET", "attention"))["data"]
+        assert (item["kind"], item["order_id"]) == ("outcome_unknown", order_id)
+        assert "then resolve the order" in item["do"]
+        events = [one["kind"] for one in (await desk.did("GET", "events"))["data"] if one["subject"] == order_id]
+        assert {"acquirer_answer_differs", "inquiry_needs_person"} <= {*events}
+        said = {"reason": "The portal has a payment of 24.89 and its reversal."}
+        assert await desk.refused("POST", f"orders/{order_id}/resolve", {"outcome": "approved", **said}) == (
+            409,
+            "cannot_resolve_order",
+        )
+        await desk.did("POST", f"orders/{order_id}/resolve", {"outcome": "declined", **said})
+        await here.work(HOUR_SECONDS, steps=6)
+        assert (await here.status(lease_id), here.net_minor(lease_id)) == ("failed", 0)
+        assert (await desk.did("GET", "attention"))["data"] == []
+        # What this host calls a fault: it was asked to reverse the amount of the order.
+        host.faults.clear()

@@ -182,6 +182,11 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             await confirmation_store.forget(change, order)
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
             await self.alert_once(change, order, message)
+        if isinstance(outcome, Unknown) and outcome.differs and order.status not in status.LIVE:
+            # Under this key the answer stays the same. The order has ended, and operators hear of the difference.
+            await outcomes.alert_differing(change, order, outcome, self.evidence)
+            await inquiry_store.end(change, order, "operator")
+            return
         await self.retry(change, order, outcome)
 
     def _has_second_look(self) -> bool:
