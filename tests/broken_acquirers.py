@@ -61,7 +61,7 @@ class NewKeyOnRetry(Broken):
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Any:
         attempt = self.asked[payment.payment_id] = self.asked.get(payment.payment_id, 0) + 1
         key = payment.payment_id if attempt == 1 else f"TRY{payment.payment_id[3:]}{attempt % 10}"
-        return await self.adapter._ask("authorize", payment, key, **wire.presented(card, blob))
+        return await self.adapter._ask(wire.AUTHORIZE, payment, key, **wire.presented(card, blob))
 
 
 class SecondHost(Broken):

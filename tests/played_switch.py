@@ -133,7 +133,7 @@ class PlayedSwitch:
         if reply.signed:
             seconds = runtime.wall_ns() // 1_000_000_000 + reply.seconds_off
             signer = Signer("shop-1", (Secret(reply.secret),))
-            lines.append(f"{HEADER}: {signer.answer(seconds, reply.status, key, body)}")
+            lines.append(f"{HEADER}: {signer.sign(seconds, str(reply.status), key, body=body)}")
         return "\r\n".join([*lines, "", ""]).encode() + body
 
 

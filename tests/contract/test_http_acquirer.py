@@ -212,7 +212,7 @@ async def test_a_connection_that_fails_is_tried_again_until_the_breaker_opens() 
     async with playing(PlayedSwitch(), AdapterContext(report=report)) as acquirer:
         assert isinstance(await authorized(acquirer), Approved)
         with refusing_port() as port:
-            acquirer._exchange._url = f"http://127.0.0.1:{port}/paydesk"
+            acquirer._exchange.url = f"http://127.0.0.1:{port}/paydesk"
             results = [await authorized(acquirer) for _ in range(6)]
         assert all(isinstance(result, NotSent) for result in results)
         assert [result.again for result in results if isinstance(result, NotSent)] == [True] * 5 + [False]
@@ -407,7 +407,7 @@ async def test_a_client_certificate_stands_for_signatures(tmp_path: Path) -> Non
 
 
 async def test_an_inquiry_finds_no_payment_for_now_or_for_good() -> None:
-    """`final` says that none is accepted any more."""
+    """`final` says that it is no longer accepted."""
     switch = PlayedSwitch(Reply({"outcome": "not_found"}), Reply({"outcome": "not_found", "final": True}))
     async with playing(switch) as acquirer:
         assert [await acquirer.inquire(PAYMENT) for _ in range(2)] == [NotFound(), NotFound(is_final=True)]

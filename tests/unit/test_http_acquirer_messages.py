@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from paydesk.core.secrets import Secret
@@ -32,6 +33,12 @@ def approved(**more: Any) -> Approved:
     """Return the result of `APPROVED`."""
     values = {"installments": 3, "currency": "BRL", "key": PAYMENT.payment_id, **more}
     return Approved("7f1c-2b.A_9", values.pop("amount_minor", 2490), **values)
+
+
+def of(operation: str) -> wire.Operation[Any]:
+    """Return the operation of this name."""
+    found: wire.Operation[Any] = getattr(wire, operation.upper())
+    return found
 
 
 @each(
@@ -75,9 +82,9 @@ def approved(**more: Any) -> Approved:
         ),
     ],
 )
-def test_an_answer_is_the_result_that_it_says(operation: wire.Operation, answer: object, expected: object) -> None:
+def test_an_answer_is_the_result_that_it_says(operation: str, answer: object, expected: object) -> None:
     """Further members are ignored; the engine compares amount, currency and key."""
-    assert wire.result_of(operation, PAYMENT, json.dumps(answer).encode(), {"51": "insufficient_amount"}) == expected
+    assert of(operation).result(PAYMENT, json.dumps(answer).encode(), {"51": "insufficient_amount"}) == expected
 
 
 @each(
@@ -120,9 +127,9 @@ def test_an_answer_is_the_result_that_it_says(operation: wire.Operation, answer:
         ("authorize", '{"outcome": "declined", "more": ' + "[" * 60_000),
     ],
 )
-def test_any_other_answer_is_unknown(operation: wire.Operation, body: str) -> None:
+def test_any_other_answer_is_unknown(operation: str, body: str) -> None:
     """Whatever it was meant to say, the request may have taken effect."""
-    result = wire.result_of(operation, PAYMENT, body.encode(), {})
+    result = of(operation).result(PAYMENT, body.encode(), {})
     assert isinstance(result, Unknown)
     assert result.reason.startswith(UNREADABLE)
     assert not result.differs
@@ -130,14 +137,13 @@ def test_any_other_answer_is_unknown(operation: wire.Operation, body: str) -> No
 
 def test_what_the_switch_says_is_kept_short_and_without_secrets() -> None:
     """In one line; a card number in it is masked."""
-    refused = wire.refused_of(b'{"error": "bad_card", "message": "no\\n card 5031433215406351 ' + b"x " * 900 + b'"}')
-    assert refused is not None
+    said = b'{"error": "bad_card", "message": "no\\n card 5031433215406351 ' + b"x " * 900 + b'"}'
+    refused = msgspec.json.decode(said, type=wire.Refused)
     assert "5031433215406351" not in refused.reason
     assert "\n" not in refused.reason
     assert len(refused.reason) <= wire.REASON_CHARACTERS_MAX + len("bad_card: ")
     said = b'{"error": "clock_skew", "message": "The clocks differ by over 300 s."}'
-    refused = wire.refused_of(said)
-    assert refused is not None
+    refused = msgspec.json.decode(said, type=wire.Refused)
     assert refused.reason == "clock_skew: The clocks differ by over 300 s."
 
 
@@ -187,11 +193,10 @@ ANSWER_SIGNATURE = "8a742230991a934e86e0df4ff8a2b96bca3e342f0f0d54a0a4e5c834a793
 
 def test_signatures_are_those_of_the_published_example() -> None:
     """Computed with `openssl dgst -sha256 -hmac`: another implementation can compare each line."""
-    header = SIGNER.request(
-        1_767_225_600, "POST", "/paydesk/authorize", "PAY01J67CQQH5904WDBVZEM4JMEP3", b'{"amount_minor":2490}'
-    )
+    request = "POST", "/paydesk/authorize", "PAY01J67CQQH5904WDBVZEM4JMEP3"
+    header = SIGNER.sign(1_767_225_600, *request, body=b'{"amount_minor":2490}')
     assert header == f"t=1767225600,k=shop-1,v1={REQUEST_SIGNATURE}"
-    header = SIGNER.answer(1_767_225_600, 200, "PAY01J67CQQH5904WDBVZEM4JMEP3", b'{"outcome":"pending"}')
+    header = SIGNER.sign(1_767_225_600, "200", "PAY01J67CQQH5904WDBVZEM4JMEP3", body=b'{"outcome":"pending"}')
     assert header == f"t=1767225600,k=shop-1,v1={ANSWER_SIGNATURE}"
 
 
@@ -219,23 +224,24 @@ def test_an_answer_is_valid_with_a_signature_of_either_secret_within_300_seconds
     third = Signer("shop-1", (Secret("third" * 8),))
     old = Signer("shop-1", (Secret(OTHER_SECRET),))
     names = {
-        name: signer.answer(1000, 200, "K", b"body")
+        name: signer.sign(1000, "200", "K", body=b"body")
         for name, signer in (("right", SIGNER), ("old", old), ("foreign", third))
     }
     both = Signer("shop-1", (Secret(SECRET), Secret(OTHER_SECRET)))
-    assert both.check([header.format(**names) for header in headers], 200, "K", b"body", now).verdict == verdict
+    given = [header.format(**names) for header in headers]
+    assert both.check(given, "200", "K", body=b"body", now_seconds=now)[0] == verdict
 
 
 @each("status, key, body", [(201, "K", b"body"), (200, "L", b"body"), (200, "", b"body"), (200, "K", b"Body")])
 def test_a_signature_covers_status_key_and_body(status: int, key: str, body: bytes) -> None:
     """That of another answer is wrong."""
-    header = SIGNER.answer(1000, 200, "K", b"body")
-    assert SIGNER.check([header], status, key, body, 1000).verdict == "wrong"
+    header = SIGNER.sign(1000, "200", "K", body=b"body")
+    assert SIGNER.check([header], str(status), key, body=body, now_seconds=1000) == ("wrong", None)
 
 
 def test_without_a_secret_no_signature_is_needed() -> None:
     """The client certificate proves both sides."""
-    assert Signer("", ()).check([], 200, "K", b"", 1000).is_trusted
+    assert Signer("", ()).check([], "200", "K", body=b"", now_seconds=1000) == ("unneeded", None)
 
 
 @pytest.mark.parametrize("text", [repr(SIGNER), str(SIGNER)])

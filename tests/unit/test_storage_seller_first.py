@@ -49,6 +49,7 @@ ALLOWED = {
     "engine.payments.reversals.JOB.groups_due": _EVERYBODYS,
     "engine.payments.reversals.JOB.next_due": _EVERYBODYS,
     "engine.payments.adapters.unserved.FIND": _UNSERVED,
+    "engine.payments.adapters.unserved._OPEN": _UNSERVED,
     "engine.events.store.UNNUMBERED": _EVERYBODYS,
     "engine.webhooks.delivery.store.SUBSCRIPTIONS_DUE": _EVERYBODYS,
     "engine.webhooks.delivery.store.SELLERS_DUE": _EVERYBODYS,

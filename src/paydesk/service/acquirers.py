@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,16 +34,9 @@ RESERVED = ("none", "simulator")
 Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,31}$")]
 
 
-class _Rule(msgspec.Struct, forbid_unknown_fields=True):
-    acquirer: str
-    seller: int | None = None
-    currency: str | None = None
-    terminal: str | None = None
-
-
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     acquirers: dict[Name, dict[str, Any]] = {}
-    rules: list[_Rule] = []
+    rules: tuple[Rule, ...] = ()
 
 
 def acquirers_of(
@@ -77,16 +70,21 @@ def acquirers_of(
     if default != "none" and default not in live:
         where = "set `acquirers_file`" if path is None else f"add [acquirers.{default}] to {path}"
         raise StartRefused(f"acquirer is `{default}`, which is not configured: {where}.")
-    routing = Routing(None if default == "none" else default, _rules(path, file, live))
+    for number, rule in enumerate(file.rules, 1):
+        if rule.acquirer not in live:
+            raise StartRefused(f"{path}: rule {number} names `{rule.acquirer}`: add [acquirers.{rule.acquirer}].")
+        if rule.currency not in (None, *CURRENCIES):
+            raise StartRefused(f"{path}: rule {number} has `{rule.currency}`: use one of {', '.join(CURRENCIES)}.")
+    routing = Routing(None if default == "none" else default, file.rules)
     adapters = {name: table["adapter"] for name, table in file.acquirers.items()}
     return Acquirers(simulated.test, live, routing, adapters)
 
 
 async def check_served(database: Database, acquirers: Acquirers) -> None:
-    """Raise `StartRefused` if payments are open at an acquirer that is not configured: money would stay unsettled."""
+    """Raise `StartRefused` if jobs are open at an acquirer that is not configured: money would stay unsettled."""
     missing = await database.read(lambda tx: unserved.find(tx, acquirers.live))
     if missing:
-        listed = "; ".join(f"`{one.acquirer}`: {one.count} {one.noun} of seller {one.seller_id}" for one in missing)
+        listed = "; ".join(f"`{name}`: {count} {noun} of seller {seller}" for name, noun, seller, count in missing)
         raise StartRefused(
             f"Acquirers with open payments are not configured: {listed}. Add them to the file in PAYDESK_ACQUIRERS_FILE"
             " until these have ended; rules decide which one takes new orders."
@@ -94,7 +92,7 @@ async def check_served(database: Database, acquirers: Acquirers) -> None:
 
 
 def read_file(path: Path) -> _File:
-    """Return what the file says. Raises `StartRefused`."""
+    """Return the acquirers and rules of the file. Raises `StartRefused`."""
     try:
         return msgspec.convert(tomllib.loads(private_text(path)), _File)
     except AdapterRefused as error:
@@ -111,7 +109,7 @@ def create_acquirer(
     """Return the acquirer of a table of the file. Raises `StartRefused`."""
     if name in RESERVED:
         raise StartRefused(f"{where}: `{name}` cannot be the name of an acquirer: choose another.")
-    own = {one.name: one for one in entry_points(group=ENTRY_POINTS)}
+    own = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     adapter = str(table.get("adapter"))
     if adapter not in BUILT_IN and adapter not in own:
         raise StartRefused(f"{where}: `adapter` must be one of {', '.join(sorted({*BUILT_IN, *own}))}.")
@@ -131,18 +129,8 @@ def create_acquirer(
     return acquirer
 
 
-def _rules(path: str | None, file: _File, live: Collection[str]) -> tuple[Rule, ...]:
-    """Return the rules of the file. Raises `StartRefused` for one that no order can follow."""
-    for number, rule in enumerate(file.rules, 1):
-        if rule.acquirer not in live:
-            raise StartRefused(f"{path}: rule {number} names `{rule.acquirer}`: add [acquirers.{rule.acquirer}].")
-        if rule.currency not in (None, *CURRENCIES):
-            raise StartRefused(f"{path}: rule {number} has `{rule.currency}`: use one of {', '.join(CURRENCIES)}.")
-    return tuple(Rule(**msgspec.structs.asdict(rule)) for rule in file.rules)
-
-
 def _reporting(name: str, reporter: Reporter, clock: Clock) -> Callable[[bool, str], Awaitable[None]]:
-    """Return what records for operators that the acquirer became unreachable, or reachable."""
+    """Return the function that records for operators that the acquirer became unreachable, or reachable."""
 
     async def report(is_reachable: bool, reason: str) -> None:  # noqa: FBT001
         event = (

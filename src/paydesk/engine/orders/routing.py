@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The orders that an acquirer takes: every condition that is given holds. `terminal` is a pattern: `MODEL__*`."""
 
     acquirer: str
@@ -16,7 +17,7 @@ class Rule:
     terminal: str | None = None
 
     def matches(self, seller_id: int, currency: str, terminal_id: str) -> bool:
-        """Return whether the acquirer takes orders of this seller, in this currency, at this terminal."""
+        """Return True if the acquirer takes orders of this seller, in this currency, at this terminal."""
         return (
             self.seller in (None, seller_id)
             and self.currency in (None, currency)

@@ -1,4 +1,4 @@
-"""The acquirers of a service: which one has an order, and every call to it, in time and compared with its request."""
+"""The acquirers of a service: an order's acquirer, and each call to it, with a time limit and a compared answer."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 import structlog
@@ -30,6 +31,7 @@ from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.storage.database import Locked, Unavailable
 
 T = TypeVar("T", bound=Result)
+Call = Callable[[], Awaitable[T]]
 
 log = structlog.get_logger("acquirer")
 
@@ -47,46 +49,41 @@ class CheckedAcquirer:
         self.capabilities: Capabilities = acquirer.capabilities
 
     async def authorize(
-        self, payment: Payment, card: Card | None, *, blob: bytes = b"", seconds_max: float | None = None
+        self, payment: Payment, card: Card | None, *, blob: bytes = b"", seconds_max: float = inf
     ) -> Outcome:
         """Charge the payment, once per `payment.payment_id`; `seconds_max` is the time left, if it is limited."""
         if not self.capabilities.supports(payment.currency):
             return NotSent(f"the acquirer does not accept {payment.currency}", again=False)
         call = partial(self.acquirer.authorize, payment, card, blob=blob)
-        return self._compared(await self._answer(call, seconds_max), payment, payment.payment_id)
+        return await self._answer(call, payment, payment.payment_id, seconds_max=seconds_max)
 
     async def inquire(self, payment: Payment) -> InquiryResult:
         """Return the outcome of the payment's authorization."""
-        return self._compared(await self._answer(partial(self.acquirer.inquire, payment)), payment, payment.payment_id)
+        return await self._answer(partial(self.acquirer.inquire, payment), payment, payment.payment_id)
 
     async def confirm(self, payment: Payment, *, reference_id: str, chip_data: bytes = b"") -> ConfirmResult:
         """Make the provisional approval final."""
         key = payment.confirmation_key
         call = partial(self.acquirer.confirm, payment, key=key, reference_id=reference_id, chip_data=chip_data)
-        return self._compared(await self._answer(call), payment, key, payment.amount_minor)
+        return await self._answer(call, payment, key, payment.amount_minor)
 
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Refund `amount_minor` of the payment, once per `key`."""
         call = partial(self.acquirer.refund, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
-        return self._compared(await self._answer(call), payment, key, amount_minor)
+        return await self._answer(call, payment, key, amount_minor)
 
     async def reverse(
         self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
     ) -> ReverseResult:
         """Reverse the approval completely, once per `key`."""
-        call = partial(
-            self.acquirer.reverse,
-            payment,
-            key=key,
-            amount_minor=amount_minor,
-            reference_id=reference_id,
-            chip_data=chip_data,
-        )
-        return self._compared(await self._answer(call), payment, key, amount_minor)
+        call = partial(self.acquirer.reverse, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
+        return await self._answer(partial(call, chip_data=chip_data), payment, key, amount_minor)
 
-    async def _answer(self, call: Callable[[], Awaitable[T]], seconds_max: float | None = None) -> T | Unknown:
-        """Return the answer; `Unknown` when there is none in time, or the adapter fails."""
-        limit = min(self.capabilities.answer_seconds, seconds_max if seconds_max is not None else float("inf"))
+    async def _answer(
+        self, call: Call[T], payment: Payment, key: str, amount_minor: int | None = None, seconds_max: float = inf
+    ) -> T | Unknown:
+        """Return the answer, compared with its request; `Unknown` when there is none in time, or the adapter fails."""
+        limit = min(self.capabilities.answer_seconds, seconds_max)
         try:
             answer = await asyncio.wait_for(call(), limit)
         except TimeoutError:
@@ -96,19 +93,15 @@ class CheckedAcquirer:
         except Exception as error:
             log.exception("acquirer_adapter_failed")
             return Unknown(f"the adapter failed: {type(error).__name__}")
-        return answer if isinstance(answer, Result) else Unknown(f"the adapter answered {type(answer).__name__}")
-
-    def _compared(self, result: T, payment: Payment, key: str, amount_minor: int | None = None) -> T | Unknown:
-        if not isinstance(result, Approved):
-            return result
+        if not isinstance(answer, Approved):
+            return answer if isinstance(answer, Result) else Unknown(f"the adapter answered {type(answer).__name__}")
         expected = {"currency": payment.currency, "key": key, "amount_minor": amount_minor}
-        answered = {"currency": result.currency, "key": result.key, "amount_minor": result.amount_minor}
         differing = [
-            name for name, value in expected.items() if value is not None and answered[name] not in ("", value)
+            name for name, value in expected.items() if value is not None and getattr(answer, name) not in ("", value)
         ]
-        if result.needs_confirmation and not self.capabilities.needs_confirmation:
+        if answer.needs_confirmation and not self.capabilities.needs_confirmation:
             differing.append("needs_confirmation")
-        return Unknown(f"the answer differs in {', '.join(differing)}", differs=True) if differing else result
+        return Unknown(f"the answer differs in {', '.join(differing)}", differs=True) if differing else answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +112,7 @@ class Acquirers:
     live: Mapping[str, Acquirer] = field(default_factory=dict)
     routing: Routing = NO_ROUTING
     adapters: Mapping[str, str] = field(default_factory=dict)
-    """The adapters of the live ones that the acquirers file has."""
+    """The adapters of the acquirers in the acquirers file."""
 
     def of(self, order: Order) -> CheckedAcquirer | None:
         """Return the order's acquirer; None where none is configured, or its acquirer no longer is."""
@@ -135,7 +128,9 @@ class Acquirers:
     @property
     def answer_seconds_max(self) -> int:
         """Return the longest limit of a call at any of them."""
-        return max((one.capabilities.answer_seconds for one in self._all), default=Capabilities().answer_seconds)
+        return max(
+            (acquirer.capabilities.answer_seconds for acquirer in self._all), default=Capabilities().answer_seconds
+        )
 
     @asynccontextmanager
     async def closing(self) -> AsyncIterator[None]:
@@ -143,7 +138,7 @@ class Acquirers:
         try:
             yield
         finally:
-            await asyncio.gather(*(one.close() for one in self._all))
+            await asyncio.gather(*(acquirer.close() for acquirer in self._all))
 
     @property
     def _all(self) -> tuple[Acquirer, ...]:

@@ -1,4 +1,4 @@
-"""Reads what adapters have in common from their options: capabilities and secrets."""
+"""Reads the options of the acquirers file that adapters have in common: capabilities and secrets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -16,8 +16,18 @@ from paydesk.core.secrets import Secret
 from paydesk.engine.payments.adapters.context import AdapterRefused
 from paydesk.engine.payments.capabilities import Capabilities, DayClose
 
+T = TypeVar("T")
+
 SECRET_CHARACTERS_MIN = 32
 _NAMES = frozenset(field.name for field in fields(Capabilities))
+
+
+def options_of(options: Mapping[str, Any], kind: type[T], *, where: str = "") -> T:
+    """Return the options as the type has them; `where` begins the message. Raises `AdapterRefused`."""
+    try:
+        return msgspec.convert(options, kind, dec_hook=_refuse)
+    except msgspec.ValidationError as error:
+        raise AdapterRefused(f"{where}{error}") from None
 
 
 def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
@@ -31,10 +41,7 @@ def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
         if isinstance(options.get(name), Mapping)
     }
     others = {name: value for name, value in options.items() if name not in closings}
-    try:
-        return replace(msgspec.convert(others, Capabilities, dec_hook=_refuse), **closings)  # type: ignore[arg-type]
-    except msgspec.ValidationError as error:
-        raise AdapterRefused(f"`capabilities`: {error}") from None
+    return replace(options_of(others, Capabilities, where="`capabilities`: "), **closings)  # type: ignore[arg-type]
 
 
 def _refuse(kind: type, value: object) -> object:

@@ -12,7 +12,7 @@ import structlog
 from paydesk.engine.payments.adapters.context import AdapterContext, BreakerState
 
 FAILURES_MAX = 5
-"""So many in a row open it."""
+"""Failures in a row that open it."""
 PAUSES_SECONDS = (5, 10, 20, 40)
 PAUSE_SECONDS_MAX = 60
 """Pauses before the echoes of an open breaker; the last one repeats."""
@@ -72,25 +72,23 @@ class Breaker:
             await self._recover()
 
     async def _recover(self) -> None:
-        pauses = chain(PAUSES_SECONDS, repeat(PAUSE_SECONDS_MAX))
-        was_open = self.state == "open"
+        pauses, fault = chain(PAUSES_SECONDS, repeat(PAUSE_SECONDS_MAX)), self.reason or await self._fault()
+        was_open = fault is not None
         if was_open:
-            await self._report(is_reachable=False)
-            await self._context.sleep(next(pauses))
-        while (fault := await self._fault()) is not None:
             self.state, self.reason = "open", fault
             self._tested.set()
-            if not was_open:
-                was_open = True
-                await self._report(is_reachable=False)
+            await self._report(is_reachable=False)
+        while fault is not None:
+            self.reason = fault
             await self._context.sleep(next(pauses))
+            fault = await self._fault()
         self.state, self.reason, self._failures = "closed", None, 0
         self._tested.set()
         if was_open:
             await self._report(is_reachable=True)
 
     async def _fault(self) -> str | None:
-        """Return the fault of an echo. A defect of the adapter is one too: the echoes go on."""
+        """Return the fault of an echo. A defect of the adapter counts as a fault: the echoes go on."""
         try:
             return await self._echo()
         except Exception as error:

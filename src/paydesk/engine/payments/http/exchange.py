@@ -12,9 +12,12 @@ from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from paydesk import __version__
 from paydesk.engine.payments.adapters.context import AdapterContext
-from paydesk.engine.payments.http.signing import HEADER, Checked, Signer
+from paydesk.engine.payments.http.signing import HEADER, Signer, Verdict
+from paydesk.engine.payments.http.wire import UNREADABLE, Refused
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX = 64 * 1024
 CONNECT_SECONDS_MAX = 2.0
 KEEP_ALIVE_SECONDS = 10.0
-"""Less than the switch keeps an idle connection: a request seldom meets one that it has just closed."""
+"""Less than the switch keeps an idle connection, so that a request seldom meets a connection just closed."""
 NANOSECONDS = 1_000_000_000
 REFUSED = "; a switch ends a new connection like this if it does not accept the client certificate, or needs one"
 
@@ -34,22 +37,53 @@ class Answered:
     status: int
     media_type: str
     body: bytes
-    signature: Checked
+    verdict: Verdict
     difference_seconds: float | None
-    """The switch's clock minus the own one: by the signature, without one by the header `Date`."""
+    """The switch's clock minus the machine's: by the signature, without a signature by the header `Date`."""
 
     @property
-    def is_document(self) -> bool:
-        """Whether its body is JSON, and surely the switch's."""
-        return self.signature.is_trusted and self.media_type == "application/json"
+    def is_trusted(self) -> bool:
+        """Return whether the answer is that of the switch."""
+        return self.verdict in ("valid", "unneeded")
+
+    @property
+    def document(self) -> bytes | None:
+        """Return the body if it is JSON, and certainly that of the switch."""
+        return self.body if self.is_trusted and self.media_type == "application/json" else None
+
+    @property
+    def refused(self) -> Refused | None:
+        """Return the switch's refusal, or None for another answer.
+
+        Its complaint about the clocks counts whatever its own clock shows.
+        """
+        try:
+            refused = msgspec.json.decode(self.body if self.media_type == "application/json" else b"", type=Refused)
+        except UNREADABLE:
+            return None
+        is_skew = self.verdict == "outdated" and self.status == 401 and refused.error == "clock_skew"
+        return refused if self.is_trusted or is_skew else None
+
+    @property
+    def fault(self) -> str | None:
+        """Return why the answer cannot be trusted, or None. With `clock_skew` the refusal says it."""
+        match self.verdict:
+            case "absent":
+                return f"status {self.status} without a signature"
+            case "wrong":
+                return f"status {self.status} with a wrong signature: compare the secrets and `key_id`"
+            case "outdated" if self.refused is None:
+                return f"status {self.status} with the signature of another time: compare the clocks"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """No complete answer. `connected`: the request may have been sent, because there was a connection."""
 
-    reason: str
+    fault: str
     connected: bool
+    difference_seconds: None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +124,8 @@ class Exchange:
     """
 
     def __init__(self, url: str, signer: Signer, tls: Tls | None, context: AdapterContext) -> None:
-        self._url, self._path = url, urllib.parse.urlsplit(url).path
-        self._signer, self._tls, self._now_ns = signer, tls, context.now_ns
+        self.url, self._path = url, urllib.parse.urlsplit(url).path
+        self.signer, self._tls, self._now_ns = signer, tls, context.now_ns
         self._session: ClientSession | None = None
 
     async def send(
@@ -113,7 +147,7 @@ class Exchange:
                 asyncio.timeout(seconds_max),
                 session.request(
                     method,
-                    URL(self._url + target, encoded=True),
+                    URL(self.url + target, encoded=True),
                     headers=self._headers(method, target, body, key),
                     data=body or None,
                     allow_redirects=False,
@@ -139,8 +173,8 @@ class Exchange:
             headers["Content-Type"] = "application/json"
         if key:
             headers["Idempotency-Key"] = key
-        if self._signer.secrets:
-            headers[HEADER] = self._signer.request(self._now_seconds(), method, self._path + target, key, body)
+        if self.signer.secrets:
+            headers[HEADER] = self.signer.sign(self._now_seconds(), method, self._path + target, key, body=body)
         return headers
 
     async def _answer(self, response: ClientResponse, key: str) -> Answered | Unanswered:
@@ -150,12 +184,12 @@ class Exchange:
             if len(body) > BODY_BYTES_MAX:
                 response.close()
                 return Unanswered(f"the answer has more than {BODY_BYTES_MAX} bytes", connected=True)
-        now_seconds = self._now_seconds()
+        status, content, now_seconds = response.status, bytes(body), self._now_seconds()
         signatures = response.headers.getall(HEADER, [])
-        checked = self._signer.check(signatures, response.status, key, bytes(body), now_seconds)
-        seconds = _date_seconds(response.headers.get("Date", "")) if checked.seconds is None else checked.seconds
+        verdict, seconds = self.signer.check(signatures, str(status), key, body=content, now_seconds=now_seconds)
+        seconds = _date_seconds(response.headers.get("Date", "")) if seconds is None else seconds
         difference = None if seconds is None else float(seconds - now_seconds)
-        return Answered(response.status, response.content_type, bytes(body), checked, difference)
+        return Answered(status, response.content_type, content, verdict, difference)
 
     def _now_seconds(self) -> int:
         return self._now_ns() // NANOSECONDS
@@ -199,7 +233,7 @@ def _is_refused(error: Exception, connection: _Connection) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """Return what failed. Of an invalid answer only its kind: its text would repeat what was sent."""
+    """Return what failed; for an invalid answer only its kind, because the text would repeat what was sent."""
     from aiohttp import ClientConnectionError
 
     if isinstance(error, (ClientConnectionError, OSError)) and str(error):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import re
 import ssl
 import urllib.parse
@@ -16,11 +15,12 @@ import msgspec
 
 from paydesk.core.secrets import Secret
 from paydesk.engine.orders.status import FAILED_DETAILS
-from paydesk.engine.payments.adapters.context import AcquirerState, AdapterContext, AdapterRefused
-from paydesk.engine.payments.adapters.options import capabilities_of, private_text, secret_of
+from paydesk.engine.payments.adapters.context import AdapterContext, AdapterRefused
+from paydesk.engine.payments.adapters.options import capabilities_of, options_of, private_text, secret_of
 from paydesk.engine.payments.http.adapter import HttpAcquirer
 from paydesk.engine.payments.http.exchange import Exchange, Tls
 from paydesk.engine.payments.http.signing import KEY_ID_PATTERN, Signer
+from paydesk.platform.http.request import is_loopback
 
 SECRETS_MAX = 2
 CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\\s]+)-----END")
@@ -43,23 +43,14 @@ class _Options(msgspec.Struct, forbid_unknown_fields=True):
 
 def create(name: str, options: Mapping[str, object], context: AdapterContext) -> HttpAcquirer:
     """Return the acquirer. Raises `AdapterRefused`."""
-    try:
-        given = msgspec.convert(options, _Options)
-    except msgspec.ValidationError as error:
-        raise AdapterRefused(str(error)) from None
+    given = options_of(options, _Options)
     secrets = _secrets(given)
     unknown = sorted(set(given.details.values()) - set(FAILED_DETAILS))
     if unknown:
         raise AdapterRefused(f"`details` has `{unknown[0]}`; a detail is one of {', '.join(FAILED_DETAILS)}")
     url, tls = _address(given)
-    return HttpAcquirer(
-        name,
-        Exchange(url, Signer(given.key_id, secrets), tls, context),
-        capabilities_of(given.capabilities),
-        given.details,
-        AcquirerState(url, given.key_id or None),
-        context,
-    )
+    exchange = Exchange(url, Signer(given.key_id, secrets), tls, context)
+    return HttpAcquirer(name, exchange, capabilities_of(given.capabilities), given.details, context)
 
 
 def _secrets(given: _Options) -> tuple[Secret, ...]:
@@ -86,18 +77,11 @@ def _address(given: _Options) -> tuple[str, Tls | None]:
     if address.scheme == "https":
         context = tls_context(given.ca_file, given.client_certificate, given.client_key)
         return url, Tls(context, _valid_until_seconds(given.client_certificate) if given.client_certificate else None)
-    if not _is_this_machine(address.hostname or ""):
+    if address.hostname != "localhost" and not is_loopback(address.hostname or ""):
         raise AdapterRefused(f"`url` is {given.url}: payments would be sent unencrypted. Use https://…")
     if given.client_certificate or given.ca_file:
         raise AdapterRefused("`client_certificate` and `ca_file` need an https address")
     return url, None
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def tls_context(ca_file: str, client_certificate: str, client_key: str) -> ssl.SSLContext:

@@ -22,59 +22,36 @@ Verdict = Literal["valid", "unneeded", "absent", "wrong", "outdated"]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The verdict on an answer's signature, and the seconds in it."""
-
-    verdict: Verdict
-    seconds: int | None = None
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the answer is that of the switch."""
-        return self.verdict in ("valid", "unneeded")
-
-
-@dataclass(frozen=True, slots=True)
 class Signer:
     """Signs requests with the first secret, and accepts answers signed with any: there are two during a change."""
 
     key_id: str
     secrets: tuple[Secret, ...]
 
-    def request(self, seconds: int, method: str, target: str, key: str, body: bytes) -> str:
-        """Return the header of a request. `target` is the path with its query, `key` the idempotency key or empty."""
-        return self._header(self.secrets[0], seconds, method, target, key, body)
+    def sign(self, seconds: int, *parts: str, body: bytes) -> str:
+        """Return the header of a message.
 
-    def answer(self, seconds: int, status: int, key: str, body: bytes) -> str:
-        """Return the header of an answer to a request with this key."""
-        return self._header(self.secrets[0], seconds, str(status), key, body)
+        The parts of a request are its method, its path with the query, and its idempotency key or ""; those of an
+        answer its status, and the key of its request.
+        """
+        return f"t={seconds},k={self.key_id},v1={_signature(self.secrets[0], str(seconds), *parts, body=body)}"
 
-    def check(self, headers: Sequence[str], status: int, key: str, body: bytes, now_seconds: int) -> Checked:
-        """Return the verdict on an answer with these signatures."""
+    def check(self, headers: Sequence[str], *parts: str, body: bytes, now_seconds: int) -> tuple[Verdict, int | None]:
+        """Return the verdict on a message with these signatures, and the seconds in it if its form is right."""
         if not self.secrets:
-            return Checked("unneeded")
+            return "unneeded", None
         if not headers:
-            return Checked("absent")
-        parts = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
-        if parts is None:
-            return Checked("wrong")
-        seconds, signature = int(parts[1]), parts[3]
-        expected = (_signature(secret, parts[1], str(status), key, _sha256(body)) for secret in self.secrets)
-        if not any(hmac.compare_digest(signature, one) for one in expected):
-            return Checked("wrong")
-        is_current = abs(seconds - now_seconds) <= DIFFERENCE_SECONDS_MAX
-        return Checked("valid" if is_current else "outdated", seconds)
-
-    def _header(self, secret: Secret, seconds: int, *parts: str | bytes) -> str:
-        *texts, body = parts
-        signature = _signature(secret, str(seconds), *map(str, texts), _sha256(body))
-        return f"t={seconds},k={self.key_id},v1={signature}"
+            return "absent", None
+        form = _FORM.fullmatch(headers[0]) if len(headers) == 1 else None
+        if form is None:
+            return "wrong", None
+        expected = (_signature(secret, form[1], *parts, body=body) for secret in self.secrets)
+        if not any(hmac.compare_digest(form[3], signature) for signature in expected):
+            return "wrong", None
+        seconds = int(form[1])
+        return "valid" if abs(seconds - now_seconds) <= DIFFERENCE_SECONDS_MAX else "outdated", seconds
 
 
-def _sha256(body: str | bytes) -> str:
-    assert isinstance(body, bytes), "the last part is the body"
-    return hashlib.sha256(body).hexdigest()
-
-
-def _signature(secret: Secret, *parts: str) -> str:
-    return hmac.new(secret.reveal().encode(), "\n".join(("v1", *parts)).encode(), "sha256").hexdigest()
+def _signature(secret: Secret, *parts: str, body: bytes) -> str:
+    lines = "\n".join(("v1", *parts, hashlib.sha256(body).hexdigest()))
+    return hmac.new(secret.reveal().encode(), lines.encode(), "sha256").hexdigest()

@@ -1,9 +1,10 @@
-"""The bodies of requests to the switch, and the results that its answers mean."""
+"""The operations of a switch: the bodies of their requests, and the results that their answers mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -14,18 +15,25 @@ from paydesk.engine.payments.acquirer import (
     Advice,
     Approved,
     Card,
+    ConfirmResult,
     Declined,
+    InquiryResult,
     LedgerEntry,
     NotFound,
+    Outcome,
     Payment,
     Result,
+    ReverseResult,
     TooLate,
     Unknown,
 )
 
-Operation = Literal["authorize", "confirm", "inquire", "reverse", "refund"]
+R = TypeVar("R", bound=Result)
+
 OTHER_REASON = "rejected_other_reason"
 REASON_CHARACTERS_MAX = 200
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""The exceptions of decoding."""
 
 Amount = Annotated[int, Meta(ge=0, le=10**15)]
 Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$")]
@@ -81,20 +89,51 @@ class _Pending(_Answer, tag="pending"):
     pass
 
 
-_THIRD_MESSAGE = _Approved | _Declined | _NotFound | _TooLate | _Pending
-_DECODERS: Mapping[Operation, msgspec.json.Decoder[_Answer]] = {
-    "authorize": msgspec.json.Decoder(_Approved | _Declined | _Pending),
-    "inquire": msgspec.json.Decoder(_Approved | _Declined | _NotFound | _Pending),
-    "confirm": msgspec.json.Decoder(_THIRD_MESSAGE),
-    "reverse": msgspec.json.Decoder(_THIRD_MESSAGE),
-    "refund": msgspec.json.Decoder(_Approved | _Declined | _Pending),
-}
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[R]):
+    """An operation of the switch: the end of its path, and the answers that it may give."""
+
+    name: str
+    answers: msgspec.json.Decoder[_Answer]
+
+    def result(self, payment: Payment, body: bytes, details: Mapping[str, str]) -> Any:
+        """Return the result that an answer with status 200 means, `Unknown` for an answer without a meaning.
+
+        `details` has the details of declines by the acquirer's codes, for answers without a detail.
+        """
+        try:
+            answer = self.answers.decode(body)
+        except UNREADABLE as error:
+            return Unknown(f"the answer is unreadable: {readable(str(error))}")
+        match answer:
+            case _Approved():
+                return _approved(answer, payment)
+            case _Declined():
+                detail = answer.detail or details.get(answer.code, OTHER_REASON)
+                return Declined(detail, answer.issuer_data, advice=answer.advice)
+            case _NotFound():
+                return NotFound(is_final=answer.final)
+            case _TooLate():
+                return TooLate()
+        return Unknown("the acquirer has no outcome yet")
+
+
+_DECIDED = msgspec.json.Decoder(_Approved | _Declined | _Pending)
+_EVERY = msgspec.json.Decoder(_Approved | _Declined | _NotFound | _TooLate | _Pending)
+
+AUTHORIZE: Operation[Outcome] = Operation("authorize", _DECIDED)
+CONFIRM: Operation[ConfirmResult] = Operation("confirm", _EVERY)
+INQUIRE: Operation[InquiryResult] = Operation(
+    "inquire", msgspec.json.Decoder(_Approved | _Declined | _NotFound | _Pending)
+)
+REVERSE: Operation[ReverseResult] = Operation("reverse", _EVERY)
+REFUND: Operation[Outcome] = Operation("refund", _DECIDED)
 
 
 def request(payment: Payment, **more: Any) -> bytes:
     """Return the body of a request about the payment; what is empty is left out, bytes are base64.
 
-    The same payment has the same body: the switch compares those under one key.
+    The same payment has the same body: the switch compares the bodies under a key.
     """
     method = {"id": payment.method, "type": payment.method_type}
     members = {
@@ -124,39 +163,17 @@ def presented(card: Card | None, blob: bytes) -> dict[str, Any]:
     return {"entry_mode": card.entry_mode, "card": digits, "encrypted_data": blob}
 
 
-def result_of(operation: Operation, payment: Payment, body: bytes, details: Mapping[str, str]) -> Result:
-    """Return the result that an answer with status 200 means; `Unknown` for an answer that means none.
-
-    `details` has the details of declines by the acquirer's codes, for answers without a detail.
-    """
-    try:
-        answer = _DECODERS[operation].decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        return Unknown(f"the answer is unreadable: {readable(str(error))}")
-    match answer:
-        case _Approved():
-            return _approved(answer, payment)
-        case _Declined():
-            detail = answer.detail or details.get(answer.code, OTHER_REASON)
-            return Declined(detail, answer.issuer_data, advice=answer.advice)
-        case _NotFound():
-            return NotFound(is_final=answer.final)
-        case _TooLate():
-            return TooLate()
-    return Unknown("the acquirer has no outcome yet")
-
-
 def _approved(answer: _Approved, payment: Payment) -> Approved | Unknown:
     if answer.payment_id != payment.payment_id:
         return Unknown("the answer differs in payment_id", differs=True)
-    card, method = answer.card, answer.payment_method
+    card, digits, method = None, answer.card, answer.payment_method
+    if digits is not None and method is not None:
+        card = Card(method.id, method.type, digits.first_digits, digits.last_digits, digits.entry_mode)
     return Approved(
         answer.reference_id,
         answer.amount_minor,
         answer.authorization_code,
-        None
-        if card is None or method is None
-        else Card(method.id, method.type, card.first_digits, card.last_digits, card.entry_mode),
+        card,
         answer.installments or payment.installments,
         currency=answer.currency,
         key=answer.key,
@@ -177,22 +194,14 @@ class Refused(msgspec.Struct):
         return f"{self.error}: {readable(self.message)}" if self.message else self.error
 
 
-def refused_of(body: bytes) -> Refused | None:
-    """Return the refusal in an answer, or None if it is none."""
-    try:
-        return msgspec.json.decode(body, type=Refused)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-
-
 class LedgerPage(msgspec.Struct):
-    """A page of the switch's ledger; `next` is the cursor of the next one."""
+    """A page of the switch's ledger; `next` is the cursor of the page after it."""
 
     entries: list[LedgerEntry]
     next: str | None = None
 
 
 def readable(text: str) -> str:
-    """Return what another system said as it may be logged: in one line, short, without secrets and card numbers."""
-    line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    """Return another system's text as it may be logged: in a line, short, without secrets and card numbers."""
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return str(redacted(line))[:REASON_CHARACTERS_MAX]
