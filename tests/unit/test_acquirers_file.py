@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from free_port import refusing_port
 from paydesk.core.clock import SystemClock
@@ -21,7 +22,7 @@ from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database
-from paydesk.service.acquirers import acquirers_of
+from paydesk.service.acquirers import acquirers_of, warn_of_default
 from played_switch import CARD, PAYMENT, SECRET
 from tables import each
 from waiting import until_found
@@ -115,6 +116,26 @@ async def test_a_named_acquirer_needs_the_file(database: Database) -> None:
         acquirers_of(Settings(acquirer="main"), database, SystemClock())
     assert list(acquirers_of(Settings(acquirer="simulator"), database, SystemClock()).live) == ["simulator"]
     assert acquirers_of(Settings(), database, SystemClock()).live == {}
+
+
+@each(
+    "changes, capabilities, names",
+    [
+        ({}, "", None),
+        ({"inquiry_not_found_seconds": 300}, "", ["main"]),
+        ({"inquiry_not_found_seconds": 300}, "capabilities = { not_found_final_seconds = 300 }", None),
+    ],
+)
+async def test_the_setting_in_place_of_a_declaration_is_warned_of(
+    database: Database, tmp_path: Path, changes: dict[str, int], capabilities: str, names: list[str] | None
+) -> None:
+    """With what it risks: one number stands for all hosts."""
+    path = tmp_path / "acquirers.toml"
+    acquirers = configured(database, path, MAIN + capabilities)
+    with structlog.testing.capture_logs() as logged:
+        warn_of_default(Settings(acquirer="main", acquirers_file=str(path), **changes), acquirers)
+    assert [line["acquirers"] for line in logged] == ([] if names is None else [names])
+    assert all("approved after its order has failed" in line["risk"] for line in logged)
 
 
 OWN = """

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import structlog
 from msgspec import Meta
 
 from paydesk.core.clock import Clock
@@ -30,6 +31,8 @@ from paydesk.platform.storage.database import Database
 ENTRY_POINTS = "paydesk.acquirers"
 BUILT_IN: Mapping[str, Create] = {"http": create_http}
 RESERVED = ("none", "simulator")
+
+log = structlog.get_logger("acquirer")
 
 Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,31}$")]
 
@@ -88,6 +91,19 @@ async def check_served(database: Database, acquirers: Acquirers) -> None:
         raise StartRefused(
             f"Acquirers with open payments are not configured: {listed}. Add them to the file in PAYDESK_ACQUIRERS_FILE"
             " until these have ended; rules decide which one takes new orders."
+        )
+
+
+def warn_of_default(settings: Settings, acquirers: Acquirers) -> None:
+    """Log that `inquiry_not_found_seconds` is set and used for acquirers that declare nothing, and what that risks."""
+    names = [name for name, acquirer in acquirers.live.items() if acquirer.capabilities.not_found_final_seconds is None]
+    if names and settings.acquirers_file and "inquiry_not_found_seconds" in settings.model_fields_set:
+        log.warning(
+            "setting_deprecated",
+            setting="inquiry_not_found_seconds",
+            acquirers=names,
+            risk="a payment that takes longer to arrive is approved after its order has failed, and has to be reversed",
+            advice="declare `not_found_final_seconds` of each acquirer in the acquirers_file",
         )
 
 

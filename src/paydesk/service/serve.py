@@ -27,7 +27,7 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage import mark
 from paydesk.platform.storage.database import Database
 from paydesk.platform.storage.migrate import pending
-from paydesk.service.acquirers import check_served
+from paydesk.service.acquirers import check_served, warn_of_default
 from paydesk.service.compose import LOOPBACK_NAMES, ONE_PER_PROCESS, Parts, compose
 from paydesk.service.workers import run_all
 
@@ -62,6 +62,7 @@ async def run(
         clients = compose(settings, database, server_keys, clock, processes=processes)
         objects = clients.shared.objects
         await check_served(database, objects[Acquirers])
+        warn_of_default(settings, objects[Acquirers])
         shared = Parts(objects=tuple(objects[kind] for kind in ONE_PER_PROCESS))
         operators = compose(for_operators(settings), database, server_keys, clock, shared, processes=processes)
         clients_app, operators_app = clients.app(CLIENT_SURFACES), operators.app(OPERATOR_SURFACES)
