@@ -28,7 +28,7 @@ from paydesk.engine.payments.acquirer import (
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.jobs import AcquirerJob
-from paydesk.engine.payments.refunds import worker as refund_worker
+from paydesk.engine.payments.refunds import attempts as refund_attempts
 from paydesk.engine.payments.simulator.acquirer import Simulator
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.jobs import JobWorker
@@ -37,7 +37,7 @@ from paydesk.platform.storage.database import Database
 from paydesk.platform.worker import WorkerContext
 from service import KEYS, Device, Reply, Service, Terminal
 
-JOBS: tuple[AcquirerJob[Any], ...] = (confirmations.JOB, inquiries.JOB, reversals.JOB, refund_worker.JOB)
+JOBS: tuple[AcquirerJob[Any], ...] = (confirmations.JOB, inquiries.JOB, reversals.JOB, refund_attempts.JOB)
 ENCRYPTED, BLOB = "c2VjcmV0LWNhcmQtZGF0YQ==", b"secret-card-data"
 SET_KIND = "UPDATE terminals SET kind = $3, tip_percentages = $4 WHERE seller_id = $1 AND terminal_id = $2"
 LEDGER = "SELECT payment_id, amount_minor, outcome, reversed_ms IS NOT NULL FROM simulator_payments ORDER BY payment_id"

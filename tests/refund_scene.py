@@ -15,7 +15,7 @@ from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import NO_CAPABILITIES, Capabilities
 from paydesk.engine.payments.jobs import Group
 from paydesk.engine.payments.refund import Refund
-from paydesk.engine.payments.refunds.worker import JOB
+from paydesk.engine.payments.refunds.attempts import JOB
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction

@@ -16,10 +16,6 @@ _KITS_FILE = "the conformance kit has a SQLite file of its own"
 NOT_SENT = {
     "console.sessions.MOVE": "only the clock of development moves sessions",
     "engine.orders.store.REATTACH": "only the simulated outcomes of development attach an order again",
-    "engine.payments.refunds.worker.JOB.postpone_open": (
-        "as inquiries and reversals, which have the same job, of another table"
-    ),
-    "engine.payments.refunds.worker.JOB.alert_open": "a refund's attempt, of a request too, has a statement of its own",
     "engine.payments.jobs.RELEASE_ALL": "only a SQLite service has a single node, which releases all at its start",
     "paydesk_dev.conformance.acquirers.books.NET": _KITS_FILE,
     "paydesk_dev.conformance.acquirers.engine.SET_CURRENCY": _KITS_FILE,

@@ -14,7 +14,7 @@ from paydesk.core.objects import Objects
 from paydesk.engine.orders.routing import Routing, Rule
 from paydesk.engine.payments.acquirer import Approved, Outcome
 from paydesk.engine.payments.acquirers import Acquirers
-from paydesk.engine.payments.refunds.worker import JOB
+from paydesk.engine.payments.refunds.attempts import JOB
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database

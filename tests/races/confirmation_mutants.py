@@ -33,9 +33,8 @@ CONFIRMATION_MUTANTS = (
         HELD,
         "An approval that its terminal declines is not reversed",
         "paydesk/engine/device/results.py",
-        "        await reversal_store.begin_undo(change, order, approval.amount_minor, approval.reference_id, chip_data"
-        ' or b"")\n',
-        "        pass\n",
+        'await reversal_store.begin(change, order, *undone, confirmed="approved", chip_data=chip_data or b"")',
+        "pass",
         CONTRACT,
         "terminal_ends and sqlite",
     ),
@@ -78,7 +77,7 @@ CONFIRMATION_MUTANTS = (
     Mutant(
         REFUNDS,
         "A worker sends a refund before the confirmation",
-        "paydesk/engine/payments/refunds/worker.py",
+        "paydesk/engine/payments/refunds/attempts.py",
         "excluded=UNCONFIRMED",
         'excluded="FALSE"',
         CONTRACT,
@@ -87,7 +86,7 @@ CONFIRMATION_MUTANTS = (
     Mutant(
         REFUNDS,
         "What was never confirmed is refunded",
-        "paydesk/engine/payments/refunds/worker.py",
+        "paydesk/engine/payments/refunds/attempts.py",
         "outcome = NEVER_CONFIRMED if is_unpaid else await attempt.request()",
         "outcome = await attempt.request()",
         CONTRACT,

@@ -17,8 +17,8 @@ from paydesk.engine.device.store import ADVANCE_LEASE, LOCK_SESSIONS
 from paydesk.engine.oauth.clients.applications import LOCK as LOCK_APPLICATION
 from paydesk.engine.orders import store
 from paydesk.engine.orders.store import DETACH, LOCK, TRY_LOCK
+from paydesk.engine.payments.refunds.attempts import JOB as REFUNDS
 from paydesk.engine.payments.refunds.store import END
-from paydesk.engine.payments.refunds.worker import JOB as REFUNDS
 from paydesk.engine.webhooks.delivery.store import CLAIM as CLAIM_DELIVERIES
 from paydesk.platform.idempotency import LOCK as LOCK_IDEMPOTENCY_KEY
 from paydesk.platform.storage import conflict_keys

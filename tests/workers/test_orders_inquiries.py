@@ -69,7 +69,7 @@ async def test_a_clock_jump_between_search_and_claim_claims_nothing(desk: Desk, 
             async for group in AcquirerJob.groups(self, database, now_ms, wall_ms):
                 yield group
 
-    jumping = Jumping("inquiry of", INQUIRIES, Inquiry, "order_id", inquiries.process)
+    jumping = Jumping("inquiry of", INQUIRIES, Inquiry, "order_id", inquiries.InquiryAttempt.process)
     context = replace(context_of(desk, Acquirers(test=acquirer)), clock=watched)
     worker = JobWorker(context, jumping, wall=wall)
     with pytest.raises(ClockJumped):

@@ -14,7 +14,7 @@ from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.engine.invariants import check
 from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
 from paydesk.engine.payments.jobs import next_attempt_ms
-from paydesk.engine.payments.refunds.store import PAUSES_SECONDS
+from paydesk.engine.payments.refunds.attempts import PAUSES_SECONDS
 from paydesk.platform import idempotency
 from paydesk.platform.health.clock import WatchedClock
 from paydesk.platform.http import three_phase

@@ -11,7 +11,7 @@ from paydesk.engine.device.polling import missed_wakeups, presence_writing
 from paydesk.engine.events import relay
 from paydesk.engine.orders import expiry
 from paydesk.engine.payments import confirmations, inquiries, reversals
-from paydesk.engine.payments.refunds import worker as refund_worker
+from paydesk.engine.payments.refunds import attempts as refunds
 from paydesk.engine.printing import expiry as print_expiry
 from paydesk.engine.webhooks.delivery import worker as webhooks
 from paydesk.platform.health import clock as health_clock
@@ -32,7 +32,7 @@ WORKERS = (
     Worker("orders.unknown_outcome", expiry.UNKNOWN_OUTCOME.run),
     Worker("orders.cancel_timeout", expiry.CANCEL_TIMEOUT.run),
     Worker("printing.expiry", print_expiry.run),
-    Worker("payments.refunds", refund_worker.JOB.run),
+    Worker("payments.refunds", refunds.JOB.run),
     Worker("payments.confirmations", confirmations.JOB.run),
     Worker("payments.inquiries", inquiries.JOB.run),
     Worker("payments.reversals", reversals.JOB.run),

@@ -12,7 +12,7 @@ from paydesk.engine.orders.expiry import Deadline
 from paydesk.engine.orders.order import Order
 from paydesk.engine.payments import inquiries, reversals
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
-from paydesk.engine.payments.refunds import worker as refund_worker
+from paydesk.engine.payments.refunds import attempts as refunds
 from paydesk.engine.terminals.print_actions import store as action_store
 from paydesk.engine.webhooks import schedule
 from paydesk.engine.webhooks.delivery import store as deliveries
@@ -77,7 +77,7 @@ KINDS: dict[DueKind, FindNext] = {
     "outcome_deadline": _order(expiry.UNKNOWN_OUTCOME, lambda order: order.permitted_ms),
     "cancel_deadline": _order(expiry.CANCEL_TIMEOUT, lambda order: order.cancel_requested_ms),
     "print_action_expiry": _print_action,
-    "refund_attempt": _attempt(refund_worker.JOB.next_ms, COUNT_REFUNDS),
+    "refund_attempt": _attempt(refunds.JOB.next_ms, COUNT_REFUNDS),
     "inquiry": _attempt(inquiries.JOB.next_ms, COUNT_INQUIRIES),
     "reversal_attempt": _attempt(reversals.JOB.next_ms, COUNT_REVERSALS),
     "webhook_delivery": _attempt(deliveries.next_due_ms, COUNT_DELIVERIES),

@@ -152,7 +152,8 @@ async def _decide(change: Change, order: Order, result: Result, approval: Confir
         origin = ORIGINS[detail] if report.outcome == "declined" else "customer"
         digits = report.card.last_digits if report.card is not None else None
         ended = await outcomes.decline(change, order, by="result", detail=detail, origin=origin, last_digits=digits)
-        await reversal_store.begin_undo(change, order, approval.amount_minor, approval.reference_id, chip_data or b"")
+        undone = approval.amount_minor, approval.reference_id
+        await reversal_store.begin(change, order, *undone, confirmed="approved", chip_data=chip_data or b"")
     assert decided, "the order's row is locked, and the approval was read as provisional"
     assert ended is not None, "the row is locked, and the order was live"
     return await _answer(change, ended, result, "taken", bounded=False)
@@ -240,9 +241,9 @@ async def _reverse(change: Change, order: Order, result: Result, error: ErrorKin
     await reversal_store.begin(
         change,
         order,
+        order.amount_minor if amount_minor is None else amount_minor,
+        result.report.reference_id or "",
         result_id=reversal_store.BY_ACQUIRER if is_by_service else result.result_id,
-        amount_minor=order.amount_minor if amount_minor is None else amount_minor,
-        reference_id=result.report.reference_id or "",
     )
     message = "An approval came after the order had ended. It is being reversed."
     await alert(change, order, "late_approval", message, result.received.recorded)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from paydesk.engine.invariants.rule import ORDERS_OF_PAGE, PAID, ROWS_OF_PAGE, STUCK_MS_MAX, Rule
 from paydesk.engine.payments.lifecycles import (
     CONFIRMATIONS,
-    CONFIRMING,
     INQUIRIES,
     NOT_FOUND,
     PROCESSED,
@@ -14,12 +13,8 @@ from paydesk.engine.payments.lifecycles import (
     REVERSALS,
     REVERSED,
 )
+from paydesk.engine.payments.refunds.attempts import UNCONFIRMED
 from paydesk.engine.payments.reversal_store import BY_ACQUIRER
-
-# A refund waits for the confirmation of its payment, however long that takes.
-_IS_CONFIRMED = f"""NOT EXISTS (
-                   SELECT 1 FROM confirmations c
-                    WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})"""
 
 PAGE_RULES = (
     Rule(
@@ -122,7 +117,8 @@ WHOLE_RULES = (
         for job, lifecycle, is_due in (
             ("confirmation", CONFIRMATIONS, "TRUE"),
             ("inquiry", INQUIRIES, "TRUE"),
-            ("refund", REFUNDS, _IS_CONFIRMED),
+            # However long its payment's confirmation takes, a refund waits for it.
+            ("refund", REFUNDS, f"NOT {UNCONFIRMED}"),
             ("reversal", REVERSALS, "TRUE"),
         )
     ),

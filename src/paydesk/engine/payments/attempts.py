@@ -1,15 +1,14 @@
-"""One attempt at the acquirer, step by step: of an inquiry, or of the reversal of a late approval.
+"""One attempt at the acquirer, step by step: to inquire, to reverse a late approval, or to confirm an approval.
 
 An attempt inquires about the payment and commits what follows. If that is the intent to reverse the payment, it does
-so under the job's own key, and commits the outcome. Without one the job is retried; operators are alerted once.
+so under the job's own key, and commits the outcome. Without an outcome the job is retried; operators are alerted once.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from paydesk.core.crash_points import reached
 from paydesk.engine.orders import store
@@ -29,17 +28,11 @@ from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Transaction
 from paydesk.platform.worker import WorkerContext
 
+Subject = tuple[Order, Terms, Confirmation | None]
+"""The order of a job, the terms of its payment, and the acquirer's approval if that needs a confirmation."""
+
 J = TypeVar("J", bound=OpenJob)
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The order of a job, the terms of its payment, and the acquirer's approval if that needs a confirmation."""
-
-    order: Order
-    terms: Terms
-    approval: Confirmation | None
 
 
 class Attempt(ABC, Generic[J]):
@@ -58,24 +51,29 @@ class Attempt(ABC, Generic[J]):
     def __init__(self, context: WorkerContext, job: AcquirerJob[J], row: J, subject: Subject) -> None:
         self._context, self.settings = context, context.settings
         self.job, self.row = job, row
-        self.order, self.terms, self.approval = subject.order, subject.terms, subject.approval
+        self.order, self.terms, self.approval = subject
         self.payment = payment_of(self.order, self.terms)
         self.acquirer = context.objects[Acquirers].of(self.order)
         self.capabilities = NO_CAPABILITIES if self.acquirer is None else self.acquirer.capabilities
         self.began_ms = row.created_ms
         """The time from which on the payment may be under way."""
+        self.set_up()
 
     @classmethod
-    async def of(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> Self:
-        """Return an attempt of the claimed row."""
+    async def process(cls, context: WorkerContext, job: AcquirerJob[J], row: J) -> None:
+        """Make an attempt of the claimed row."""
 
         async def read(tx: Transaction) -> Subject:
             order = await store.find(tx, row.seller_id, row.order_id)
             if order is None:
                 raise Removed(row.order_id)
-            return Subject(order, await terms.find(tx, order), await confirmation_store.find(tx, order))
+            return order, await terms.find(tx, order), await confirmation_store.find(tx, order)
 
-        return cls(context, job, row, await context.database.read(read))
+        await cls(context, job, row, await context.database.read(read)).make()
+
+    @abstractmethod
+    def set_up(self) -> None:
+        """Set what attempts of this kind have of their own."""
 
     @abstractmethod
     async def ask(self, acquirer: CheckedAcquirer) -> None:
@@ -147,7 +145,7 @@ class ReversingAttempt(Attempt[J]):
     reversal_event: str
     """The log events of the two answers."""
     is_intended: bool
-    """Whether the intent to reverse the payment is committed."""
+    """The intent to reverse the payment is committed."""
 
     @abstractmethod
     def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:

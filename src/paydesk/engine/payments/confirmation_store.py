@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paydesk.platform.settings import Settings
 
 DECISION_MS_MIN = 15_000
-"""After the approval its terminal has at least this long to report."""
+"""Minimum time that the terminal has to report after the approval."""
 
 
 class Confirmation(OpenJob, frozen=True):
@@ -64,7 +64,7 @@ FIND = f"SELECT {COLUMNS} FROM confirmations WHERE seller_id = $1 AND order_id =
 
 # A worker may just have claimed the row, to undo the approval.
 _CONFIRM = f"""
-SET {CONFIRMING}, chip_data = $4, attempts = 0, claimed_until_ms = 0, next_ms = $3
+SET {CONFIRMING}, chip_data = $4, attempts = 0, claimed_until_ms = 0, next_ms = $3, ended_ms = NULL
  WHERE seller_id = $1 AND order_id = $2"""
 BEGIN_CONFIRMING = f"UPDATE confirmations {_CONFIRM} AND {PROVISIONAL}"
 RECONFIRM = f"UPDATE confirmations {_CONFIRM} AND {UNDONE}"
@@ -73,7 +73,7 @@ UNDO = f"""
 UPDATE confirmations SET {UNDONE}, chip_data = $3, claimed_until_ms = 0
  WHERE seller_id = $1 AND order_id = $2 AND {PROVISIONAL}"""
 
-# What is for the chip and for the issuer is needed no longer.
+# The data for the chip and for the issuer are no longer needed.
 END = f"""
 UPDATE confirmations SET status = $3, ended_ms = $4, claimed_until_ms = 0, issuer_data = NULL, chip_data = NULL
  WHERE seller_id = $1 AND order_id = $2 AND {CONFIRMING}"""
@@ -92,7 +92,7 @@ UPDATE confirmations SET resolution = $3
 
 
 def decide_by_ms(order: Order, approved_ms: int, deadline_ms: int | None, settings: Settings) -> int:
-    """Return until when the terminal's result decides on an approval; then it is undone."""
+    """Return the time until which the terminal's result decides on an approval; then it is undone."""
     assert order.permitted_ms is not None, "an approval follows a permit"
     until_ms = order.permitted_ms + settings.unknown_after_seconds * 1000
     if deadline_ms is not None:
@@ -109,7 +109,7 @@ async def add(
     capabilities: Capabilities,
     settings: Settings,
 ) -> bool:
-    """Insert the acquirer's approval as of now; False if the order has one."""
+    """Insert the acquirer's approval as of now; False if the order has an approval."""
     deadline_ms = capabilities.confirm_until_ms(change.now_ms)
     until_ms = decide_by_ms(order, change.now_ms, deadline_ms, settings)
     next_ms = until_ms if status == PROVISIONAL.name else change.now_ms
@@ -118,10 +118,8 @@ async def add(
         *(approved.reference_id, approved.authorization_code, json_or_none(paid.payment_method)),
         *(json_or_none(paid.card), approved.issuer_data or None, change.now_ms, until_ms, deadline_ms, next_ms),
     )
-    added = bool(await change.tx.run(INSERT, *values))
-    if added:
-        change.tx.notify("money")
-    return added
+    change.tx.notify("money")
+    return bool(await change.tx.run(INSERT, *values))
 
 
 async def find(tx: Transaction, order: Order) -> Confirmation | None:
@@ -137,12 +135,10 @@ async def provisional(tx: Transaction, order: Order) -> Confirmation | None:
 
 
 async def begin_confirming(change: Change, order: Order, chip_data: bytes = b"", *, undone: bool = False) -> bool:
-    """Decide for the approval, or for one that was `undone`; False if another decision came first."""
+    """Decide for the approval, or for an approval that was `undone`; False if another decision came first."""
     sql = RECONFIRM if undone else BEGIN_CONFIRMING
-    begun = bool(await change.tx.run(sql, order.seller_id, order.order_id, change.now_ms, chip_data or None))
-    if begun:
-        change.tx.notify("money")
-    return begun
+    change.tx.notify("money")
+    return bool(await change.tx.run(sql, order.seller_id, order.order_id, change.now_ms, chip_data or None))
 
 
 async def undo(change: Change, order: Order, chip_data: bytes = b"") -> bool:
@@ -153,18 +149,18 @@ async def undo(change: Change, order: Order, chip_data: bytes = b"") -> bool:
 async def end(change: Change, confirmation: Confirmation, status: Literal["confirmed", "refused"]) -> bool:
     """End the confirmation, and let the order's refunds be sent; False if it has ended before."""
     key = confirmation.seller_id, confirmation.order_id
-    if not await change.tx.run(END, *key, status, change.now_ms):
-        return False
-    await change.tx.run(RELEASE_REFUNDS, *key, change.now_ms)
     change.tx.notify("money")
-    return True
+    ended = bool(await change.tx.run(END, *key, status, change.now_ms))
+    if ended:
+        await change.tx.run(RELEASE_REFUNDS, *key, change.now_ms)
+    return ended
 
 
 async def forget(change: Change, order: Order) -> None:
-    """Delete what was kept for the chip and the issuer, after the approval is reversed."""
+    """Delete the data for the chip and the issuer, after the approval is reversed."""
     await change.tx.run(FORGET, order.seller_id, order.order_id, change.now_ms)
 
 
 async def resolve(tx: Transaction, order: Order, resolution: str) -> bool:
-    """Record what an operator says of a refused confirmation; False if none is refused, or it is resolved."""
+    """Record an operator's resolution of a refused confirmation; False if none is refused, or it is resolved."""
     return bool(await tx.run(RESOLVE, order.seller_id, order.order_id, resolution))

@@ -25,28 +25,14 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.attempts import Attempt, Subject
+from paydesk.engine.payments.attempts import Attempt
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.confirmation_store import Confirmation
 from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe
 from paydesk.engine.payments.lifecycles import CONFIRMATIONS, PROVISIONAL
 from paydesk.engine.payments.outcomes import alert
-from paydesk.platform.worker import WorkerContext
 
 Decision = Literal["confirmed", "refused", "retry"]
-
-
-async def process(context: WorkerContext, confirmation: Confirmation) -> None:
-    """Make one attempt: undo an approval without a result in time, or confirm one that its terminal has reported."""
-    attempt = await ConfirmationAttempt.of(context, JOB, confirmation)
-    if confirmation.status == PROVISIONAL.name:
-        await attempt.commit(_undo)
-        reached("outcome_committed")
-    else:
-        await attempt.make()
-
-
-JOB = AcquirerJob("confirmation of", CONFIRMATIONS, Confirmation, "order_id", process)
 
 
 async def _undo(change: Change, order: Order) -> None:
@@ -57,7 +43,7 @@ async def _undo(change: Change, order: Order) -> None:
         return
     approval = await confirmation_store.find(change.tx, order)
     if approval is not None and await confirmation_store.undo(change, order):
-        await reversal_store.begin_undo(change, order, approval.amount_minor, approval.reference_id)
+        await reversal_store.begin(change, order, approval.amount_minor, approval.reference_id, confirmed="approved")
 
 
 def is_to_be_inquired(answer: ConfirmResult, capabilities: Capabilities, *, is_late: bool) -> bool:
@@ -70,7 +56,7 @@ def is_to_be_inquired(answer: ConfirmResult, capabilities: Capabilities, *, is_l
 def decide(
     answer: ConfirmResult, inquired: InquiryResult | None, capabilities: Capabilities, *, is_late: bool, is_final: bool
 ) -> Decision:
-    """Return what follows from the acquirer's answer, and from that of an inquiry if one was made.
+    """Return the decision on the acquirer's answer, and on that of an inquiry if the attempt made it.
 
     `is_final`: a payment that the acquirer does not find will not be made later.
     """
@@ -99,24 +85,30 @@ def _decide_inquired(inquired: InquiryResult) -> Decision:
 
 
 class ConfirmationAttempt(Attempt[Confirmation]):
-    """One attempt to confirm an approval."""
+    """One attempt to confirm an approval that its terminal has reported, or to undo one without a result in time."""
 
     alert_kind = "confirmation_needs_person"
     silence = "The acquirer has not confirmed the payment"
     advice = "Attempts continue. Check with the acquirer."
 
-    def __init__(
-        self, context: WorkerContext, job: AcquirerJob[Confirmation], row: Confirmation, subject: Subject
-    ) -> None:
-        super().__init__(context, job, row, subject)
-        self.began_ms = row.approved_ms
+    def set_up(self) -> None:
+        """Set what confirmations have of their own."""
+        self.began_ms = self.row.approved_ms
         self.pauses_seconds = self.settings.reversal_pause_seconds
         self._margin_ms = self.settings.confirm_margin_seconds * 1000
         self.log_facts = {}
-        self.evidence = {"reference_id": row.reference_id}
+        self.evidence = {"reference_id": self.row.reference_id}
         self.no_acquirer = (
             "No acquirer is configured, so the payment cannot be confirmed, and may not be paid out. Set `acquirer`."
         )
+
+    async def make(self) -> None:
+        """Make the attempt; an approval without a result in time is undone without the acquirer."""
+        if self.row.status == PROVISIONAL.name:
+            await self.commit(_undo)
+            reached("outcome_committed")
+        else:
+            await super().make()
 
     async def ask(self, acquirer: CheckedAcquirer) -> None:
         """Send the confirmation, and inquire where its answer does not say what became of the payment."""
@@ -133,7 +125,7 @@ class ConfirmationAttempt(Attempt[Confirmation]):
         reached("outcome_committed")
 
     def retry_ms(self, now_ms: int, result: Result) -> int:
-        """Return the time of the next attempt: one is in time to call a person, one shortly before the deadline."""
+        """Return the time of the next attempt, in time to call a person, and once before the deadline."""
         at_ms, deadline_ms, margin_ms = super().retry_ms(now_ms, result), self.row.deadline_ms, self._margin_ms
         early_ms = () if deadline_ms is None else (deadline_ms - 2 * margin_ms, deadline_ms - margin_ms)
         return min(at_ms, *[time_ms for time_ms in early_ms if time_ms > now_ms], NEVER_MS)
@@ -162,3 +154,6 @@ class ConfirmationAttempt(Attempt[Confirmation]):
                     message = f"{self.silence}, and its deadline is near or over ({describe(answer)}). {self.advice}"
                     await self.alert_once(change, order, message)
                 await self.retry(change, order, answer)
+
+
+JOB = AcquirerJob("confirmation of", CONFIRMATIONS, Confirmation, "order_id", ConfirmationAttempt.process)

@@ -26,13 +26,12 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.attempts import ReversingAttempt, Subject
+from paydesk.engine.payments.attempts import ReversingAttempt
 from paydesk.engine.payments.inquiry_store import Inquiry
 from paydesk.engine.payments.jobs import AcquirerJob
 from paydesk.engine.payments.lifecycles import ASKING, ENDED, INQUIRIES, UNDONE
 from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.terms import Terms
-from paydesk.platform.worker import WorkerContext
 
 SECOND_LOOK_MS = 600_000
 """After a payment that the acquirer did not find, and whose reversal blocks nothing."""
@@ -40,24 +39,11 @@ Decision = Literal["approve", "decline", "reverse", "retry"]
 OTHER_AMOUNT = "The acquirer approved an amount other than the order's. The approval is reversed and the order fails."
 
 
-async def process(context: WorkerContext, inquiry: Inquiry) -> None:
-    """Make one attempt: set the order's outcome from the inquiry result, or schedule a retry."""
-    attempt = await InquiryAttempt.of(context, JOB, inquiry)
-    order = attempt.order
-    if order.paid_ms is not None or (attempt.acquirer is None and order.status not in status.LIVE):
-        await attempt.commit(_end_by_result)
-    else:
-        await attempt.make()
-
-
-JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", process)
-
-
 def decide(result: InquiryResult, order: Order, terms: Terms, *, is_final: bool) -> Decision:
     """Return what follows from an inquiry result for an order with an unknown outcome.
 
     An approval of an amount that the terms do not allow is reversed, and so is a payment that is not found. `is_final`:
-    one that is not found now will not be made later.
+    a payment that is not found now will not be made later.
     """
     match result:
         case Approved():
@@ -79,9 +65,9 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
     alert_kind = "inquiry_needs_person"
     silence = "The acquirer has not given an outcome of the payment"
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[Inquiry], row: Inquiry, subject: Subject) -> None:
-        super().__init__(context, job, row, subject)
-        order = self.order
+    def set_up(self) -> None:
+        """Set what inquiries have of their own."""
+        order, row = self.order, self.row
         self._charged_minor = self.payment.amount_minor if row.charged_minor is None else row.charged_minor
         command = f"`paydesk orders resolve {order.order_id}`"
         self.is_intended = row.reversing_ms is not None
@@ -94,6 +80,13 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             f" {command}."
         )
         self.advice = f"Inquiries continue. To resolve the order yourself, run {command}."
+
+    async def make(self) -> None:
+        """Make the attempt, unless the order has an outcome."""
+        if self.order.paid_ms is not None or (self.acquirer is None and self.order.status not in status.LIVE):
+            await self.commit(_end_by_result)
+        else:
+            await super().make()
 
     def request_reversal(self, acquirer: CheckedAcquirer) -> Awaitable[ReverseResult]:
         """Request the reversal of the payment under its own id."""
@@ -169,13 +162,13 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             await outcomes.decline(change, order, by="inquiry", detail="processing_error", origin="network")
             await confirmation_store.forget(change, order)
             if is_absent and self._has_second_look():
-                # A request may be under way for longer: its approval would be a late one.
+                # A request may be under way for longer: its approval would be late.
                 await inquiry_store.abandon_reversal(change.tx, self.row)
                 await self.job.postpone(change.tx, self.row, change.now_ms + SECOND_LOOK_MS)
                 return
             await inquiry_store.end(change, order, "not_found")
             if isinstance(outcome, TooLate):
-                await reversal_store.begin_undo(change, order, self._charged_minor)
+                await reversal_store.begin(change, order, self._charged_minor, confirmed="approved")
             return
         if isinstance(outcome, Declined):
             await inquiry_store.abandon_reversal(change.tx, self.row)
@@ -213,3 +206,6 @@ async def _approve(change: Change, order: Order, approved: Approved, terms: Term
 async def _end_by_result(change: Change, order: Order) -> None:
     """End the inquiry: the terminal or an operator has set the outcome."""
     await inquiry_store.end(change, order, "result")
+
+
+JOB = AcquirerJob("inquiry of", INQUIRIES, Inquiry, "order_id", InquiryAttempt.process)

@@ -23,11 +23,11 @@ from paydesk.platform.storage.database import Database, Transaction
 from paydesk.platform.worker import WorkerContext
 
 DUE_ROWS_MAX = 2_000
-"""Among them are rows of each acquirer, also when many of a silent one are due."""
+"""Among them are rows of each acquirer, also when many rows of a silent acquirer are due."""
 LEASE_MARGIN_SECONDS = 5
 """For the commits between an inquiry and a reversal after it."""
 CONCURRENT_JOBS_MAX, CONCURRENT_AT_ONE_ACQUIRER_MAX = 16, 8
-"""Of a kind on one node: an acquirer that is silent does not hold up the others."""
+"""Jobs of a kind on one node: an acquirer that is silent does not hold up the others."""
 
 Group = tuple[int, int, str | None]
 """A seller's jobs at one acquirer: the seller, whether they are live, and the acquirer's name in the orders."""
@@ -44,7 +44,7 @@ log = structlog.get_logger("acquirer")
 
 
 class OpenJob(msgspec.Struct, frozen=True):
-    """The first columns of an open row of `inquiries` or `reversals`."""
+    """The first columns of an open row of `inquiries`, `reversals` or `confirmations`."""
 
     seller_id: int
     order_id: str
@@ -59,8 +59,8 @@ T = TypeVar("T", bound=OpenJob | Refund)
 class AcquirerJob(Job[Group, T]):
     """A kind of job at the acquirer: the open rows of a table, claimed by seller and acquirer, and their attempts.
 
-    `row` has the columns that a claim returns; `key` names the column that identifies a seller's row. Rows that are
-    `excluded`, a condition in SQL, wait.
+    `row` has the columns that a claim returns; `key` names the column that identifies a seller's row; `process` makes
+    an attempt of a claimed row. Rows that are `excluded`, a condition in SQL, wait.
     """
 
     topic = "money"
@@ -73,7 +73,7 @@ class AcquirerJob(Job[Group, T]):
         lifecycle: Lifecycle,
         row: type[T],
         key: str,
-        process: Callable[[WorkerContext, T], Awaitable[None]],
+        process: Callable[[WorkerContext, AcquirerJob[T], T], Awaitable[None]],
         *,
         excluded: str = "FALSE",
     ) -> None:
@@ -138,7 +138,7 @@ UPDATE {table} SET alerted_ms = $3 WHERE seller_id = $1 AND {key} = $2 AND {is_o
     async def attempt(self, context: WorkerContext, row: T) -> None:
         """Make one attempt."""
         reached("claimed")
-        await self._process(context, row)
+        await self._process(context, self, row)
 
     def name(self, row: T) -> str:
         """Return the job's name in the log."""

@@ -86,14 +86,7 @@ async def decline(
 
 async def reverse_late_approval(change: Change, order: Order, approved: Approved) -> None:
     """Begin to reverse an approval by the acquirer that is not its order's payment."""
-    begun = await reversal_store.begin(
-        change,
-        order,
-        result_id=reversal_store.BY_ACQUIRER,
-        amount_minor=approved.amount_minor,
-        reference_id=approved.reference_id,
-    )
-    if begun:
+    if await reversal_store.begin(change, order, approved.amount_minor, approved.reference_id):
         message = "The acquirer approved the payment after its order had ended. The approval is being reversed."
         await alert(change, order, "late_approval", message, {"reference_id": approved.reference_id})
 

@@ -72,56 +72,27 @@ FIND = (
 async def begin(
     change: Change,
     order: Order,
-    *,
-    result_id: str,
     amount_minor: int,
-    reference_id: str,
+    reference_id: str = "",
+    *,
+    result_id: str = BY_ACQUIRER,
     confirmed: Literal["approved"] | None = None,
     chip_data: bytes = b"",
 ) -> bool:
-    """Insert a reversal of an approval, or begin it anew if the acquirer had none; False if the result has one.
+    """Insert a reversal of an approval, or begin it anew if the acquirer had none; False if the result has a reversal.
 
     `confirmed`: the acquirer has said so itself, and is not asked again.
     """
-    begun = await change.tx.run(
-        BEGIN,
-        order.seller_id,
-        ids.ulid(change.now_ms),
-        order.order_id,
-        order.ulid,
-        result_id,
-        order.live,
-        amount_minor,
-        reference_id,
-        change.now_ms,
-        confirmed,
-        chip_data or None,
-    )
-    if begun:
-        change.tx.notify("money")
-    return bool(begun)
-
-
-async def begin_undo(
-    change: Change, order: Order, amount_minor: int, reference_id: str = "", chip_data: bytes = b""
-) -> None:
-    """Begin to reverse the acquirer's approval of an order that has ended: the acquirer has said so itself."""
-    await begin(
-        change,
-        order,
-        result_id=BY_ACQUIRER,
-        amount_minor=amount_minor,
-        reference_id=reference_id,
-        confirmed="approved",
-        chip_data=chip_data,
-    )
+    values = result_id, order.live, amount_minor, reference_id, change.now_ms, confirmed, chip_data or None
+    key = order.seller_id, ids.ulid(change.now_ms), order.order_id, order.ulid
+    change.tx.notify("money")
+    return bool(await change.tx.run(BEGIN, *key, *values))
 
 
 async def confirm(tx: Transaction, reversal: Reversal) -> bool:
     """Store the reversal's `confirmed` and amount; False if it has ended."""
-    return bool(
-        await tx.run(CONFIRM, reversal.seller_id, reversal.reversal_id, reversal.confirmed, reversal.amount_minor)
-    )
+    key = reversal.seller_id, reversal.reversal_id
+    return bool(await tx.run(CONFIRM, *key, reversal.confirmed, reversal.amount_minor))
 
 
 async def begin_refunding(change: Change, reversal: Reversal) -> bool:

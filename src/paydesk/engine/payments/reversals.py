@@ -1,7 +1,7 @@
 """The worker of late approvals: confirms each by an inquiry, then reverses it at the acquirer.
 
 The order never changes. The confirmation is committed before the reversal is requested, so that an attempt after a
-crash does not take a reversed approval for one that never existed. The order's own payment is never reversed.
+crash does not take a reversed approval for an approval that never existed. The order's own payment is never reversed.
 """
 
 from __future__ import annotations
@@ -29,24 +29,14 @@ from paydesk.engine.payments.acquirer import (
     Unknown,
 )
 from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.attempts import ReversingAttempt, Subject
+from paydesk.engine.payments.attempts import ReversingAttempt
 from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe
 from paydesk.engine.payments.lifecycles import REVERSALS
 from paydesk.engine.payments.outcomes import alert
 from paydesk.engine.payments.reversal_store import Reversal
-from paydesk.platform.worker import WorkerContext
 
 DAY_MS = 86_400_000
 Decision = Literal["reverse", "unfounded", "retry"]
-
-
-async def process(context: WorkerContext, reversal: Reversal) -> None:
-    """Make one attempt: confirm and reverse the approval, end the reversal as unfounded, or schedule a retry."""
-    attempt = await ReversalAttempt.of(context, JOB, reversal)
-    await attempt.make()
-
-
-JOB = AcquirerJob("reversal", REVERSALS, Reversal, "reversal_id", process)
 
 
 def decide(result: InquiryResult, order: Order, reference_id: str, *, is_final: bool) -> Decision:
@@ -72,8 +62,9 @@ class ReversalAttempt(ReversingAttempt[Reversal]):
     alert_kind = "reversal_needs_person"
     silence = "The late approval has not been reversed"
 
-    def __init__(self, context: WorkerContext, job: AcquirerJob[Reversal], row: Reversal, subject: Subject) -> None:
-        super().__init__(context, job, row, subject)
+    def set_up(self) -> None:
+        """Set what reversals have of their own."""
+        row = self.row
         self._command = command = f"`paydesk reversals resolve {row.reversal_id}`"
         self.is_intended = row.confirmed is not None
         self.pauses_seconds = self.settings.reversal_pause_seconds
@@ -207,3 +198,6 @@ class ReversalAttempt(ReversingAttempt[Reversal]):
         if await reversal_store.end(change, self.row, "not_found"):
             message = "The acquirer has no approval other than the order's own payment. There is nothing to reverse."
             await alert(change, order, "late_approval_unfounded", message, self.evidence)
+
+
+JOB = AcquirerJob("reversal", REVERSALS, Reversal, "reversal_id", ReversalAttempt.process)

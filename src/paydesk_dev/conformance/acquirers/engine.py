@@ -25,7 +25,7 @@ from paydesk.engine.payments.acquirer import Acquirer
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
-from paydesk.engine.payments.refunds import worker as refunds
+from paydesk.engine.payments.refunds import attempts as refunds
 from paydesk.engine.payments.simulator.cards import CARDS
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.process import node

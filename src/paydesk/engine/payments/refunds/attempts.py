@@ -1,4 +1,8 @@
-"""One attempt to refund: the call at the acquirer, which outlives the request that started it, and what follows."""
+"""One attempt to refund, by the request or by a worker: the call at the acquirer, and what follows.
+
+A call outlives the request that started it. The worker continues what a timeout, a lost response or a crash left. If
+the request itself is unanswered, its response is stored as `processing` before the acquirer is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
-import structlog
 
+from paydesk.core.crash_points import reached
 from paydesk.engine.orders import store as orders
-from paydesk.engine.orders.change import Change
+from paydesk.engine.orders.change import Change, change_at
 from paydesk.engine.orders.order import Order
+from paydesk.engine.payments import confirmation_store
 from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Outcome, Unknown
-from paydesk.engine.payments.acquirers import CheckedAcquirer
-from paydesk.engine.payments.jobs import describe
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
+from paydesk.engine.payments.jobs import NEVER_MS, AcquirerJob, describe, log, next_attempt_ms
+from paydesk.engine.payments.lifecycles import CONFIRMING, REFUNDS, REFUSED
 from paydesk.engine.payments.outcomes import alert, alert_differing
 from paydesk.engine.payments.refund import Refund, refund_response
 from paydesk.engine.payments.refunds import store
@@ -23,16 +29,24 @@ from paydesk.engine.payments.terms import payment_of
 from paydesk.platform.idempotency import complete
 from paydesk.platform.idempotency_key import Key
 from paydesk.platform.jobs import Removed
+from paydesk.platform.storage import conflict_keys
 from paydesk.platform.storage.database import Locked, Transaction, Unavailable
+from paydesk.platform.worker import WorkerContext
 
 if TYPE_CHECKING:
     from paydesk.platform.settings import Settings
 
 HOUR_MS = 3_600_000
+PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
+"""The pause after the first attempt, the second, …; the last pause repeats."""
+NEVER_CONFIRMED = Declined("processing_error")
+"""The outcome of a refund whose payment the acquirer refused to confirm: there is nothing to refund."""
 OPERATION, OPERATOR_OPERATION = "refund_order", "operator_refund_order"
 """The operation whose idempotency key a refund has: an application's, or an operator's, whose refund has none."""
 
-log = structlog.get_logger("acquirer")
+# Sent before the confirmation, the acquirer would decline it for good.
+UNCONFIRMED = f"""EXISTS (SELECT 1 FROM confirmations c
+  WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +90,14 @@ class Attempt:
         is_silent = self.acquirer is None or waited_ms >= self.settings.acquirer_silent_seconds * 1000
         if isinstance(outcome, Unknown) and outcome.differs:
             await alert_differing(change, self.order, outcome, {"refund_id": refund.refund_id})
-        if (is_silent or is_last) and await store.mark_alerted(change, refund):
+        if (is_silent or is_last) and await JOB.mark_alerted(change, refund):
             body = {"refund_id": refund.refund_id, "amount": refund.amount, "payment_id": refund.payment_id}
             await alert(change, self.order, "refund_needs_person", self._message(outcome, is_last=is_last), body)
-        await store.postpone(change, refund, outcome, is_last=is_last)
+        next_ms = NEVER_MS if is_last else next_attempt_ms(refund.attempts, change.now_ms, PAUSES_SECONDS)
+        if isinstance(outcome, NotSent):
+            await store.count_unsent(change.tx, refund)
+        await JOB.postpone(change.tx, refund, next_ms)
+        change.tx.notify("money")
 
     def _is_idempotent(self) -> bool:
         return self.acquirer is None or "refund" in self.acquirer.capabilities.idempotent
@@ -104,6 +122,33 @@ class Attempt:
             f"{what} It may have taken effect, and its amount stays reserved until the acquirer answers to the key"
             f" {self.refund.refund_id}, or you run {command}."
         )
+
+
+async def process(context: WorkerContext, job: AcquirerJob[Refund], refund: Refund) -> None:
+    """Make one attempt by a worker: end the refund, or schedule a retry."""
+    del job
+    order_key, key = conflict_keys.order(refund.order_id), conflict_keys.idempotency(request_key(refund))
+    order, is_unpaid = await context.database.write(lambda tx: _begin(tx, refund), conflict_keys=(order_key, key))
+    reached("answer_stored")
+    attempt = Attempt(refund, order, context.objects[Acquirers].of(order), context.settings)
+    outcome = NEVER_CONFIRMED if is_unpaid else await attempt.request()
+    reached("asked")
+    log.info("refund_answered", refund=refund.refund_id, attempt=refund.attempts, outcome=describe(outcome))
+    now_ms = context.clock.now_ms()
+    await context.database.write(
+        lambda tx: attempt.apply(change_at(tx, now_ms, context.settings), outcome), conflict_keys=(order_key,)
+    )
+    reached("outcome_committed")
+
+
+JOB = AcquirerJob("refund", REFUNDS, Refund, "refund_id", process, excluded=UNCONFIRMED)
+
+
+async def _begin(tx: Transaction, refund: Refund) -> tuple[Order, bool]:
+    """Complete the refund's request; return the order, and whether the acquirer has refused to confirm its payment."""
+    order = await complete_request(tx, refund)
+    confirmation = await confirmation_store.find(tx, order)
+    return order, confirmation is not None and confirmation.status == REFUSED.name
 
 
 def request_key(refund: Refund) -> Key:

@@ -12,16 +12,13 @@ from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import Move
 from paydesk.engine.orders.store import COLUMNS as ORDER_COLUMNS
-from paydesk.engine.payments.acquirer import Approved, NotSent, Unknown
-from paydesk.engine.payments.jobs import NEVER_MS, next_attempt_ms
+from paydesk.engine.payments.acquirer import Approved
 from paydesk.engine.payments.lifecycles import REFUNDS
 from paydesk.engine.payments.refund import Refund, with_refund, without_refund
 from paydesk.platform.storage.database import Transaction
 
 PERIOD_MS = 90 * 86_400_000
 """Time after the payment in which it can be refunded."""
-PAUSES_SECONDS = (0, 10, 30, 60, 120, 300, 600)
-"""The pause after the first attempt, the second, …; the last pause repeats."""
 
 _FIELDS = Refund.__struct_fields__
 COLUMNS = ", ".join(_FIELDS)
@@ -57,15 +54,9 @@ LOCK_UNCLAIMED = f"""
 UPDATE refunds SET claimed_until_ms = 0
  WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open} AND claimed_until_ms <= $3"""
 
-# The lease ends with the attempt ($3) that it was taken for.
-POSTPONE = f"""
-UPDATE refunds SET next_ms = $4, unsent = unsent + $5, claimed_until_ms = 0
+COUNT_UNSENT = f"""
+UPDATE refunds SET unsent = unsent + 1
  WHERE seller_id = $1 AND refund_id = $2 AND attempts = $3 AND {REFUNDS.open}"""
-
-
-ALERT = f"""
-UPDATE refunds SET alerted_ms = $3
- WHERE seller_id = $1 AND refund_id = $2 AND {REFUNDS.open} AND alerted_ms IS NULL"""
 
 
 async def reserve(change: Change, order: Order, amount_minor: int | None) -> Order | None:
@@ -108,17 +99,9 @@ async def discard(change: Change, refund: Refund) -> None:
         await change.tx.run(RELEASE, order.seller_id, order.order_id, refund.amount_minor, refunds)
 
 
-async def postpone(change: Change, refund: Refund, outcome: Unknown | NotSent, *, is_last: bool) -> None:
-    """Schedule the next attempt by a worker, unless this was the last; count an attempt that was not sent."""
-    next_ms = NEVER_MS if is_last else next_attempt_ms(refund.attempts, change.now_ms, PAUSES_SECONDS)
-    unsent = int(isinstance(outcome, NotSent))
-    await change.tx.run(POSTPONE, refund.seller_id, refund.refund_id, refund.attempts, next_ms, unsent)
-    change.tx.notify("money")
-
-
-async def mark_alerted(change: Change, refund: Refund) -> bool:
-    """Record that operators are alerted; False if they were before, or the refund has ended."""
-    return bool(await change.tx.run(ALERT, refund.seller_id, refund.refund_id, change.now_ms))
+async def count_unsent(tx: Transaction, refund: Refund) -> None:
+    """Count the refund's latest attempt as not sent."""
+    await tx.run(COUNT_UNSENT, refund.seller_id, refund.refund_id, refund.attempts)
 
 
 async def find(tx: Transaction, seller_id: int, refund_id: str) -> Refund:
@@ -134,10 +117,8 @@ async def lock_unclaimed(tx: Transaction, seller_id: int, refund_id: str, wall_m
 
 
 async def _end(change: Change, refund: Refund) -> bool:
-    return (
-        await change.tx.run(END, refund.seller_id, refund.refund_id, refund.status, refund.reference_id, change.now_ms)
-        > 0
-    )
+    values = refund.status, refund.reference_id, change.now_ms
+    return bool(await change.tx.run(END, refund.seller_id, refund.refund_id, *values))
 
 
 async def _locked_order(tx: Transaction, refund: Refund) -> Order:
