@@ -97,6 +97,8 @@ class Refunder(Acquirer):
 
     words: list[Outcome | BaseException] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    """The payment's reference in each request."""
     closed: bool = False
     """Whether it lets its callers wait."""
     opens: asyncio.Event = field(default_factory=asyncio.Event)
@@ -116,8 +118,8 @@ class Refunder(Acquirer):
     async def refund(self, payment: Payment, *, key: str, amount_minor: int, reference_id: str = "") -> Outcome:
         """Its next word."""
         assert payment.payment_id.startswith("PAY")
-        del reference_id
         self.asked.append(key)
+        self.references.append(reference_id)
         self.was_asked.set()
         if self.closed:
             await self.opens.wait()

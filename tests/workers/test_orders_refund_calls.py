@@ -290,3 +290,24 @@ async def test_an_answer_that_is_not_of_the_refund_changes_nothing(
     assert await work(shop, refunder=refunder) == 1
     assert await statuses(shop) == ["processed"]
     assert len(set(refunder.asked)) == 1
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+async def test_each_attempt_of_a_refund_has_the_same_reference(
+    shop: Service, refunder: Refunder, frozen: MovableClock, *, is_older: bool
+) -> None:
+    """Though a terminal reports the payment's reference later, of an order that an operator resolved without it.
+
+    A refund that a node of an earlier version requested has the reference of its order.
+    """
+    order_id = await paid(shop)
+    await shop.scene.run("UPDATE orders SET reference_id = NULL WHERE order_id = $1", order_id)
+    refunder.words.append(LOST)
+    assert only(await refund(shop, order_id))["status"] == "processing"
+    await shop.scene.run("UPDATE orders SET reference_id = '115019989861' WHERE order_id = $1", order_id)
+    if is_older:
+        await shop.scene.run("UPDATE refunds SET payment_reference_id = NULL WHERE order_id = $1", order_id)
+    frozen.advance(MINUTE)
+    await expire_leases(shop)
+    assert await work(shop, refunder=refunder) == 1
+    assert refunder.references == ["", "115019989861" if is_older else ""]

@@ -27,7 +27,7 @@ class Refund(msgspec.Struct, frozen=True):
     """One row of `refunds`, with its columns in order.
 
     `refund_id` is its idempotency key at the acquirer; `idempotency_key` is that of the application's request. Every
-    attempt may have reached the acquirer, except the `unsent` ones.
+    attempt may have reached the acquirer, except the `unsent` attempts.
     """
 
     seller_id: int
@@ -43,6 +43,8 @@ class Refund(msgspec.Struct, frozen=True):
     attempts: int
     unsent: int = 0
     reference_id: str | None = None
+    payment_reference_id: str | None = None
+    """The payment's reference when the refund was requested, or ""; None: a node of an earlier version requested it."""
 
     @property
     def payment_id(self) -> str:
@@ -62,18 +64,18 @@ class Refund(msgspec.Struct, frozen=True):
 
 def with_refund(refunds: str | None, refund: Refund) -> str:
     """Return the order's column `refunds` with this refund added or replaced."""
-    by_id = {one.id: one for one in refunds_of(refunds)} | {refund.refund_id: refund.in_order}
+    by_id = {other.id: other for other in refunds_of(refunds)} | {refund.refund_id: refund.in_order}
     return msgspec.json.encode(list(by_id.values())).decode()
 
 
 def without_refund(refunds: str | None, refund: Refund) -> str | None:
     """Return the order's column `refunds` without this refund; None if none remains."""
-    others = [one for one in refunds_of(refunds) if one.id != refund.refund_id]
+    others = [other for other in refunds_of(refunds) if other.id != refund.refund_id]
     return msgspec.json.encode(others).decode() if others else None
 
 
 class RefundTransactions(Response, frozen=True):
-    """The one refund of a response."""
+    """The refund of a response."""
 
     refunds: Annotated[list[RefundDocument], Meta(min_length=1, max_length=1)]
 

@@ -65,11 +65,13 @@ class Attempt:
             return NotSent("no acquirer is configured")
         if not (self._is_idempotent() or refund.was_never_sent):
             return Unknown("an earlier attempt had no answer")
+        # The order may have got its reference since, but each attempt under the key has the same body.
+        reference_id = refund.payment_reference_id
         return await acquirer.refund(
             payment_of(self.order),
             key=refund.refund_id,
             amount_minor=refund.amount_minor,
-            reference_id=self.order.reference_id or "",
+            reference_id=self.order.reference_id or "" if reference_id is None else reference_id,
         )
 
     async def apply(self, change: Change, outcome: Outcome) -> None:

@@ -105,6 +105,7 @@ def add(
         status="processing",
         created_ms=change.now_ms,
         attempts=int(is_sent),
+        payment_reference_id=reserved.reference_id or "",
     )
     refund_store.add(change.tx, reserved, refund, claimed_until_ms)
     return refund
