@@ -23,7 +23,7 @@ from authorize_scene import (
 from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock, rfc3339
 from paydesk.engine.payments import confirmations
-from paydesk.engine.payments.acquirer import Declined, Unknown
+from paydesk.engine.payments.acquirer import Approved, Declined, Unknown
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.jobs import JobWorker
 from paydesk.platform.settings import Settings
@@ -243,6 +243,28 @@ async def test_an_order_that_was_undone_can_be_resolved(desk: Desk, outcome: str
     body = {"outcome": outcome, "reason": "Seen in the portal."}
     await desk.person.did("POST", f"orders/ORD{lease_id}/resolve", body)
     assert (await desk.order(f"ORD{lease_id}"))["confirmation"]["status"] == status
+
+
+@pytest.mark.on_postgres
+async def test_an_order_of_which_another_amount_was_approved_is_only_resolved_as_declined(desk: Desk) -> None:
+    """The acquirer would be asked to confirm an amount that it has not approved."""
+    desk.acquirer.answers.append(Approved("115019989861", 2400, needs_confirmation=True))
+    device = await service_device(desk.service)
+    lease_id = await at_terminal(device)
+    assert (await authorize(device, lease_id)).body["outcome"] == "unknown"
+    desk.clock.advance(THREE_MINUTES_MS)
+    path, body = f"orders/ORD{lease_id}/resolve", {"outcome": "approved", "reason": "Seen in the portal."}
+    reply = await desk.person.ask("POST", path, body)
+    assert (reply.status, reply.code, reply.details) == (
+        409,
+        "cannot_resolve_order",
+        ["the acquirer has approved another amount; the order can only end as declined"],
+    )
+    assert (await desk.order(f"ORD{lease_id}"))["confirmation"]["status"] == "undone"
+    await desk.person.did("POST", path, {**body, "outcome": "declined"})
+    await desk.work()
+    assert desk.acquirer.reversed_minor == [2400]
+    assert desk.acquirer.confirmed == []
 
 
 async def test_confirmations_on_the_command_line(desk: Desk, tmp_path: Path) -> None:

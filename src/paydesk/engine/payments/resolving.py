@@ -65,8 +65,13 @@ async def _confirm(
     change: Change, order: Order, paid: Paid, settings: Settings, acquirer: CheckedAcquirer | None
 ) -> None:
     """Begin to confirm the approval that an operator knows of, also where the acquirer's answer never came."""
+    assert order.paid_minor is not None, "the order is approved"
+    approval = await confirmation_store.find(change.tx, order)
+    if approval is not None and approval.amount_minor != order.paid_minor:
+        raise CANNOT_RESOLVE_ORDER.with_reason(
+            "another amount", "the acquirer has approved another amount; the order can only end as declined"
+        )
     if not await confirmation_store.begin_confirming(change, order, undone=True):
-        assert order.paid_minor is not None, "the order is approved"
         approved = Approved(paid.reference_id or "", order.paid_minor, paid.authorization_code)
         capabilities = NO_CAPABILITIES if acquirer is None else acquirer.capabilities
         await confirmation_store.add(change, order, "confirming", approved, paid, capabilities, settings)
