@@ -190,7 +190,7 @@ async def test_a_repeat_that_was_not_sent_is_inquired(shop: Shop, monkeypatch: p
         raise Unavailable("the node dies")
 
     with monkeypatch.context() as killed:
-        killed.setattr(authorizations.Authorizing, "_ask", die)
+        killed.setattr(authorizations.Authorization, "_ask", die)
         assert (await authorize(shop.device, lease_id)).status == 503
     shop.acquirer.answers = Unreached(20)
     assert outcome_of(await authorize(shop.device, lease_id))[:2] == ("unknown", "check_on_terminal")
@@ -218,7 +218,7 @@ async def test_a_repeat_after_the_permit_asks_no_acquirer(shop: Shop, monkeypatc
     async def stay(_self: object, _change: object, order: Any, *_: object) -> Any:
         return order
 
-    monkeypatch.setattr(authorizations.Authorizing, "_apply", stay)
+    monkeypatch.setattr(authorizations.Authorization, "_apply", stay)
     for later_ms in (0, 59_000):
         shop.clock.advance(later_ms)
         reply = await unanswered(shop, lease_id, shop.acquirer.entered)

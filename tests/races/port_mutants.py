@@ -73,7 +73,7 @@ PORT_MUTANTS = (
         LOST,
         "An unanswered call is repeated after the permit",
         AUTHORIZING,
-        "send_until = min(end, loop.time() + authorization.send_seconds_max)",
+        "send_until = min(end, loop.time() + self.send_seconds_max)",
         "send_until = end",
         UNANSWERED,
         "after_its_permit and sqlite",

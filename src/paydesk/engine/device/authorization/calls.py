@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
@@ -69,9 +69,25 @@ class Authorizations:
 
 
 @dataclass(frozen=True, slots=True)
-class Authorization:
-    """A committed authorization, and what the acquirer needs for it."""
+class Answered:
+    """The order after the acquirer's answer."""
 
+    order: Order
+    approval: Confirmation | None = None
+    """The approval that waits for the terminal's result."""
+    issuer_data: bytes = b""
+    """The issuer's data for the chip in a decline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorization:
+    """A committed authorization, with what the acquirer needs for it; it asks the acquirer and commits the answer."""
+
+    database: Database
+    clock: Clock
+    settings: Settings
+    labels: Labels
+    acquirer: CheckedAcquirer
     order: Order
     terms: Terms
     payment: Payment
@@ -80,33 +96,10 @@ class Authorization:
     send_seconds_max: float
     """Time in which the request may be sent: the permit ends then."""
 
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The order after the acquirer's answer."""
-
-    order: Order
-    approval: Confirmation | None = None
-    """The approval that waits for the terminal's result."""
-    issuer_data: bytes = b""
-    """Of a decline."""
-
-
-@dataclass(frozen=True, slots=True)
-class Authorizing:
-    """Asks the acquirer and commits its answer."""
-
-    database: Database
-    clock: Clock
-    settings: Settings
-    labels: Labels
-    acquirer: CheckedAcquirer
-
-    async def run(self, authorization: Authorization, keys: tuple[ConflictKey, ...]) -> Answered:
+    async def run(self, keys: tuple[ConflictKey, ...]) -> Answered:
         """Ask the acquirer, apply its answer, and return the order. Raises `Unavailable`."""
-        outcome = await self._ask(authorization)
+        outcome, order = await self._ask(), self.order
         reached("asked")
-        order = authorization.order
         log.info("authorization_answered", order=order.order_id, outcome=describe(outcome))
         now_ms = self.clock.now_ms()
 
@@ -115,8 +108,7 @@ class Authorizing:
             if current is None:
                 # A reset of `paydesk dev` has removed it.
                 return Answered(order)
-            change = Change(tx, now_ms, self.labels)
-            changed = await self._apply(change, current, authorization, outcome)
+            changed = await self._apply(Change(tx, now_ms, self.labels), current, outcome)
             issuer_data = outcome.issuer_data if isinstance(outcome, Declined) else b""
             return Answered(changed, await confirmation_store.provisional(tx, changed), issuer_data)
 
@@ -124,20 +116,19 @@ class Authorizing:
         reached("outcome_committed")
         return answered
 
-    async def _ask(self, authorization: Authorization) -> Outcome:
+    async def _ask(self) -> Outcome:
         """Return the acquirer's answer; ask again, while the permit is valid, where that charges nothing twice.
 
-        A request that was not sent is repeated, and one without an answer where the acquirer takes a payment once. Once
-        a request may have been sent, a later one that was not does not change that.
+        A request that was not sent is repeated, and so is a request without an answer where the acquirer takes a
+        payment once. Once a request may have been sent, a later request that was not sent does not change that.
         """
         loop, sent = asyncio.get_running_loop(), None
         end = loop.time() + ANSWER_SECONDS_MAX
-        send_until = min(end, loop.time() + authorization.send_seconds_max)
+        send_until = min(end, loop.time() + self.send_seconds_max)
         pauses = iter(UNANSWERED_PAUSES_SECONDS if "authorize" in self.acquirer.capabilities.idempotent else ())
         while True:
-            outcome = await self.acquirer.authorize(
-                authorization.payment, authorization.card, blob=authorization.blob, seconds_max=end - loop.time()
-            )
+            seconds_max = end - loop.time()
+            outcome = await self.acquirer.authorize(self.payment, self.card, blob=self.blob, seconds_max=seconds_max)
             pause = None
             if isinstance(outcome, Unknown):
                 sent, pause = outcome, next(pauses, None)
@@ -149,7 +140,7 @@ class Authorizing:
                     continue
             return sent or outcome if isinstance(outcome, NotSent) else outcome
 
-    async def _apply(self, change: Change, order: Order, authorization: Authorization, outcome: Outcome) -> Order:
+    async def _apply(self, change: Change, order: Order, outcome: Outcome) -> Order:
         """Apply the acquirer's answer as the table of decisions says; return the order's current row."""
         inquiry = await inquiry_store.status_of(change.tx, order) if order.state == status.CHECK_ON_TERMINAL else None
         provisional = await confirmation_store.provisional(change.tx, order)
@@ -159,24 +150,25 @@ class Authorizing:
             contradicts=False,
             is_provisional=provisional is not None,
         )
-        reported = reported_by_acquirer(order, outcome, authorization.payment.amount_minor)
+        reported = reported_by_acquirer(order, outcome, self.payment.amount_minor)
         is_unsent = isinstance(outcome, NotSent) and situation == "permitted"
         # Another call, perhaps of a node that has ended, may have reached the acquirer.
         if is_unsent and not (await payment_terms.find(change.tx, order)).is_repeated:
-            return await _decline(change, order, authorization, "processing_error", origin="network")
+            return await self._decline(change, order, "processing_error", origin="network")
         if situation == "provisional":
             # An answer to another call; of two that differ neither is believed.
+            reason = f"the answer differs from an earlier one: {describe(outcome)}"
             is_same = reported in ("approved", "unknown")
-            return order if is_same else await _check(change, order, _differing(outcome))
+            return order if is_same else await _check(change, order, Unknown(reason, differs=True))
         changed: Order | None = None
         match TABLE[reported, situation]:
             case "end" | "conflict" as decision if isinstance(outcome, Approved) and self._is_held(outcome, situation):
-                changed = await self._hold(change, order, authorization, outcome, decision)
+                changed = await self._hold(change, order, outcome, decision)
             case "end" if isinstance(outcome, Approved):
-                changed = await outcomes.approve(change, order, _paid(authorization, outcome), by="authorization")
+                changed = await outcomes.approve(change, order, self._paid(outcome), by="authorization")
             case "end" if isinstance(outcome, Declined):
                 detail = outcomes.detail_of(outcome)
-                changed = await _decline(change, order, authorization, detail, origin=outcome.origin)
+                changed = await self._decline(change, order, detail, origin=outcome.origin)
             case "check" | "conflict":
                 changed = await _check(change, order, outcome)
             case "inquire":
@@ -188,42 +180,34 @@ class Authorizing:
         return changed or order
 
     def _is_held(self, approved: Approved, situation: Situation) -> bool:
-        """Return whether the approval does not end the order.
+        """Return True if the approval does not end the order.
 
         It waits for its terminal; or the order no longer does, and the card may not agree. A host that confirms by
-        itself calls a provisional approval final afterwards, so that what it declared when it was asked counts.
+        itself calls a provisional approval final afterwards, so that its declaration at the request counts.
         """
         return approved.needs_confirmation or (situation == "unknown" and self.acquirer.capabilities.needs_confirmation)
 
-    async def _hold(
-        self, change: Change, order: Order, authorization: Authorization, approved: Approved, decision: Decision
-    ) -> Order:
+    async def _hold(self, change: Change, order: Order, approved: Approved, decision: Decision) -> Order:
         """Store the approval: to be decided by the terminal's result, or, where that comes too late, to be undone."""
         is_in_time = decision == "end" and order.state != status.CHECK_ON_TERMINAL
-        await confirmation_store.add(
-            change,
-            order,
-            "provisional" if is_in_time else "undone",
-            approved,
-            _paid(authorization, approved),
-            self.acquirer.capabilities,
-            self.settings,
-        )
+        state: Literal["provisional", "undone"] = "provisional" if is_in_time else "undone"
+        paid, capabilities = self._paid(approved), self.acquirer.capabilities
+        await confirmation_store.add(change, order, state, approved, paid, capabilities, self.settings)
         if is_in_time:
             return order
         checked = await _check(change, order, approved)
         await inquiry_store.hurry(change, order)
         return checked
 
+    def _paid(self, approved: Approved) -> Paid:
+        return outcomes.paid_of(approved, self.terms.requested, tip_minor=self.terms.requested_tip_minor)
 
-def _paid(authorization: Authorization, approved: Approved) -> Paid:
-    terms = authorization.terms
-    return outcomes.paid_of(approved, terms.requested, tip_minor=terms.requested_tip_minor)
-
-
-def _differing(outcome: Outcome) -> Unknown:
-    """Return what an answer means that differs from an earlier one to the same request: neither is believed."""
-    return Unknown(f"the answer differs from an earlier one: {describe(outcome)}", differs=True)
+    async def _decline(self, change: Change, order: Order, detail: str, *, origin: str) -> Order:
+        digits = self.card.last_digits
+        declined = await outcomes.decline(
+            change, order, by="authorization", detail=detail, origin=origin, last_digits=digits
+        )
+        return declined or order
 
 
 async def _check(change: Change, order: Order, outcome: Outcome) -> Order:
@@ -235,11 +219,3 @@ async def _check(change: Change, order: Order, outcome: Outcome) -> Order:
     if isinstance(outcome, Approved):
         await inquiry_store.keep_charged(change, order, outcome.amount_minor)
     return checked or order
-
-
-async def _decline(change: Change, order: Order, authorization: Authorization, detail: str, *, origin: str) -> Order:
-    digits = authorization.card.last_digits
-    declined = await outcomes.decline(
-        change, order, by="authorization", detail=detail, origin=origin, last_digits=digits
-    )
-    return declined or order

@@ -21,7 +21,7 @@ from paydesk.core.errors import PROPERTY_VALUE, SERVICE_UNAVAILABLE, Refusal
 from paydesk.core.keys import Keys
 from paydesk.core.money import CURRENCIES, decimal_string, minor_units
 from paydesk.engine.device import store
-from paydesk.engine.device.authorization.calls import Answered, Authorization, Authorizations, Authorizing
+from paydesk.engine.device.authorization.calls import Answered, Authorization, Authorizations
 from paydesk.engine.device.errors import (
     ACQUIRER_NOT_CONFIGURED,
     AUTHORIZATION_CONFLICT,
@@ -35,7 +35,6 @@ from paydesk.engine.orders import status
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change, change_of
 from paydesk.engine.orders.order import Order
-from paydesk.engine.orders.status_labels import Labels
 from paydesk.engine.payments import confirmation_store
 from paydesk.engine.payments import terms as payment_terms
 from paydesk.engine.payments.acquirer import Card
@@ -53,12 +52,9 @@ async def authorize(call: Call) -> Handled:
     begun = await call.database.write(begin, conflict_keys=lease_keys(call))
     if not isinstance(begun, Authorization):
         return begun
-    acquirer = call.shared.objects[Acquirers].of(begun.order)
-    assert acquirer is not None, "an authorization is committed only with an acquirer"
     reached("intent_committed")
-    authorizing = Authorizing(call.database, call.clock, call.settings, call.shared.objects[Labels], acquirer)
     # A call that has ended meanwhile has left the order as this request would: it is not started again.
-    task = running or authorizations.join(begun.order.order_id, lambda: authorizing.run(begun, lease_keys(call)))
+    task = running or authorizations.join(begun.order.order_id, lambda: begun.run(lease_keys(call)))
     await asyncio.wait((task,))
     if task.cancelled():
         raise SERVICE_UNAVAILABLE.with_reason("the node stops", message="The node is stopping. Repeat the request.")
@@ -104,7 +100,20 @@ async def _begin(tx: Transaction, call: Call, *, is_running: bool) -> Authorizat
         return _answer(Answered(order))
     elif not is_running:
         await payment_terms.repeat(tx, order, call.now_ms)
-    return _authorization(order, terms, request, send_seconds_max=send_ms / 1000)
+    method, card = request.payment_method, request.card
+    return Authorization(
+        database=call.database,
+        clock=call.clock,
+        settings=call.settings,
+        labels=change.labels,
+        acquirer=acquirer,
+        order=order,
+        terms=terms,
+        payment=replace(payment_of(order, terms), store_id=terms.store_id, pos_id=terms.pos_id),
+        card=Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
+        blob=request.blob,
+        send_seconds_max=send_ms / 1000,
+    )
 
 
 async def _permit(change: Change, order: Order, session: int, acquirer: str | None) -> None:
@@ -119,20 +128,8 @@ async def _permit(change: Change, order: Order, session: int, acquirer: str | No
         await payment_terms.keep_acquirer(change.tx, order, acquirer)
 
 
-def _authorization(order: Order, terms: Terms, request: AuthorizeRequest, *, send_seconds_max: float) -> Authorization:
-    method, card = request.payment_method, request.card
-    return Authorization(
-        order,
-        terms,
-        replace(payment_of(order, terms), store_id=terms.store_id, pos_id=terms.pos_id),
-        Card(method.id, method.type, card.first_digits, card.last_digits, request.entry_mode),
-        request.blob,
-        send_seconds_max,
-    )
-
-
 def _tip_minor(request: AuthorizeRequest, order: Order, terms: Terms) -> int:
-    """Return the requested tip. Raises `property_value` for one that the terminal does not offer."""
+    """Return the requested tip. Raises `property_value` for a tip that the terminal does not offer."""
     decimals = CURRENCIES[order.currency].decimals
     tip_minor = minor_units(request.tip_amount or "0", decimals)
     if tip_minor is None:
@@ -162,7 +159,7 @@ def _digest(request: AuthorizeRequest, keys: Keys, key_version: int) -> bytes:
 
 
 def _answer(answered: Answered) -> Answer | Refusal:
-    """Return the outcome as the order has it; of an approval that waits for the terminal's result, as that has it."""
+    """Return the outcome that the order has; while an approval waits for the terminal's result, the approval."""
     order, approval = answered.order, answered.approval
     shown = order_body(order).order
     if approval is not None:
