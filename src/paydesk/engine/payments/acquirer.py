@@ -18,7 +18,7 @@ from paydesk.engine.payments.capabilities import Capabilities
 
 RESPONSE_SECONDS_MAX = ACQUIRER_SECONDS_MAX
 CHIP_DATA_BYTES_MAX = 4096
-"""Of what a chip says to its issuer at the end, and of what the issuer says to the chip."""
+"""Maximum size of the chip's data for its issuer, and of the issuer's data for the chip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Payment:
     """The payment method, such as `visa`, and below its type, such as `credit_card`; "" before a card is presented."""
     method_type: str = ""
     store_id: str = ""
-    """The terminal's store, and below its point of sale: of an authorization only, because a terminal may move."""
+    """The terminal's store, and below its point of sale: only in an authorization, because a terminal may move."""
     pos_id: str = ""
 
     @property
@@ -83,13 +83,13 @@ class Approved:
     currency: str = ""
     key: str = ""
     needs_confirmation: bool = False
-    """Whether the approval is provisional: it is confirmed or reversed later."""
+    """The approval is provisional: it is confirmed or reversed later."""
     issuer_data: bytes = field(default=b"", repr=False)
-    """What the issuer says to the chip."""
+    """The issuer's data for the chip."""
 
 
 Advice = Literal["another_card", "later", "never"]
-"""What the buyer can do after a decline: present another card, try later; `never`: not with this card."""
+"""Advice for the buyer after a decline: present another card, try later; `never`: not with this card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """The acquirer has no payment under that key, so far; `is_final`: and accepts none any more."""
+    """The acquirer has no payment under that key, so far; `is_final`: it no longer accepts a payment under the key."""
 
     is_final: bool = False
 
@@ -144,7 +144,7 @@ Result = Outcome | NotFound | TooLate
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """The answer to a request that charges nothing. `fault`: why there is none, or why it cannot be trusted."""
+    """The answer to a request that charges nothing. `fault`: the reason why it is missing or cannot be trusted."""
 
     fault: str | None = None
     difference_seconds: float | None = None
@@ -152,7 +152,7 @@ class Echo:
 
 
 class Acquirer(ABC):
-    """One acquirer. Every call ends within `answer_seconds` and returns its result; it raises nothing.
+    """An acquirer. Every call ends within `answer_seconds` and returns its result; it raises nothing.
 
     An adapter inherits from this class and overrides what its acquirer can do.
     """
@@ -190,7 +190,7 @@ class Acquirer(ABC):
         """
 
     async def echo(self) -> Echo:
-        """Ask the acquirer for an answer, and for nothing else."""
+        """Send a request that charges nothing, and return the answer."""
         return Echo()
 
     async def close(self) -> None:  # noqa: B027  # an adapter without connections has nothing to close

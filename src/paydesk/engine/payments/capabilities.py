@@ -1,4 +1,4 @@
-"""What an acquirer can do, as its adapter declares it; and which declarations the engine cannot work with."""
+"""The capabilities of an acquirer, as its adapter declares them, and the declarations that the engine refuses."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ class DayClose:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What one acquirer can do."""
+    """The capabilities of one acquirer."""
 
     can_inquire: bool = True
     not_found_final_seconds: int | None = None
     """A payment that an inquiry does not find this long after the permit is not made later. None: the setting
     `inquiry_not_found_seconds`."""
     needs_confirmation: bool = False
-    """Whether an approval may be provisional, until a third message confirms it."""
+    """An approval may be provisional, until a third message confirms it."""
     confirm_before: int | DayClose | None = None
     """Seconds after the approval, or the closing hour, before which it is confirmed. None: no deadline."""
     at_deadline: Literal["confirms", "undoes", "blocks"] = "blocks"
-    """What the acquirer does then by itself; `blocks`: the amount stays held on the card."""
+    """The acquirer's own act at the deadline; `blocks`: the amount stays held on the card."""
     idempotent: frozenset[Operation] = frozenset({"authorize", "confirm", "reverse", "refund"})
     """The operations that take effect once per key, however often they are requested."""
     reversal_blocks: bool = False
-    """Whether reversing a payment that the acquirer does not have makes a later authorization of it fail."""
+    """Reversing a payment that the acquirer does not have makes a later authorization of it fail."""
     reverse_until: int | DayClose | None = None
     """Seconds after the payment, or the closing hour, until which it can be reversed. None: for ever."""
     after_reverse_until: Literal["refund", "person"] = "person"
-    """What follows when a reversal came too late."""
+    """The next step when a reversal came too late."""
     partial_refunds: bool = True
     currencies: frozenset[str] = frozenset()
     """Empty: any."""
     answer_seconds: int = 10
     """The limit of one call."""
     chip_data: bool = False
-    """Whether the acquirer wants what the card said at the end, with a confirmation or a reversal."""
+    """The acquirer wants the card's data at the end of the payment, with a confirmation or a reversal."""
 
     def supports(self, currency: str) -> bool:
         """Return whether payments in the currency are accepted."""
@@ -112,7 +112,7 @@ class Capabilities:
 
 
 NO_CAPABILITIES = Capabilities()
-"""What is assumed of a payment that has no acquirer, or where it is unknown which one."""
+"""The assumption for a payment without an acquirer, or with an unknown acquirer."""
 
 
 def _until_ms(period: int | DayClose | None, from_ms: int) -> int | None:

@@ -45,7 +45,7 @@ CONFIRMATIONS = Lifecycle(
         Move("begin_confirming", "the terminal approves", (PROVISIONAL,), CONFIRMING),
         Move("undo", "the terminal declines, or does not report in time", (PROVISIONAL,), UNDONE),
         Move("confirm", "the acquirer confirms", (CONFIRMING,), CONFIRMED),
-        Move("refuse", "the acquirer does not confirm any more", (CONFIRMING,), REFUSED),
+        Move("refuse", "the acquirer no longer confirms", (CONFIRMING,), REFUSED),
     ),
     (Move("resolve", "an operator resolves the order as approved", (UNDONE,), CONFIRMING),),
 )

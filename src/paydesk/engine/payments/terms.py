@@ -62,7 +62,7 @@ class Terms:
     requested: Requested | None = None
     is_repeated: bool = False
     needs_confirmation: bool = False
-    """Whether the acquirer, when it was asked, declared that its approvals may be provisional."""
+    """The acquirer declared, at the request, that its approvals may be provisional."""
     store_id: str = ""
     """The terminal's store, and below its point of sale; "" if the terminal is gone."""
     pos_id: str = ""
@@ -77,7 +77,7 @@ class Terms:
         return -(-amount_minor * max(self.tip_percentages, default=0) // 100)
 
     def tip_of(self, order: Order, approved_minor: int) -> int | None:
-        """Return the tip in an approved amount; None if the amount is not one that the order allows."""
+        """Return the tip in an approved amount; None if the order does not allow the amount."""
         tip_minor = approved_minor - order.amount_minor
         if self.requested is not None:
             return tip_minor if tip_minor == self.requested.tip_minor else None
@@ -85,20 +85,6 @@ class Terms:
 
 
 NO_TERMS = Terms()
-
-
-class _Method(msgspec.Struct, frozen=True):
-    id: str = ""
-    type: str = ""
-    installments: int | None = None
-
-
-class _Preferred(msgspec.Struct, frozen=True):
-    installments_cost: str | None = None
-
-
-class _Config(msgspec.Struct, frozen=True):
-    payment_method: _Preferred = _Preferred()
 
 
 async def find(tx: Transaction, order: Order) -> Terms:
@@ -125,20 +111,20 @@ def payment_of(order: Order, terms: Terms = NO_TERMS) -> Payment:
     method, tip_minor = order.payment_method, order.tip_minor or 0
     if order.paid_minor is None and terms.requested is not None:
         method, tip_minor = terms.requested.payment_method, terms.requested.tip_minor
-    paid_by = msgspec.json.decode(method, type=_Method) if method is not None else _Method()
-    preferred = msgspec.json.decode(order.config, type=_Config).payment_method
+    paid_by = {} if method is None else msgspec.json.decode(method)
+    preferred = msgspec.json.decode(order.config).get("payment_method", {})
     return Payment(
         merchant_id=order.seller_id,
         terminal_id=order.terminal_id,
         payment_id=order.payment_id,
         amount_minor=order.amount_minor + tip_minor if order.paid_minor is None else order.paid_minor,
         currency=order.currency,
-        installments=paid_by.installments or 1,
+        installments=paid_by.get("installments") or 1,
         tip_minor=tip_minor,
-        installments_cost=preferred.installments_cost,
+        installments_cost=preferred.get("installments_cost"),
         external_reference=order.external_reference,
-        method=paid_by.id,
-        method_type=paid_by.type,
+        method=paid_by.get("id", ""),
+        method_type=paid_by.get("type", ""),
     )
 
 

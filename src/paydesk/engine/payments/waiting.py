@@ -99,8 +99,8 @@ def wait_of(
 ) -> Wait:
     """Return what a live order waits for.
 
-    `inquiry` is its open one; `capabilities` are those of its acquirer; `decide_by_ms`: until then its terminal decides
-    on a provisional approval.
+    `inquiry` is its open inquiry; `capabilities` are those of its acquirer; `decide_by_ms`: until then its terminal
+    decides on a provisional approval.
     """
     if decide_by_ms is not None:
         return Wait("decision", decide_by_ms)

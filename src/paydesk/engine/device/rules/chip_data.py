@@ -1,8 +1,9 @@
-"""What a card says at the end of a payment, for its issuer: EMV data objects, which must not carry a card number."""
+"""A card's data for its issuer at the end of a payment: EMV data objects, which must not contain a card number."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 
 from paydesk.engine.payments.acquirer import CHIP_DATA_BYTES_MAX
 
@@ -15,29 +16,23 @@ def decoded(text: str | None) -> bytes | None:
     """Return the data of a result, b"" without any; None if it must not be kept: unreadable, or with card data."""
     try:
         data = base64.b64decode(text or "", validate=True)
-    except ValueError:
+        is_kept = len(data) <= CHIP_DATA_BYTES_MAX and CARD_DATA_TAGS.isdisjoint(_tags(data))
+    except (ValueError, IndexError):
         return None
-    if len(data) > CHIP_DATA_BYTES_MAX:
-        return None
-    try:
-        return None if _tags(data) & CARD_DATA_TAGS else data
-    except IndexError:
-        return None
+    return data if is_kept else None
 
 
-def _tags(data: bytes) -> set[int]:
-    """Return the tags of the objects and of those in them (ISO/IEC 7816-4). Raises `IndexError` for cut data."""
-    tags: set[int] = set()
+def _tags(data: bytes) -> Iterator[int]:
+    """Yield the tags of the objects and of those in them (ISO/IEC 7816-4). Raises `IndexError` for cut data."""
     at = 0
     while at < len(data):
-        first = tag = data[at]
+        begin = at
         at += 1
-        if first & _LONG_TAG == _LONG_TAG:
-            tag = tag << 8 | data[at]
+        if data[begin] & _LONG_TAG == _LONG_TAG:
             while data[at] & 0x80:
                 at += 1
-                tag = tag << 8 | data[at]
             at += 1
+        yield int.from_bytes(data[begin:at])
         length = data[at]
         at += 1
         if length & _LONG_LENGTH:
@@ -46,8 +41,6 @@ def _tags(data: bytes) -> set[int]:
             at += count
         if at + length > len(data):
             raise IndexError
-        tags.add(tag)
-        if first & _CONSTRUCTED:
-            tags |= _tags(data[at : at + length])
+        if data[begin] & _CONSTRUCTED:
+            yield from _tags(data[at : at + length])
         at += length
-    return tags

@@ -1,4 +1,4 @@
-"""What an adapter of an acquirer gets when it is created, and what it may show of itself.
+"""The parameters of a new adapter of an acquirer, and the state that it may show to operators.
 
 An adapter is a callable `create(name, options, context)` that returns an `Acquirer`: that of HTTP, or an entry point in
 the group `paydesk.acquirers`. `options` are its table in the acquirers file, without `adapter`.
@@ -30,7 +30,7 @@ class AdapterContext:
     """The machine's time, and where an adapter reports that its acquirer became unreachable or reachable."""
 
     report: Callable[[bool, str], Awaitable[None]] = _unreported
-    """Called with whether the acquirer is reachable, and the reason."""
+    """Called when the acquirer becomes reachable (True) or unreachable, with the reason."""
     now_ns: Callable[[], int] = runtime.wall_ns
     """The machine's clock: another system compares it with its own, so it is never that of `paydesk dev`."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -41,13 +41,13 @@ Create = Callable[[str, Mapping[str, object], AdapterContext], Acquirer]
 
 @dataclass(frozen=True, slots=True)
 class AcquirerState:
-    """What operators are shown of a connection. It has no secrets."""
+    """The state of a connection as operators see it. It has no secrets."""
 
     address: str | None = None
     key_id: str | None = None
     breaker: BreakerState | None = None
     reason: str | None = None
-    """Why the breaker is open."""
+    """The reason why the breaker is open."""
 
 
 @runtime_checkable

@@ -28,7 +28,8 @@ async def resolve(
 ) -> None:
     """End an existing refund, with the order's move as after the acquirer's answer. Raises `CANNOT_RESOLVE_REFUND`.
 
-    `reference_id` is the acquirer's for a processed one, or "". `wall_ms` is the machine's time, which leases follow.
+    `reference_id` is the acquirer's number for a processed refund, or "". `wall_ms` is the machine's time, which leases
+    follow.
     """
     is_free = await store.lock_unclaimed(change.tx, seller_id, refund_id, wall_ms)
     refund = await store.find(change.tx, seller_id, refund_id)

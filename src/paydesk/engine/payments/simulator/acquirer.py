@@ -61,7 +61,7 @@ T = TypeVar("T", bound=Result)
 
 
 class Simulator(Acquirer):
-    """An acquirer of play money for test orders, or for `live` ones (in development only), with any `capabilities`.
+    """An acquirer of play money for test orders, or for `live` orders (in development only), with any `capabilities`.
 
     With the same script and seed, the same requests in the same order get the same answers.
     """
@@ -127,7 +127,7 @@ class Simulator(Acquirer):
         del chip_data
 
         async def effect(tx: Transaction, request: Request) -> ConfirmResult:
-            row = await store.lock_payment(tx, payment.merchant_id, payment.payment_id)
+            row = await store.find_payment(tx, payment.merchant_id, payment.payment_id, lock=True)
             stored = await store.find_movement(tx, "confirmation", payment.merchant_id, key)
             if stored is None:
                 if row is None or row.visible_ms > request.now_ms:
@@ -193,7 +193,7 @@ class Simulator(Acquirer):
                 plan = Plan(decline_detail=PROCESSING_ERROR)
                 blocked = replace(ledger_payment(payment, plan, now_ms, live=self._live), reversed_ms=now_ms)
                 await store.add_payment(tx, blocked)
-            row = await store.lock_payment(tx, payment.merchant_id, payment.payment_id)
+            row = await store.find_payment(tx, payment.merchant_id, payment.payment_id, lock=True)
             if row is not None and reference_id not in ("", row.reference_id):
                 row = None
             stored = await store.find_movement(tx, "reversal", payment.merchant_id, key)

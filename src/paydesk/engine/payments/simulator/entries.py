@@ -12,15 +12,15 @@ from paydesk.engine.payments.simulator.ledger import LedgerPayment, Movement
 Kind = Literal["payment", "confirmation", "reversal", "refund"]
 
 _BY_ACQUIRER: dict[str | None, Kind] = {"confirms": "confirmation", "undoes": "reversal"}
-"""What the acquirer itself adds at the deadline of a confirmation."""
+"""The entries that the acquirer itself adds at the deadline of a confirmation."""
 _OF_MOVEMENTS: dict[str, Kind] = {"confirmation": "confirmation", "refund": "refund"}
 
 
 def entries_of(payments: Iterable[LedgerPayment], movements: Iterable[Movement], now_ms: int) -> list[LedgerEntry]:
     """Return the entries of approved payments and movements, the oldest first.
 
-    A reversal counts where it reversed its payment: neither a second one nor that of a payment which the acquirer
-    itself has undone.
+    A reversal counts where it reversed its payment: neither a second reversal nor that of a payment which the
+    acquirer itself has undone.
     """
     by_payment: dict[tuple[int, str], list[Movement]] = {}
     for movement in movements:
@@ -44,8 +44,9 @@ def _of_payment(payment: LedgerPayment, movements: list[Movement], now_ms: int) 
     if by_acquirer is not None and payment.confirm_until_ms is not None:
         yield _entry(payment, by_acquirer, "", payment.confirm_until_ms)
     if payment.reversed_ms is not None and by_acquirer != "reversal":
-        reversals = [one for one in movements if one.kind == "reversal" and one.created_ms == payment.reversed_ms]
-        reversal = min(reversals, key=lambda one: one.movement_key)
+        at_ms = payment.reversed_ms
+        reversals = [moved for moved in movements if moved.kind == "reversal" and moved.created_ms == at_ms]
+        reversal = min(reversals, key=lambda moved: moved.movement_key)
         yield _entry(payment, "reversal", reversal.movement_key, payment.reversed_ms, reversal.reference_id)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from paydesk.platform.storage.database import Transaction
 
 State = Literal["void", "provisional", "final"]
-"""Of a payment: declined, reversed or undone; approved until it is confirmed; approved."""
+"""A payment is declined, reversed or undone; approved until it is confirmed; or approved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class LedgerPayment:
     created_ms: int
     reversed_ms: int | None = None
     at_deadline: str | None = None
-    """What happens at the deadline of its confirmation, as the capability says; None: it needs no confirmation."""
+    """The capability `at_deadline` when it was approved; None: it needs no confirmation."""
     confirm_until_ms: int | None = None
     confirmed_ms: int | None = None
 
@@ -140,7 +140,7 @@ RETURNING ordinal, requests"""
 
 
 async def add_payment(tx: Transaction, payment: LedgerPayment) -> LedgerPayment:
-    """Insert the payment and return it, or return the one already stored under its id."""
+    """Insert the payment and return it, or return the payment already stored under its id."""
     if await tx.run(ADD_PAYMENT, *astuple(payment)):
         return payment
     stored = await find_payment(tx, payment.seller_id, payment.payment_id)
@@ -148,20 +148,14 @@ async def add_payment(tx: Transaction, payment: LedgerPayment) -> LedgerPayment:
     return stored
 
 
-async def find_payment(tx: Transaction, seller_id: int, payment_id: str) -> LedgerPayment | None:
-    """Return the payment, or None."""
-    row = await tx.one(FIND_PAYMENT, seller_id, payment_id)
-    return LedgerPayment(*row) if row is not None else None
-
-
-async def lock_payment(tx: Transaction, seller_id: int, payment_id: str) -> LedgerPayment | None:
-    """Lock the payment and return it, or None."""
-    row = await tx.one(LOCK_PAYMENT, seller_id, payment_id)
+async def find_payment(tx: Transaction, seller_id: int, payment_id: str, *, lock: bool = False) -> LedgerPayment | None:
+    """Return the payment, locked or not; None if the ledger has none."""
+    row = await tx.one(LOCK_PAYMENT if lock else FIND_PAYMENT, seller_id, payment_id)
     return LedgerPayment(*row) if row is not None else None
 
 
 async def add_movement(tx: Transaction, movement: Movement) -> Movement | None:
-    """Insert the movement and return None, or return the one already stored under its key."""
+    """Insert the movement and return None, or return the movement already stored under its key."""
     if await tx.run(ADD_MOVEMENT[movement.kind], *astuple(movement)):
         return None
     stored = await find_movement(tx, movement.kind, movement.seller_id, movement.movement_key)
@@ -176,7 +170,7 @@ async def find_movement(tx: Transaction, kind: str, seller_id: int, key: str) ->
 
 
 async def approved(tx: Transaction, live: int) -> tuple[list[LedgerPayment], list[Movement]]:
-    """Return the approved payments of test orders or of live ones, and all approved movements."""
+    """Return the approved payments of test orders, or of live orders, and all approved movements."""
     payments = [LedgerPayment(*row) for row in await tx.all(APPROVED_PAYMENTS, live)]
     return payments, [Movement(*row) for row in await tx.all(APPROVED_MOVEMENTS)]
 

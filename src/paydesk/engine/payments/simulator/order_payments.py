@@ -58,7 +58,7 @@ async def simulate(call: Call) -> Handled:
     except OrderRemoved:
         result = None
     if result is None or (isinstance(result, Refusal) and call.shared.objects[Removals].has_removed(call.path)):
-        # The simulated acquirer refuses what it can't charge any more.
+        # The simulated acquirer refuses a payment that it can no longer charge.
         raise ORDER_NOT_FOUND.with_reason("a reset has removed the order")
     return result
 
