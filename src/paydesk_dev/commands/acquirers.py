@@ -81,9 +81,5 @@ async def _play(
     from paydesk_dev.conformance.acquirers import runner
     from paydesk_dev.conformance.acquirers.target import find
 
-    outcomes = []
     async with runner.opened(find(name, settings), declined_minor, card_data) as kit:
-        async for outcome in runner.play(kit, only, case_outcomes.begins):
-            outcomes.append(outcome)
-            case_outcomes.ends(outcome)
-    return outcomes
+        return await case_outcomes.collected(runner.play(kit, only, case_outcomes.begins))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,9 +51,13 @@ def begins(case: Case[Any]) -> None:
     note(f"\n{case.name}: {case.must}")
 
 
-def ends(outcome: Outcome) -> None:
-    """Say how a case ended."""
-    note(" ".join(filter(None, (f"{outcome.name}: {outcome.status}.", outcome.reason, outcome.repair))))
+async def collected(outcomes: AsyncIterator[Outcome]) -> list[Outcome]:
+    """Say how each case ends, and return the outcomes."""
+    ended = []
+    async for outcome in outcomes:
+        note(" ".join(filter(None, (f"{outcome.name}: {outcome.status}.", outcome.reason, outcome.repair))))
+        ended.append(outcome)
+    return ended
 
 
 def report(

@@ -108,11 +108,7 @@ async def _play(address: tuple[str, int], only: Collection[str], patience: float
         is_started = device.is_virtual or device.program is not None
         if not await runner.first_hello(opened.kit, patience if is_started else FIRST_HELLO_SECONDS):
             raise Failure("The terminal sent no hello. Check its address and its device token.")
-        outcomes = []
-        async for outcome in runner.play(opened.kit, only, case_outcomes.begins):
-            outcomes.append(outcome)
-            case_outcomes.ends(outcome)
-        return outcomes
+        return await case_outcomes.collected(runner.play(opened.kit, only, case_outcomes.begins))
 
 
 @dataclass(frozen=True, slots=True)

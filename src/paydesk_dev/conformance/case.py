@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -34,6 +35,12 @@ class Case(Generic[K]):
     must: str
     play: Callable[[K], Awaitable[None]]
     repair: str = ""
+
+
+def documented(play: Callable[[K], Awaitable[None]]) -> Case[K]:
+    """Make a case of the function: the first paragraph of its docstring is what must hold, the second the repair."""
+    must, _, repair = inspect.cleandoc(play.__doc__ or "").partition("\n\n")
+    return Case(play.__name__, 0, " ".join(must.split()), play, " ".join(repair.split()))
 
 
 @dataclass(frozen=True, slots=True)

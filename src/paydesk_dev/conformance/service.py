@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paydesk.core import keys
-from paydesk.core.clock import Clock, MovableClock
+from paydesk.core.clock import MovableClock
 from paydesk.core.keys import Keys
 from paydesk.core.secrets import Secret
 from paydesk.engine.oauth import authorizations
@@ -23,9 +23,8 @@ from paydesk.platform.http.server import server
 from paydesk.platform.process import node
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database, Transaction
-from paydesk.platform.worker import Worker
 from paydesk.service.compose import compose
-from paydesk.service.workers import WORKERS, run_all
+from paydesk.service.workers import run_all
 from paydesk_dev.dev.demo import Demo, find_or_create
 from paydesk_dev.dev.service import prepare
 from paydesk_dev.parts import parts
@@ -57,8 +56,7 @@ async def running(folder: Path, kind: Kind) -> AsyncIterator[RunningService]:
     with node.listen("127.0.0.1", 0) as listener:
         async with node.database_of(settings) as database:
             ready = await prepared(database, folder, listener, kind)
-            server_keys = keys.read(folder / KEYS_FILE)
-            async with serving(settings, database, server_keys, MovableClock(), listener):
+            async with serving(settings, database, folder, MovableClock(), listener):
                 yield ready
 
 
@@ -82,22 +80,15 @@ async def prepared(
 
 @asynccontextmanager
 async def serving(
-    settings: Settings,
-    database: Database,
-    server_keys: Keys,
-    clock: MovableClock,
-    listener: socket.socket,
-    *objects: object,
-    workers: tuple[Worker, ...] = WORKERS,
-    wall: Clock | None = None,
+    settings: Settings, database: Database, folder: Path, clock: MovableClock, listener: socket.socket, *objects: object
 ) -> AsyncIterator[None]:
     """Serve on the listener, with further objects or others in place of the service's own."""
-    stop, ready = asyncio.Event(), asyncio.Event()
+    stop, ready, server_keys = asyncio.Event(), asyncio.Event(), keys.read(folder / KEYS_FILE)
     settings = settings.model_copy(update={"public_url": f"http://127.0.0.1:{listener.getsockname()[1]}"})
-    service = compose(settings, database, server_keys, clock, parts(settings, server_keys, *objects, wall=wall))
+    service = compose(settings, database, server_keys, clock, parts(settings, server_keys, *objects))
     tasks = [
         asyncio.create_task(server.serve(service.app(), listener, settings, ready.set, stop)),
-        asyncio.create_task(run_all(service.context, stop, workers)),
+        asyncio.create_task(run_all(service.context, stop)),
     ]
     try:
         await ready.wait()

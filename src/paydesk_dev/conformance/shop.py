@@ -29,6 +29,11 @@ class Order:
     lease_id: str
     amount: str
 
+    @property
+    def payment_id(self) -> str:
+        """Return the id of its payment."""
+        return f"PAY{self.lease_id}"
+
 
 @dataclass(slots=True)
 class Shop:

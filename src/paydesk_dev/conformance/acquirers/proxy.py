@@ -11,11 +11,12 @@ import re
 import socket
 import ssl
 import struct
+import sys
 import urllib.parse
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Literal
+from itertools import repeat
+from typing import Literal, NamedTuple
 
 Fault = Literal["reset", "cut", "late", "twice", "garbage", "half", "502", "404", "hold"]
 """What happens to one request:
@@ -29,34 +30,33 @@ Fault = Literal["reset", "cut", "late", "twice", "garbage", "half", "502", "404"
 - `hold`: its connection is reset, and it arrives when the case delivers it.
 """
 HEAD_BYTES_MAX, UPSTREAM_SECONDS_MAX = 64 * 1024, 60.0
-PAGE = b"<html>Sent by a proxy</html>"
+PAGE = b"HTTP/1.1 %d Proxy\r\nContent-Type: text/html\r\nContent-Length: 28\r\n\r\n<html>Sent by a proxy</html>"
+REPLACED: Mapping[str | None, Callable[[bytes], bytes]] = {
+    "cut": lambda _: b"",
+    "garbage": lambda _: bytes(range(256)) * 4,
+    "half": lambda answer: answer[: -len(answer.partition(b"\r\n\r\n")[2]) // 2],
+    "502": lambda _: PAGE % 502,
+    "404": lambda _: PAGE % 404,
+}
+"""What takes the place of an answer."""
+NO_FAULTS: Iterator[Fault] = iter(())
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 _KEY = re.compile(rb"\r\nidempotency-key: *([^\r]*)", re.IGNORECASE)
-_REPLACED = re.compile(rb"\r\n(?:host|connection):[^\r]*", re.IGNORECASE)
+_OWN_HEADERS = re.compile(rb"\r\n(?:host|connection):[^\r]*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request of the adapter."""
+class Request(NamedTuple):
+    """A request of the adapter, and the engine's call that it belongs to, "" without one."""
 
-    head: bytes = field(repr=False)
-    body: bytes = field(repr=False)
     operation: str
-    """The engine's call that it belongs to, "" without one."""
-    fault: Fault | None
+    head: bytes
+    body: bytes
 
     @property
     def key(self) -> str:
         """Return the idempotency key, or an empty string."""
         key = _KEY.search(self.head)
         return key[1].decode("ascii", "replace").strip() if key else ""
-
-
-@dataclass(slots=True)
-class _Plan:
-    fault: Fault
-    operation: str
-    times: int
 
 
 class Proxy:
@@ -68,12 +68,12 @@ class Proxy:
     def __init__(self, url: str, tls: ssl.SSLContext | None) -> None:
         self._address, self._tls = urllib.parse.urlsplit(url), tls
         self.running: Sequence[str] = ()
-        self._plans: list[_Plan] = []
-        self._held: list[Request] = []
-        self._server: asyncio.Server | None = None
-        self._port, self._late = 0, asyncio.Event()
         self.requests: list[Request] = []
         """All of them, in the order in which they came."""
+        self._operation, self._faults = "", NO_FAULTS
+        self._held: list[Request] = []
+        self._late = asyncio.Event()
+        self._port = 0
 
     @property
     def url(self) -> str:
@@ -82,31 +82,30 @@ class Proxy:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Listen until the end of the block."""
+        """Listen until the end of the block, except while connections are refused."""
         await self._listen()
         try:
             yield
         finally:
-            self._close()
+            self._server.close()
 
     @asynccontextmanager
     async def refusing(self) -> AsyncIterator[None]:
         """Refuse connections until the end of the block."""
-        self._close()
+        self._server.close()
         try:
             yield
         finally:
             await self._listen()
 
     @contextmanager
-    def on(self, fault: Fault, operation: str, times: int = 1_000_000) -> Iterator[None]:
+    def on(self, fault: Fault, operation: str, times: int = sys.maxsize) -> Iterator[None]:
         """Put a fault on requests of the operation; answers that are still late at the end are dropped."""
-        plan = _Plan(fault, operation, times)
-        self._plans.append(plan)
+        self._operation, self._faults = operation, repeat(fault, times)
         try:
             yield
         finally:
-            self._plans.remove(plan)
+            self._operation, self._faults = "", NO_FAULTS
             self._late.set()
             self._late = asyncio.Event()
 
@@ -114,75 +113,51 @@ class Proxy:
         """Return the requests of an operation whose body names the payment."""
         return [one for one in self.requests if one.operation == operation and payment_id.encode() in one.body]
 
-    async def deliver(self) -> int:
-        """Let the first request that is held arrive, and drop the others; return how many arrived."""
+    async def deliver(self) -> None:
+        """Let the first request that is held arrive, and drop the others."""
         held, self._held = self._held[:1], []
         for request in held:
             await self._forward(request)
-        return len(held)
 
     async def _listen(self) -> None:
         self._server = await asyncio.start_server(self._handle, "127.0.0.1", self._port, limit=HEAD_BYTES_MAX)
         self._port = self._server.sockets[0].getsockname()[1]
-
-    def _close(self) -> None:
-        if self._server is not None:
-            self._server.close()
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError):
             head = await reader.readuntil(b"\r\n\r\n")
             length = _LENGTH.search(head)
             body = await reader.readexactly(int(length[1]) if length else 0)
-            operation = self.running[0] if self.running else ""
-            request = Request(head, body, operation, self._fault_of(operation))
+            request = Request(self.running[0] if self.running else "", head, body)
             self.requests.append(request)
-            await self._act(request, writer)
+            fault = next(self._faults, None) if request.operation == self._operation else None
+            if fault in ("reset", "hold"):
+                self._held += [request] if fault == "hold" else []
+                connection: socket.socket = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                writer.transport.abort()
+                return
+            writer.write(await self._answer(request, fault))
+            await writer.drain()
         writer.close()
 
-    def _fault_of(self, operation: str) -> Fault | None:
-        for plan in self._plans:
-            if plan.times > 0 and operation == plan.operation:
-                plan.times -= 1
-                return plan.fault
-        return None
-
-    async def _act(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        fault, late = request.fault, self._late
-        if fault in ("reset", "hold"):
-            if fault == "hold":
-                self._held.append(request)
-            connection: socket.socket = writer.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            writer.transport.abort()
-            return
+    async def _answer(self, request: Request, fault: Fault | None) -> bytes:
+        late = self._late
         if fault == "twice":
             await self._forward(request)
         answer = await self._forward(request)
-        match fault:
-            case "cut":
-                answer = b""
-            case "late":
-                await late.wait()
-            case "half":
-                answer = answer[: -len(answer.partition(b"\r\n\r\n")[2]) // 2]
-            case "garbage":
-                answer = bytes(range(256)) * 4
-            case "502" | "404":
-                head = f"HTTP/1.1 {fault} Proxy\r\nContent-Type: text/html\r\nContent-Length: {len(PAGE)}\r\n\r\n"
-                answer = head.encode() + PAGE
-        writer.write(answer)
-        await writer.drain()
+        if fault == "late":
+            await late.wait()
+        return REPLACED[fault](answer) if fault in REPLACED else answer
 
     async def _forward(self, request: Request) -> bytes:
         """Send the request on a connection of its own and return all bytes of the answer."""
         port = self._address.port or (443 if self._tls else 80)
-        name = self._address.hostname or ""
         async with asyncio.timeout(UPSTREAM_SECONDS_MAX):
-            reader, writer = await asyncio.open_connection(name, port, ssl=self._tls)
+            reader, writer = await asyncio.open_connection(self._address.hostname or "", port, ssl=self._tls)
             try:
-                host = b"\r\nHost: " + self._address.netloc.encode() + b"\r\nConnection: close\r\n\r\n"
-                writer.write(_REPLACED.sub(b"", request.head).removesuffix(b"\r\n\r\n") + host + request.body)
+                own = b"\r\nHost: " + self._address.netloc.encode() + b"\r\nConnection: close\r\n\r\n"
+                writer.write(_OWN_HEADERS.sub(b"", request.head).removesuffix(b"\r\n\r\n") + own + request.body)
                 await writer.drain()
                 return await reader.read()
             finally:

@@ -31,11 +31,8 @@ class Target:
     @property
     def url(self) -> str | None:
         """Return the address that a proxy can stand in for, None without one."""
-        url, is_secret_missing = (
-            self.table.get("url"),
-            "client_certificate" in self.table and "secret" not in self.table,
-        )
-        return url if isinstance(url, str) and not is_secret_missing else None
+        url, has_secret = self.table.get("url"), "secret" in self.table or "client_certificate" not in self.table
+        return url if isinstance(url, str) and has_secret else None
 
     def tls(self) -> ssl.SSLContext:
         """Return the context of the proxy's own connections to an https address. Raises `StartRefused`."""

@@ -1,6 +1,7 @@
 """An engine in a process of its own, to be killed. Its parent forks it again after each kill: it starts at once.
 
-Its standard input takes a label to arm, or `kill`; its standard output says `armed`, `ready` and `killed`.
+Its standard input takes a label to arm, or `end`; its standard output says `ready`, `armed`, `killed`, and at the end
+whether the label was `reached` or `unreached`.
 """
 
 from __future__ import annotations
@@ -12,43 +13,34 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from paydesk.core import crash_points
 from paydesk.core.clock import MovableClock
 from paydesk.core.crash_points import Label
-from paydesk.engine.payments import jobs
+from paydesk.engine.payments.acquirer import Payment
 from paydesk.platform import logs
 from paydesk.platform.process import node
 from paydesk.platform.storage.connect import open_database
-from paydesk_dev import http_client
-from paydesk_dev.clock.clock import restore_clock
-from paydesk_dev.conformance import service
 from paydesk_dev.conformance.acquirers import engine
-from paydesk_dev.conformance.acquirers.engine import Engine
+from paydesk_dev.conformance.acquirers.engine import Engine, Recorded
 from paydesk_dev.conformance.acquirers.target import Target
 from paydesk_dev.conformance.case import NotShown
 
-KILL = "kill"
+END, SECONDS_MAX = "end", 60.0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Victim:
     """An engine that dies at a crash point, and is started again at once."""
 
-    engine: Engine
     process: asyncio.subprocess.Process
-    killed: int = 0
-    """How often it was killed since a label was armed."""
-    _said: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
 
     async def arm(self, label: Label) -> None:
         """Let it die when it reaches the label."""
-        self.killed = 0
         self._write(label)
         await self.until("armed")
 
@@ -61,29 +53,22 @@ class Victim:
         await asyncio.gather(calling, return_exceptions=True)
         await self.until("ready")
 
-    async def kill(self) -> None:
-        """Kill it, so that it is started again with no label armed."""
-        killed = self.killed
-        self._write(KILL)
-        while self.killed == killed:
-            await self.until("killed")
+    async def end(self) -> bool:
+        """Return whether it died since a label was armed; if it did not, it is killed, so that no label is armed."""
+        self._write(END)
+        return await self.until("reached", "unreached") == "reached"
 
-    async def until(self, word: str) -> None:
-        """Wait until it has said the word. Raises `NotShown`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(engine.SECONDS_MAX):
-                while await self._said.get() != word:
-                    pass
-                return
-        raise NotShown(f"The engine in a process of its own is not {word} within {engine.SECONDS_MAX:g} s.")
-
-    async def listen(self) -> None:
-        """Note what it says, until it ends."""
+    async def until(self, *words: str) -> str:
+        """Wait until it has said one of the words, and return it. Raises `NotShown`."""
         assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            word = line.decode().strip()
-            self.killed += word == "killed"
-            self._said.put_nowait(word)
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                async for line in self.process.stdout:
+                    if (word := line.decode().strip()) in words:
+                        return word
+        except TimeoutError:
+            pass
+        raise NotShown(f"The engine in a process of its own is not {words[0]} within {SECONDS_MAX:g} s.")
 
     def _write(self, word: str) -> None:
         assert self.process.stdin is not None
@@ -91,41 +76,31 @@ class Victim:
 
 
 @asynccontextmanager
-async def opened(folder: Path, target: Target, encrypted_data: bytes) -> AsyncIterator[Victim]:
+async def opened(folder: Path, target: Target, probe: Payment) -> AsyncIterator[tuple[Victim, Engine]]:
     """Run such an engine, with its data in the folder. Raises `StartRefused`."""
-    settings = engine.settings_of(folder)
     with node.listen("127.0.0.1", 0) as listener:
-        async with node.database_of(settings) as database:
-            accounts = await service.prepared(database, folder, listener, "service", live=True)
-            adapter = target.create(database, MovableClock())
-            await database.write(partial(engine.set_currency, seller_id=accounts.seller_id, adapter=adapter))
-        plan = {"folder": str(folder), "target": asdict(target), "listener": listener.fileno()}
+        accounts = await engine.prepared(folder, listener)
+        plan = {"target": asdict(target), "probe": asdict(probe), "listener": listener.fileno()}
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", __name__, json.dumps(plan)),
+            *(sys.executable, "-m", __name__, str(folder), json.dumps(plan)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             pass_fds=(listener.fileno(),),
         )
-        database = await open_database(settings.database_url, exclusive=False)
-        try:
-            adapter = target.create(database, MovableClock())
-            async with http_client.session() as http:
-                driven = engine.engine_of(accounts, http, database, adapter, encrypted_data)
-                victim = Victim(driven, process)
-                listening = asyncio.create_task(victim.listen())
-                await victim.until("ready")
-                await driven.start_session()
-                yield victim
-            await adapter.close()
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            await process.wait()
-            await listening
-            await database.close()
+    database = await open_database(engine.settings_of(folder).database_url, exclusive=False)
+    try:
+        recorded, victim = Recorded(target.create(database, MovableClock())), Victim(process)
+        await victim.until("ready")
+        yield victim, Engine(accounts, database, recorded)
+        await recorded.adapter.close()
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        await database.close()
 
 
-def main(plan: str) -> None:
+def main(folder: Path, plan: dict[str, Any]) -> None:
     """Fork engines, one after the other, until one ends by itself."""
     logs.configure("text", Path(os.devnull).open("a", buffering=1))  # noqa: SIM115  # open until the end
     while child := os.fork():
@@ -133,31 +108,31 @@ def main(plan: str) -> None:
         if status != signal.SIGKILL:
             sys.exit(status != 0)
         _say("killed")
-    asyncio.run(_serve(json.loads(plan)))
+    asyncio.run(_serve(folder, plan))
 
 
-async def _serve(plan: dict[str, Any]) -> None:
+async def _serve(folder: Path, plan: dict[str, Any]) -> None:
     """Serve until standard input ends."""
-    folder, target, stop = Path(plan["folder"]), Target(**plan["target"]), asyncio.Event()
+    stop, armed, target, probe = asyncio.Event(), list[Label](), Target(**plan["target"]), Payment(**plan["probe"])
+
+    def obey() -> None:
+        word: Any = os.read(0, 100).decode().strip()
+        if not word:
+            stop.set()
+        elif word == END:
+            _say("unreached" if armed else "reached")
+            if armed:
+                os.kill(os.getpid(), signal.SIGKILL)
+        else:
+            crash_points.arm(word)
+            armed.append(word)
+            _say("armed")
+
     with socket.socket(fileno=plan["listener"]) as listener:
-        async with node.database_of(engine.settings_of(folder)) as database:
-            await jobs.release_all(database)
-            clock = await restore_clock(database)
-            async with engine.serving(folder, target.name, database, listener, target.create(database, clock), clock):
-                asyncio.get_running_loop().add_reader(0, _obey, stop)
-                _say("ready")
-                await stop.wait()
-
-
-def _obey(stop: asyncio.Event) -> None:
-    word = os.read(0, 100).decode().strip()
-    if not word:
-        stop.set()
-    elif word == KILL:
-        os.kill(os.getpid(), signal.SIGKILL)
-    else:
-        crash_points.arm(word)  # type: ignore[arg-type]  # a case's label
-        _say("armed")
+        async with engine.serving(folder, target, listener, probe):
+            asyncio.get_running_loop().add_reader(0, obey)
+            _say("ready")
+            await stop.wait()
 
 
 def _say(word: str) -> None:
@@ -165,4 +140,4 @@ def _say(word: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

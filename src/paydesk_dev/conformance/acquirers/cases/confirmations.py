@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from paydesk_dev.conformance.acquirers.case import case
 from paydesk_dev.conformance.acquirers.cases.unknowns import check_same
 from paydesk_dev.conformance.acquirers.kit import UNKNOWN_AFTER_SECONDS, Kit
-from paydesk_dev.conformance.case import Failed
+from paydesk_dev.conformance.case import Failed, documented
 
 CONFLICT = 409
 BEHIND_SECONDS = 60
 
 
-@case
+@documented
 async def confirm_once(kit: Kit) -> None:
     """Confirms an approval once: a confirmation whose answer was lost is repeated under the same key.
 
@@ -20,13 +19,13 @@ async def confirm_once(kit: Kit) -> None:
     kit.need("needs_confirmation")
     with kit.wire.on("cut", "confirm", times=1):
         order = await kit.approved()
-        await kit.engine.report_approved(order)
+        await kit.report_approved(order)
         await kit.settle(order)
     check_same(kit, "confirm", order, f"CNF{order.lease_id}")
     await kit.expect(order, "processed")
 
 
-@case
+@documented
 async def undo_by_decline(kit: Kit) -> None:
     """Takes a provisional approval back that the card declines at the end.
 
@@ -34,11 +33,11 @@ async def undo_by_decline(kit: Kit) -> None:
     """
     kit.need("needs_confirmation")
     order = await kit.approved()
-    await kit.engine.report(order, outcome="declined", status_detail="rejected_by_issuer")
+    await kit.report(order, outcome="declined", status_detail="rejected_by_issuer")
     await kit.expect(order, "failed")
 
 
-@case
+@documented
 async def undo_by_silence(kit: Kit) -> None:
     """Takes a provisional approval back on which the terminal does not report within 40 s; a later result is refused.
 
@@ -46,16 +45,16 @@ async def undo_by_silence(kit: Kit) -> None:
     """
     kit.need("needs_confirmation")
     order = await kit.approved()
-    await kit.engine.advance(UNKNOWN_AFTER_SECONDS)
+    await kit.advance(UNKNOWN_AFTER_SECONDS)
     await kit.settle(order)
-    reply = await kit.engine.report_approved(order)
+    reply = await kit.report_approved(order)
     if reply.status != CONFLICT:
         raise Failed(f"The late result was answered by {reply.status}, not {CONFLICT}.")
     await kit.settle(order)
     await kit.expect(order, "failed")
 
 
-@case
+@documented
 async def confirmed_after_silence(kit: Kit) -> None:
     """Confirms at the next attempt what could not be confirmed at the first ones, also after the deadline has passed.
 
@@ -65,11 +64,11 @@ async def confirmed_after_silence(kit: Kit) -> None:
     kit.need("needs_confirmation")
     kit.need("can_inquire")
     order = await kit.approved()
-    deadline_ms = kit.capabilities.confirm_until_ms(await kit.engine.now_ms())
+    deadline_ms = kit.capabilities.confirm_until_ms(await kit.now_ms())
     with kit.wire.on("reset", "confirm"):
-        await kit.engine.report_approved(order)
-        await kit.engine.until_idle()
-        wait_ms = 0 if deadline_ms is None else deadline_ms - await kit.engine.now_ms()
-        await kit.engine.advance(wait_ms / 1000 + BEHIND_SECONDS)
+        await kit.report_approved(order)
+        await kit.until_idle()
+        wait_ms = 0 if deadline_ms is None else deadline_ms - await kit.now_ms()
+        await kit.advance(wait_ms / 1000 + BEHIND_SECONDS)
     await kit.settle(order)
     await kit.expect(order, "processed")

@@ -7,16 +7,15 @@ from dataclasses import replace
 from paydesk.core import ids, runtime
 from paydesk.engine.payments.acquirer import Approved, Declined, NotFound
 from paydesk.engine.payments.jobs import describe
-from paydesk_dev.conformance.acquirers.case import case
 from paydesk_dev.conformance.acquirers.kit import AMOUNT_MINOR, Kit, must_be
-from paydesk_dev.conformance.case import Failed
+from paydesk_dev.conformance.case import Failed, documented
 from paydesk_dev.conformance.shop import Order
 
 CREATED = 201
 PART_MINOR = 400
 
 
-@case
+@documented
 async def refund_whole(kit: Kit) -> None:
     """Refunds a payment as a whole.
 
@@ -27,7 +26,7 @@ async def refund_whole(kit: Kit) -> None:
     await kit.expect(order, "refunded")
 
 
-@case
+@documented
 async def refund_in_parts(kit: Kit) -> None:
     """Refunds a payment in two parts, each under its own key.
 
@@ -41,15 +40,15 @@ async def refund_in_parts(kit: Kit) -> None:
     await kit.expect(order, "refunded")
 
 
-@case
+@documented
 async def refund_of_too_much(kit: Kit) -> None:
     """Declines a refund of more than was paid.
 
     Check that the host compares a refund with the payment and its earlier refunds.
     """
     order = await kit.sale()
-    approved = must_be(kit.asked("authorize", order)[-1].result, Approved, "The sale")
-    payment = replace(kit.payment(), payment_id=f"PAY{order.lease_id}")
+    approved = must_be(kit.answers("authorize", order)[-1], Approved, "The sale")
+    payment = replace(kit.payment(), payment_id=order.payment_id)
     answer = await kit.adapter.refund(
         payment, key=_refund_key(), amount_minor=AMOUNT_MINOR + 1, reference_id=approved.reference_id
     )
@@ -57,7 +56,7 @@ async def refund_of_too_much(kit: Kit) -> None:
         raise Failed(f"A refund of {AMOUNT_MINOR + 1} of {AMOUNT_MINOR} in minor units is {describe(answer)}.")
 
 
-@case
+@documented
 async def refund_right_after_the_sale(kit: Kit) -> None:
     """Refunds a payment that was only just reported as paid.
 
@@ -65,12 +64,12 @@ async def refund_right_after_the_sale(kit: Kit) -> None:
     """
     order = await kit.approved()
     if kit.capabilities.needs_confirmation:
-        await kit.engine.report_approved(order)
+        await kit.report_approved(order)
     await _refund(kit, order)
     await kit.expect(order, "refunded")
 
 
-@case
+@documented
 async def reverse_twice(kit: Kit) -> None:
     """Approves the second reversal of a payment too, and reverses it once.
 
@@ -78,11 +77,11 @@ async def reverse_twice(kit: Kit) -> None:
     """
     payment = kit.payment()
     approved = await kit.charged(payment)
-    must_be(await kit.reverse(payment, approved), Approved, "The first reversal")
-    must_be(await kit.reverse(payment, approved), Approved, "The second reversal")
+    await kit.reversed(payment, approved, "The first reversal")
+    await kit.reversed(payment, approved, "The second reversal")
 
 
-@case
+@documented
 async def reverse_before_authorize(kit: Kit) -> None:
     """Reverses a payment that it does not have as `reversal_blocks` declares.
 
@@ -98,7 +97,7 @@ async def reverse_before_authorize(kit: Kit) -> None:
     must_be(first, NotFound, "The reversal of a payment that has not arrived")
     answer = await kit.charge(payment)
     if isinstance(answer, Approved):
-        must_be(await kit.reverse(payment, answer), Approved, "The reversal after the payment")
+        await kit.reversed(payment, answer, "The reversal after the payment")
 
 
 async def _refund(kit: Kit, order: Order, minor: int | None = None) -> None:

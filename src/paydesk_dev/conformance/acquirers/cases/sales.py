@@ -8,16 +8,15 @@ from dataclasses import replace
 from paydesk.core.money import CURRENCIES
 from paydesk.engine.orders.status import FAILED_DETAILS
 from paydesk.engine.payments.acquirer import Approved, Declined
-from paydesk_dev.conformance.acquirers.case import case
 from paydesk_dev.conformance.acquirers.kit import Kit, must_be
-from paydesk_dev.conformance.case import Failed, NotApplicable, NotShown
+from paydesk_dev.conformance.case import Failed, NotApplicable, NotShown, documented
 
 CLOCK_SECONDS_MAX = 300
 CURRENCIES_MAX = 7
 REFERENCE = re.compile("[A-Za-z0-9._-]{1,64}")
 
 
-@case
+@documented
 async def echo(kit: Kit) -> None:
     """Answers an echo, and its clock differs from this machine's by 300 s at most.
 
@@ -30,7 +29,7 @@ async def echo(kit: Kit) -> None:
         raise Failed(f"Its clock differs by {answer.difference_seconds:.0f} s.")
 
 
-@case
+@documented
 async def approve(kit: Kit) -> None:
     """Approves a sale; where the approval is provisional, the terminal's result confirms it.
 
@@ -38,22 +37,22 @@ async def approve(kit: Kit) -> None:
     `needs_confirmation` is declared if an approval says so.
     """
     order = await kit.sale()
-    answer = must_be(kit.asked("authorize", order)[-1].result, Approved, "The sale")
+    answer = must_be(kit.answers("authorize", order)[-1], Approved, "The sale")
     if not REFERENCE.fullmatch(answer.reference_id):
         raise Failed(f"Its reference {answer.reference_id!r} is not 1 to 64 of [A-Za-z0-9._-].")
     if answer.needs_confirmation is not kit.capabilities.needs_confirmation:
         raise Failed("Whether its approvals are provisional is not what `needs_confirmation` declares.")
 
 
-@case
+@documented
 async def decline(kit: Kit) -> None:
     """Declines a card with a detail that Paydesk has.
 
     Check the table that maps the host's codes to details, and the amount of `--declined-amount`.
     """
     order = await kit.begin(kit.declined_minor)
-    await kit.engine.authorize(order)
-    answer = kit.asked("authorize", order)[-1].result
+    await kit.authorize(order)
+    answer = kit.answers("authorize", order)[-1]
     if isinstance(answer, Approved):
         raise NotShown(f"A payment of {order.amount} is approved. Name one that is declined by --declined-amount.")
     detail = must_be(answer, Declined, "A payment that the host declines").detail
@@ -62,7 +61,7 @@ async def decline(kit: Kit) -> None:
         raise Failed(f"Its detail is `{detail}`, not one of {', '.join(FAILED_DETAILS)}.")
 
 
-@case
+@documented
 async def same_key_twice(kit: Kit) -> None:
     """Charges a payment once that is requested twice under one key, and gives the same answer.
 
@@ -71,12 +70,12 @@ async def same_key_twice(kit: Kit) -> None:
     kit.need_idempotent("authorize")
     payment = kit.payment()
     first, second = await kit.charged(payment), await kit.charged(payment)
-    must_be(await kit.reverse(payment, first), Approved, "Its reversal")
+    await kit.reversed(payment, first)
     if first.reference_id != second.reference_id:
         raise Failed(f"The second answer has the reference {second.reference_id}, the first {first.reference_id}.")
 
 
-@case
+@documented
 async def other_body_under_the_key(kit: Kit) -> None:
     """Charges nothing under a key that another amount was charged under.
 
@@ -86,12 +85,12 @@ async def other_body_under_the_key(kit: Kit) -> None:
     payment = kit.payment()
     first = await kit.charged(payment)
     answer = await kit.charge(replace(payment, amount_minor=payment.amount_minor + 100))
-    must_be(await kit.reverse(payment, first), Approved, "Its reversal")
+    await kit.reversed(payment, first)
     if isinstance(answer, Approved) and answer.amount_minor != payment.amount_minor:
         raise Failed(f"It approved {answer.amount_minor} in minor units under the key of {payment.amount_minor}.")
 
 
-@case
+@documented
 async def answer_is_compared(kit: Kit) -> None:
     """Answers an inquiry with the host's amount and currency, whatever the request says.
 
@@ -104,7 +103,7 @@ async def answer_is_compared(kit: Kit) -> None:
     other = next(code for code in CURRENCIES if code != payment.currency)
     asked = replace(payment, amount_minor=payment.amount_minor + 100), replace(payment, currency=other)
     answers = [await kit.adapter.inquire(one) for one in asked]
-    must_be(await kit.reverse(payment, first), Approved, "Its reversal")
+    await kit.reversed(payment, first)
     for answer in (one for one in answers if isinstance(one, Approved)):
         if answer.amount_minor != payment.amount_minor or answer.currency not in ("", payment.currency):
             raise Failed(
@@ -113,7 +112,7 @@ async def answer_is_compared(kit: Kit) -> None:
             )
 
 
-@case
+@documented
 async def currencies(kit: Kit) -> None:
     """Approves a payment in each currency that it declares.
 
@@ -125,4 +124,4 @@ async def currencies(kit: Kit) -> None:
     for code in declared[:CURRENCIES_MAX]:
         payment = kit.payment(currency=code)
         approved = await kit.charged(payment)
-        must_be(await kit.reverse(payment, approved), Approved, f"The reversal in {code}")
+        await kit.reversed(payment, approved, f"The reversal in {code}")

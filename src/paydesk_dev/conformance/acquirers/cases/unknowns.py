@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from paydesk.engine.payments.acquirer import Approved, Declined, NotSent, Unknown
-from paydesk_dev.conformance.acquirers.case import case
 from paydesk_dev.conformance.acquirers.kit import FINAL, Kit, must_be
 from paydesk_dev.conformance.acquirers.proxy import Fault
-from paydesk_dev.conformance.case import Failed
+from paydesk_dev.conformance.case import Failed, documented
 from paydesk_dev.conformance.shop import Order
 
 ARRIVES: tuple[Fault, ...] = ("502", "404", "garbage", "half")
 
 
-@case
+@documented
 async def timeout_is_unknown(kit: Kit) -> None:
     """Says of a request without an answer in time that its outcome is unknown, within `answer_seconds`.
 
@@ -23,7 +22,7 @@ async def timeout_is_unknown(kit: Kit) -> None:
     await _must_be_unknown(kit, "late", "A request that was answered too late")
 
 
-@case
+@documented
 async def foreign_answer_is_unknown(kit: Kit) -> None:
     """Says of an answer that is not the host's (502, 404, noise, half a body) that the outcome is unknown.
 
@@ -34,7 +33,7 @@ async def foreign_answer_is_unknown(kit: Kit) -> None:
         await _must_be_unknown(kit, fault, f"An answer replaced by {fault}")
 
 
-@case
+@documented
 async def broken_connection_is_unknown(kit: Kit) -> None:
     """Says of a connection that breaks after the request that the outcome is unknown.
 
@@ -44,7 +43,7 @@ async def broken_connection_is_unknown(kit: Kit) -> None:
         await _must_be_unknown(kit, fault, f"A request whose connection was {fault}")
 
 
-@case
+@documented
 async def refused_connection_is_not_sent(kit: Kit) -> None:
     """Says of a connection that is refused that nothing was sent, and pays as soon as it is accepted.
 
@@ -52,13 +51,13 @@ async def refused_connection_is_not_sent(kit: Kit) -> None:
     """
     async with kit.wire.refusing():
         order = await kit.begin()
-        authorizing = asyncio.create_task(kit.engine.authorize(order))
-        await kit.until(lambda: _asked(kit, "authorize", order))
+        authorizing = asyncio.create_task(kit.authorize(order))
+        await kit.until_answered("authorize", order)
     await authorizing
-    must_be(kit.asked("authorize", order)[0].result, NotSent, "A request without a connection")
+    must_be(kit.answers("authorize", order)[0], NotSent, "A request without a connection")
 
 
-@case
+@documented
 async def delivered_twice(kit: Kit) -> None:
     """Charges a payment once whose request arrives twice.
 
@@ -69,7 +68,7 @@ async def delivered_twice(kit: Kit) -> None:
         await kit.sale()
 
 
-@case
+@documented
 async def retry_has_the_same_key(kit: Kit) -> None:
     """Sends a payment and a refund whose answers were lost again under the same key, with the same body.
 
@@ -77,9 +76,8 @@ async def retry_has_the_same_key(kit: Kit) -> None:
     """
     kit.need_idempotent("authorize")
     with kit.wire.on("cut", "authorize", times=1):
-        order = await kit.begin()
-        await kit.engine.authorize(order)
-    check_same(kit, "authorize", order, f"PAY{order.lease_id}")
+        order = await kit.begin_sale()
+    check_same(kit, "authorize", order, order.payment_id)
     await kit.settle(order)
     if "refund" in kit.capabilities.idempotent:
         order = await kit.sale()
@@ -90,21 +88,20 @@ async def retry_has_the_same_key(kit: Kit) -> None:
         await kit.expect(order, "refunded")
 
 
-@case
+@documented
 async def one_address(kit: Kit) -> None:
     """Has one address: while no request arrives there, no outcome is known.
 
     Never ask another host about a payment that the first one may have charged. Put two hosts behind one switch.
     """
     with kit.wire.on("reset", "authorize"):
-        order = await kit.begin()
-        await kit.engine.authorize(order)
-    for asked in kit.asked("authorize", order):
-        if isinstance(asked.result, Approved | Declined):
-            raise Failed(f"It says {type(asked.result).__name__}, and no request arrived at its address.")
+        order = await kit.begin_sale()
+    for answer in kit.answers("authorize", order):
+        if isinstance(answer, Approved | Declined):
+            raise Failed(f"It says {type(answer).__name__}, and no request arrived at its address.")
 
 
-@case
+@documented
 async def not_found_is_not_final(kit: Kit) -> None:
     """Says of a payment that the host does not have that it is not found, which ends nothing yet.
 
@@ -112,13 +109,12 @@ async def not_found_is_not_final(kit: Kit) -> None:
     has blocked.
     """
     order = await _held(kit)
-    for asked in kit.asked("inquire", order):
-        if isinstance(asked.result, Declined):
-            raise Failed("It says that a payment was declined that the host does not have.")
+    if any(isinstance(answer, Declined) for answer in kit.answers("inquire", order)):
+        raise Failed("It says that a payment was declined that the host does not have.")
     await kit.wire.deliver()
 
 
-@case
+@documented
 async def late_answer_is_learned(kit: Kit) -> None:
     """Learns of a payment that arrives after the first inquiry: a later inquiry says that it is approved.
 
@@ -126,14 +122,13 @@ async def late_answer_is_learned(kit: Kit) -> None:
     """
     order = await _held(kit)
     await kit.wire.deliver()
-    asked = len(kit.asked("inquire", order))
-    await kit.engine.next_attempt()
-    answers = [one.result for one in kit.asked("inquire", order)[asked:]]
-    if not any(isinstance(answer, Approved) for answer in answers):
+    asked = len(kit.answers("inquire", order))
+    await kit.next_attempt()
+    if not any(isinstance(answer, Approved) for answer in kit.answers("inquire", order)[asked:]):
         raise Failed(f"A payment that the host has approved meanwhile is not learned of: {kit.said(order)}.")
 
 
-@case
+@documented
 async def arrives_after_the_end(kit: Kit) -> None:
     """Keeps nothing of a payment that arrives after it was reversed and its order has failed.
 
@@ -142,7 +137,7 @@ async def arrives_after_the_end(kit: Kit) -> None:
     """
     order = await _held(kit)
     while await kit.status(order) not in FINAL:
-        await kit.engine.next_attempt()
+        await kit.next_attempt()
     await kit.wire.deliver()
     await kit.settle(order)
     await kit.expect(order, "failed")
@@ -150,9 +145,8 @@ async def arrives_after_the_end(kit: Kit) -> None:
 
 async def _must_be_unknown(kit: Kit, fault: Fault, what: str) -> None:
     with kit.wire.on(fault, "authorize", times=1):
-        order = await kit.begin()
-        await kit.engine.authorize(order)
-        must_be(kit.asked("authorize", order)[0].result, Unknown, what)
+        order = await kit.begin_sale()
+        must_be(kit.answers("authorize", order)[0], Unknown, what)
     await kit.settle(order)
 
 
@@ -160,21 +154,16 @@ async def _held(kit: Kit) -> Order:
     """Return an order whose requests are on their way, and which the host does not find."""
     kit.need("can_inquire")
     with kit.wire.on("hold", "authorize"):
-        order = await kit.begin()
-        await kit.engine.authorize(order)
-    await kit.until(lambda: _asked(kit, "inquire", order))
-    await kit.engine.until_idle()
+        order = await kit.begin_sale()
+    await kit.until_answered("inquire", order)
+    await kit.until_idle()
     await kit.expect(order, "at_terminal")
     return order
 
 
-async def _asked(kit: Kit, operation: str, order: Order) -> bool:
-    return bool(kit.asked(operation, order))
-
-
 def check_same(kit: Kit, operation: str, order: Order, key: str = "") -> None:
     """Raise `Failed` unless the order's requests are repetitions: one key, one body."""
-    requests = kit.wire.of(operation, f"PAY{order.lease_id}")
+    requests = kit.wire.of(operation, order.payment_id)
     if len(requests) < 2:
         raise Failed("It sent no second request after the answer was lost.")
     keys = {one.key for one in requests}
