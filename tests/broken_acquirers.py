@@ -3,16 +3,12 @@
 # ruff: noqa: D102 - what each does is said by its class
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from paydesk.core.clock import Clock
-from paydesk.engine.payments.acquirer import Acquirer, Approved, Card, Declined, NotFound, Payment, Unknown
+from paydesk.engine.payments.acquirer import Approved, Card, Declined, NotFound, Payment, Unknown
 from paydesk.engine.payments.http import wire
-from paydesk.platform.storage.database import Database
-from paydesk_dev.conformance.acquirers.target import Target
 
 
 class Broken:
@@ -68,14 +64,11 @@ class SecondHost(Broken):
     """Asks another host about a payment that the first one did not answer."""
 
     second: Any
+    """The adapter of the other host."""
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Any:
         result = await self.adapter.authorize(payment, card, blob=blob)
         return await self.second.authorize(payment, card, blob=blob) if isinstance(result, Unknown) else result
-
-    async def close(self) -> None:
-        await self.adapter.close()
-        await self.second.close()
 
 
 class RemembersItsFirstAnswer(Broken):
@@ -138,17 +131,6 @@ FOUND_BY: dict[type[Broken], str] = {
     ConfirmsUnderTwoKeys: "confirm_once",
 }
 """The case of the kit that must fail."""
-
-
-@dataclass(frozen=True)
-class BrokenTarget(Target):
-    """The acquirer with a broken adapter."""
-
-    break_adapter: Callable[[Acquirer], Any] = Broken
-
-    def create(self, database: Database, clock: Clock) -> Any:
-        """Return the broken adapter."""
-        return self.break_adapter(super().create(database, clock))
 
 
 def _echoed(result: Any, payment: Payment) -> Any:
