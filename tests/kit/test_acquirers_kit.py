@@ -99,6 +99,7 @@ async def test_the_simulated_acquirer_passes(settings: dict[str, Any]) -> None:
     assert "has no `url`" in outcomes["timeout_is_unknown"].reason
 
 
+@pytest.mark.long("an engine is killed and started again ten times")
 async def test_a_killed_engine_loses_nothing() -> None:
     """While a payment is confirmed, refunded or asked for; at the other crash points in a slow test."""
     async with opened(Target("simulator", PROVISIONAL)) as kit:
