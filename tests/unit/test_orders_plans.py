@@ -15,7 +15,7 @@ from bench.order_lists import fill
 from paydesk.engine.orders.status_labels import EXTENDED
 from paydesk.operators.deliveries import handlers as deliveries
 from paydesk.operators.newest import BY_ID, BY_TIME
-from paydesk.operators.orders import confirmations, outcomes
+from paydesk.operators.orders import outcomes
 from paydesk.operators.orders.lists import BY_PAYER_EMAIL, BY_REFERENCE, OPEN, OrderFilters
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Row, Transaction
@@ -56,7 +56,7 @@ OTHER_LISTS = {
     "refunds": (outcomes.LIST_REFUNDS, BY_ID, ("",), ("refunds_newest", "refunds_pkey")),
     "reversals": (outcomes.LIST_REVERSALS, BY_ID, ("",), ("reversals_newest", "reversals_pkey")),
     "inquiries": (outcomes.LIST_INQUIRIES, BY_ID, ("true",), ("inquiries_newest", "inquiries_pkey")),
-    "confirmations": (confirmations.LIST_CONFIRMATIONS, BY_ID, ("",), ("confirmations_newest", "confirmations_pkey")),
+    "confirmations": (outcomes.LIST_CONFIRMATIONS, BY_ID, ("",), ("confirmations_newest", "confirmations_pkey")),
 }
 WITHOUT_INDEX = (
     "SELECT * FROM orders ORDER BY order_id || '' DESC LIMIT $1",

@@ -68,7 +68,7 @@ ALLOWED = {
     "operators.orders.outcomes.LIST_REFUNDS.all": _NEWEST,
     "operators.orders.outcomes.LIST_REVERSALS.all": _NEWEST,
     "operators.orders.outcomes.LIST_INQUIRIES.all": _NEWEST,
-    "operators.orders.confirmations.LIST_CONFIRMATIONS.all": _NEWEST,
+    "operators.orders.outcomes.LIST_CONFIRMATIONS.all": _NEWEST,
     "engine.webhooks.subscriptions.backlog.COUNTS": (
         "counts the deliveries of a subscription of all sellers, for operators"
     ),

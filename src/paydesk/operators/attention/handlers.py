@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from paydesk.core.clock import rfc3339
-from paydesk.core.money import CURRENCIES, decimal_string, spelled
+from paydesk.core.money import spelled
 from paydesk.core.response import Closed, Time, time_or_none
 from paydesk.core.text.redaction import redacted_url
 from paydesk.core.text.sentences import text_of
@@ -17,7 +17,6 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.engine.payments.inquiry_store import OpenInquiry
-from paydesk.engine.payments.lifecycles import PENDING, PROCESSING
 from paydesk.engine.payments.waiting import Periods, wait_of
 from paydesk.engine.terminals.presence import presence_of
 from paydesk.engine.terminals.print_actions.action import CREATED
@@ -26,7 +25,7 @@ from paydesk.operators.attention import store
 from paydesk.operators.attention.sentences import KINDS, SENTENCES, Kind
 from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
-from paydesk.operators.orders.outcomes import refund_waits_for, reversal_waits_for
+from paydesk.operators.orders.outcomes import CONFIRMATION, REFUND, REVERSAL, Work
 from paydesk.operators.orders.waiting import periods_of
 from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
 from paydesk.platform.operation import Answer, Call
@@ -95,35 +94,21 @@ async def find_all(call: Call) -> Answer:
 
 async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
     """Return the confirmations, reversals and refunds that the acquirer refuses, or has not answered for long."""
-    slow_ms, items = now_ms - SLOW_MS, []
-    for order_id, live, amount_minor, currency, ended_ms in await tx.all(store.REFUSED_CONFIRMATIONS, ROWS_MAX):
-        names = {"amount": _minor(amount_minor, currency)}
-        items.append(_item("confirmation_refused", order_id, ended_ms, live, names, order_id=order_id))
-    for row in await tx.all(store.CONFIRMATIONS, slow_ms, ROWS_MAX):
-        order_id, live, amount_minor, currency, approved_ms, next_ms, deadline_ms = row
-        names = {"amount": _minor(amount_minor, currency), "next": rfc3339(next_ms)}
-        deadline = time_or_none(deadline_ms)
-        items.append(
-            _item(
-                "confirmation_unanswered",
-                order_id,
-                approved_ms,
-                live,
-                {**names, "deadline": deadline},
-                order_id=order_id,
-                deadline_date=deadline,
-            )
-        )
-    for row in await tx.all(store.REVERSALS, slow_ms, ROWS_MAX):
-        reversal_id, order_id, live, created_ms, refunding_ms, next_ms = row
-        waits_for = str(reversal_waits_for(PENDING.name, refunding_ms, next_ms))
-        names = {"waits_for": waits_for, "next": rfc3339(next_ms)}
-        items.append(_item("reversal_unconfirmed", reversal_id, created_ms, live, names, order_id=order_id))
-    for row in await tx.all(store.REFUNDS, slow_ms, ROWS_MAX):
-        refund_id, order_id, live, amount, created_ms, next_ms, currency, is_unconfirmed = row
-        waits_for = str(refund_waits_for(PROCESSING.name, next_ms, is_unconfirmed=bool(is_unconfirmed)))
-        names = {"amount": _amount(amount, currency or ""), "next": rfc3339(next_ms), "waits_for": waits_for}
-        items.append(_item("refund_slow", refund_id, created_ms, live, names, order_id=order_id))
+    items, slow_ms = [], now_ms - SLOW_MS
+    kinds: tuple[tuple[Kind, Work, str, str, tuple[int, ...]], ...] = (
+        ("confirmation_refused", CONFIRMATION, "ended_ms", store.REFUSED_CONFIRMATIONS, ()),
+        ("confirmation_unanswered", CONFIRMATION, "approved_ms", store.CONFIRMATIONS, (slow_ms,)),
+        ("reversal_unconfirmed", REVERSAL, "created_ms", store.REVERSALS, (slow_ms,)),
+        ("refund_slow", REFUND, "created_ms", store.REFUNDS, (slow_ms,)),
+    )
+    for kind, work, since, sql, before in kinds:
+        for one in [work.read(row) for row in await tx.all(sql, *before, ROWS_MAX)]:
+            amount = _amount(getattr(one, "amount", ""), one.currency or "")
+            names = {"amount": amount, "next": time_or_none(one.next_ms), "waits_for": getattr(one, "waits_for", None)}
+            given = {"order_id": one.order_id}
+            if kind == "confirmation_unanswered":
+                given["deadline_date"] = time_or_none(one.deadline_ms)
+            items.append(_item(kind, one.id, getattr(one, since), one.live, names, **given))
     return items
 
 
@@ -140,10 +125,6 @@ def _item(
 
 def _amount(text: str, currency: str) -> str:
     return f"{spelled(text, currency)} {currency}".rstrip()
-
-
-def _minor(amount_minor: int, currency: str) -> str:
-    return _amount(decimal_string(amount_minor, CURRENCIES[currency].decimals), currency)
 
 
 def _order(

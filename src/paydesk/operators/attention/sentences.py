@@ -55,7 +55,7 @@ SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
         "The acquirer has not confirmed a payment of {amount} since {since}: it may not be paid out.",
         (
             "Look the payment up at the acquirer. It is confirmed again, next at {next}.",
-            When("deadline", "The acquirer takes confirmations until {deadline}."),
+            When("deadline_date", "The acquirer takes confirmations until {deadline_date}."),
         ),
     ),
     "reversal_unconfirmed": (

@@ -6,10 +6,11 @@ from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status import CHECK_ON_TERMINAL
 from paydesk.engine.orders.store import LIVE_STATUSES
 from paydesk.engine.payments.inquiry_store import OpenInquiry
-from paydesk.engine.payments.lifecycles import CONFIRMING, INQUIRIES, PENDING, PROCESSING, REFUSED
+from paydesk.engine.payments.lifecycles import INQUIRIES, REFUSED
 from paydesk.engine.terminals.presence import AGE_MS, DEGRADED_SECONDS
 from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS, PrintAction
 from paydesk.engine.webhooks import schedule
+from paydesk.operators.orders.outcomes import CONFIRMATION, REFUND, REVERSAL, Work
 from paydesk.platform.storage.database import Transaction
 
 ROWS_MAX = 100
@@ -29,27 +30,18 @@ SELECT {_ORDER}, {_INQUIRY}, t.last_seen_ms, {AGE_MS} FROM orders o
         OR t.last_seen_ms IS NULL OR {AGE_MS} > {DEGRADED_SECONDS * 1000})
  ORDER BY CASE WHEN o.status_detail = '{CHECK_ON_TERMINAL.detail}' THEN 0 ELSE 1 END, o.updated_ms LIMIT $2"""
 
-# $1: refunds created until then; later ones have an alert. `next_ms` is named for the index.
-REFUNDS = f"""
-SELECT refund_id, order_id, live, amount, created_ms, next_ms,
-       (SELECT o.currency FROM orders o WHERE o.seller_id = refunds.seller_id AND o.order_id = refunds.order_id),
-       EXISTS (SELECT 1 FROM confirmations c
-                WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING})
-  FROM refunds
- WHERE {PROCESSING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
 
-REVERSALS = f"""
-SELECT reversal_id, order_id, live, created_ms, refunding_ms, next_ms FROM reversals
- WHERE {PENDING} AND next_ms > 0 AND (created_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY created_ms LIMIT $2"""
+def _slow(work: Work, since: str) -> str:
+    """Return the statement of open rows since $1, and of later ones with an alert. `next_ms` is named for the index."""
+    return work.select(
+        f"{work.open} AND next_ms > 0 AND ({since} <= $1 OR alerted_ms IS NOT NULL) ORDER BY {since} LIMIT $2"
+    )
 
-# $1: provisional approvals until then; later ones have an alert.
-CONFIRMATIONS = f"""
-SELECT order_id, live, amount_minor, currency, approved_ms, next_ms, deadline_ms FROM confirmations
- WHERE {CONFIRMING} AND next_ms > 0 AND (approved_ms <= $1 OR alerted_ms IS NOT NULL) ORDER BY approved_ms LIMIT $2"""
 
-REFUSED_CONFIRMATIONS = f"""
-SELECT order_id, live, amount_minor, currency, ended_ms FROM confirmations
- WHERE {REFUSED} AND resolution IS NULL ORDER BY ended_ms LIMIT $1"""
+REFUNDS = _slow(REFUND, "created_ms")
+REVERSALS = _slow(REVERSAL, "created_ms")
+CONFIRMATIONS = _slow(CONFIRMATION, "approved_ms")
+REFUSED_CONFIRMATIONS = CONFIRMATION.select(f"{REFUSED} AND resolution IS NULL ORDER BY ended_ms LIMIT $1")
 
 # The deliveries that were exhausted since $1; at most $2 are counted.
 _EXHAUSTED = f"d.subscription_id = s.subscription_id AND d.{schedule.EXHAUSTED} AND d.ended_ms >= $1"

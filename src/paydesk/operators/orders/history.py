@@ -20,8 +20,8 @@ from paydesk.engine.payments.capabilities import NO_CAPABILITIES
 from paydesk.operators.lists import pages
 from paydesk.operators.newest import BY_ID
 from paydesk.operators.orders import deliveries, payment
-from paydesk.operators.orders.confirmations import ConfirmationDocument
 from paydesk.operators.orders.deliveries import OrderDelivery
+from paydesk.operators.orders.outcomes import ConfirmationDocument
 from paydesk.operators.orders.payment import (
     AuthorizationDocument,
     ChangeDocument,

@@ -12,7 +12,7 @@ from paydesk.engine.payments.refund import EXAMPLE as REFUND_EXAMPLE
 from paydesk.engine.payments.refund import KEYS_KEPT_DAYS_MIN, RefundResponse
 from paydesk.operators.deliveries.operations import OPERATIONS as DELIVERIES
 from paydesk.operators.noun import Noun
-from paydesk.operators.orders import changes, facts, fields, handlers, history, outcomes
+from paydesk.operators.orders import changes, facts, fields, handlers, history, resolving
 from paydesk.operators.orders.outcome_operations import OPERATIONS as OUTCOMES
 from paydesk.operators.words import Column, Words, columns
 
@@ -165,7 +165,7 @@ OPERATIONS = (
     ),
     _ORDER.acting(
         "resolve",
-        outcomes.resolve,
+        resolving.order,
         body=fields.ResolveRequest,
         description="For an order at `check_on_terminal` for at least three minutes, when neither the terminal nor the"
         " acquirer reports the outcome. The audit trail records the reason. An approval that is reported after the"

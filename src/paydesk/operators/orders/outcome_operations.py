@@ -13,7 +13,7 @@ from paydesk.engine.payments.errors import (
     REVERSAL_NOT_FOUND,
 )
 from paydesk.operators.noun import Noun
-from paydesk.operators.orders import confirmations, fields, outcomes
+from paydesk.operators.orders import fields, outcomes, resolving
 from paydesk.operators.words import Words, columns
 
 PAGE = "/orders/{order_id}"
@@ -46,7 +46,7 @@ _CONFIRMATION = Noun(
     "confirmations/{order_id}",
     "confirmation",
     ORDER_ID_PATTERN,
-    confirmations.ConfirmationDocument,
+    outcomes.ConfirmationDocument,
     ORDER_NOT_FOUND,
     page=PAGE,
     forms=f"{PAGE}/confirmation",
@@ -79,7 +79,7 @@ OPERATIONS = (
     ),
     _REVERSAL.acting(
         "resolve",
-        outcomes.resolve_reversal,
+        resolving.reversal,
         transaction="none",
         body=fields.ResolveReversalRequest,
         description="For a reversal that the acquirer has not confirmed within three minutes of the late approval, also"
@@ -114,7 +114,7 @@ OPERATIONS = (
     ),
     _REFUND.acting(
         "resolve",
-        outcomes.resolve_refund,
+        resolving.refund,
         transaction="none",
         body=fields.ResolveRefundRequest,
         description="For a refund that the acquirer has not decided within three minutes, also if it waits for a"
@@ -142,7 +142,7 @@ OPERATIONS = (
         ),
     ),
     _CONFIRMATION.listing(
-        confirmations.PAGES,
+        outcomes.CONFIRMATION_PAGES,
         words=Words(
             "Confirmations",
             says="Of provisional approvals, newest first: whether the acquirer has confirmed the payment, and by when"
@@ -156,7 +156,7 @@ OPERATIONS = (
     ),
     _CONFIRMATION.acting(
         "resolve",
-        confirmations.resolve,
+        resolving.confirmation,
         body=fields.ResolveConfirmationRequest,
         description="For a payment that the acquirer refused to confirm: the goods were handed over, and the payment is"
         " not paid out. Records how it was settled, once; its status stays, and so does the order. It no longer needs"

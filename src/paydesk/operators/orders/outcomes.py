@@ -1,75 +1,129 @@
-"""Inquiries, reversals and refunds: their lists, and how an operator resolves an order, a reversal or a refund."""
+"""Work at the acquirer as operators see it: inquiries, reversals, refunds and confirmations, with their lists."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
-from paydesk.core.response import one_of
-from paydesk.engine.orders import store as orders
-from paydesk.engine.orders.change import change_at, change_of
-from paydesk.engine.orders.order import Order
-from paydesk.engine.orders.presentation import order_document
-from paydesk.engine.payments import lifecycles, resolving, terms
-from paydesk.engine.payments.acquirers import Acquirers
-from paydesk.engine.payments.errors import CANNOT_RESOLVE_ORDER, REFUND_NOT_FOUND, REVERSAL_NOT_FOUND
+from paydesk.core.lifecycle import State
+from paydesk.core.money import CURRENCIES, decimal_string
+from paydesk.core.response import Time, named, one_of
+from paydesk.engine.payments import lifecycles
 from paydesk.engine.payments.jobs import NEVER_MS
-from paydesk.engine.payments.lifecycles import CONFIRMING, INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
-from paydesk.engine.payments.outcomes import Paid, claim_reference
-from paydesk.engine.payments.refunds import resolving as refund_resolving
-from paydesk.operators import audit
-from paydesk.operators.deliveries.retried import TIMES, Retried, times
-from paydesk.operators.lists import of_status
-from paydesk.operators.newest import BY_ID, newest, pages
-from paydesk.operators.orders.fields import ResolveRefundRequest, ResolveRequest, ResolveReversalRequest
-from paydesk.operators.owners import owner_of
+from paydesk.engine.payments.lifecycles import CONFIRMATIONS, CONFIRMING, INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
+from paydesk.operators.deliveries.retried import TIMES, Retried
+from paydesk.operators.lists import Pages, of_status
+from paydesk.operators.newest import BY_ID, Newest, newest, pages
 from paydesk.operators.words import Shown
-from paydesk.platform.operation import Answer, Call, Query
+from paydesk.platform.operation import Query
 from paydesk.platform.storage.database import Row, Transaction
 
-_CURRENCY = """
-(SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"""
-
-_REVERSAL = f"""
-reversal_id, seller_id, order_id, live, {_CURRENCY.format("reversals")}, amount_minor, reference_id, confirmed, status,
-refunding_ms, {TIMES.format(lifecycles.PENDING)}"""
-
-_INQUIRY = f"""
-order_id, seller_id, live, reason, reversing_ms, outcome,
-{TIMES.format(lifecycles.INQUIRIES.open)}"""
-
-_REFUND = f"""
-refund_id, seller_id, order_id, live, {_CURRENCY.format("refunds")}, amount, status, reference_id,
-EXISTS (SELECT 1 FROM confirmations c
-         WHERE c.seller_id = refunds.seller_id AND c.order_id = refunds.order_id AND c.{CONFIRMING}),
-{TIMES.format(lifecycles.PROCESSING)}"""
-
-LIST_REVERSALS = newest("reversals", _REVERSAL, BY_ID, "$5 = '' OR status = $5")
-
-REVERSAL = f"SELECT {_REVERSAL} FROM reversals WHERE seller_id = $1 AND reversal_id = $2"
-
-REFUND = f"SELECT {_REFUND} FROM refunds WHERE seller_id = $1 AND refund_id = $2"
-
-OWNER = """
-SELECT sellers.seller_id, reversals.order_id FROM sellers
-  JOIN reversals ON reversals.seller_id = sellers.seller_id AND reversals.reversal_id = $1"""
-
-OWNER_OF_REFUND = """
-SELECT sellers.seller_id FROM sellers
-  JOIN refunds ON refunds.seller_id = sellers.seller_id AND refunds.refund_id = $1"""
-
-LIST_INQUIRIES = newest("inquiries", _INQUIRY, BY_ID, f"$5 <> '1' OR {lifecycles.INQUIRIES.open}")
-
-LIST_REFUNDS = newest("refunds", _REFUND, BY_ID, "$5 = '' OR status = $5")
+_CURRENCY = "(SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"
+_IS_UNCONFIRMED = f"""EXISTS (SELECT 1 FROM confirmations c
+         WHERE c.seller_id = {{0}}.seller_id AND c.order_id = {{0}}.order_id AND c.{CONFIRMING})"""
 
 
-ReversalWaitsFor = Literal["reversal", "refund", "person"]
-RefundWaitsFor = Literal["refund", "confirmation", "person"]
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kind of work that is attempted at the acquirer until it ends: its table, and what operators see of a row."""
+
+    table: str
+    names: str
+    """The columns, separated by spaces. They begin with the key of its list, the id and the seller."""
+    open: State | str
+    """The condition of rows that have not ended."""
+    derive: Callable[[SimpleNamespace], Mapping[str, Any]]
+    """Returns what documents have besides the columns."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """The expressions of columns of other tables, formatted with the name of its own."""
+
+    @property
+    def columns(self) -> str:
+        """The columns in SQL, with the attempts and their times."""
+        computed = {name: sql.format(self.table) for name, sql in self.computed.items()}
+        own = ", ".join(computed.get(name, name) for name in self.names.split())
+        return f"{own}, {TIMES.format(self.open)}"
+
+    def select(self, condition: str) -> str:
+        """Return the statement of the rows with this condition."""
+        return f"SELECT {self.columns} FROM {self.table} WHERE {condition}"
+
+    @property
+    def key(self) -> str:
+        """The column of its id."""
+        return self.names.partition(" ")[0]
+
+    def read(self, row: Row) -> SimpleNamespace:
+        """Return the source of the documents about a row. `next_ms` is None if no further attempt is made."""
+        one = named(f"{self.names} attempts next_ms created_ms ended_ms", row)
+        one.id, one.live_mode, one.is_given_up = row[0], bool(one.live), one.next_ms == NEVER_MS
+        if one.is_given_up or one.ended_ms is not None:
+            one.next_ms = None
+        vars(one).update(self.derive(one))
+        return one
+
+
+def _waits(one: SimpleNamespace, usually: str) -> Mapping[str, str | None]:
+    """Return what work waits for: nothing after its end, a person if no further attempt is made."""
+    return {"waits_for": None if one.ended_ms is not None else "person" if one.is_given_up else usually}
+
+
+def _amount(one: SimpleNamespace) -> Mapping[str, Any]:
+    """Return a confirmation's amount, and its next attempt: the reversal of an undone approval is a job of its own."""
+    is_open = one.status in (lifecycles.PROVISIONAL.name, CONFIRMING.name)
+    amount = decimal_string(one.amount_minor, CURRENCIES[one.currency].decimals)
+    return {"amount": amount, "next_ms": one.next_ms if is_open else None}
+
+
+INQUIRY = Work(
+    "inquiries",
+    "order_id seller_id live reason reversing_ms outcome",
+    INQUIRIES.open,
+    lambda one: {"status": lifecycles.inquiry_status(one.reversing_ms, one.outcome)},
+)
+REVERSAL = Work(
+    "reversals",
+    "reversal_id seller_id order_id live currency amount_minor reference_id confirmed status refunding_ms",
+    lifecycles.PENDING,
+    lambda one: _waits(one, "reversal" if one.refunding_ms is None else "refund"),
+    {"currency": _CURRENCY},
+)
+REFUND = Work(
+    "refunds",
+    "refund_id seller_id order_id live currency amount status reference_id is_unconfirmed",
+    lifecycles.PROCESSING,
+    lambda one: _waits(one, "confirmation" if one.is_unconfirmed else "refund"),
+    {"currency": _CURRENCY, "is_unconfirmed": _IS_UNCONFIRMED},
+)
+# Neither the issuer's data nor the chip's.
+CONFIRMATION = Work(
+    "confirmations",
+    "order_id seller_id live status amount_minor currency reference_id authorization_code approved_ms decide_by_ms"
+    " deadline_ms resolution alerted_ms",
+    CONFIRMING,
+    _amount,
+)
+
+ONE = {one.table: one.select(f"seller_id = $1 AND {one.key} = $2") for one in (INQUIRY, REVERSAL, REFUND, CONFIRMATION)}
+"""The statement of the row of an id, by its table."""
+
+
+async def find(tx: Transaction, work: Work, seller_id: int, sought: str) -> SimpleNamespace | None:
+    """Return the source of the documents about the row of an id, or None."""
+    row = await tx.one(ONE[work.table], seller_id, sought)
+    return None if row is None else work.read(row)
+
+
 _NO_ATTEMPT = "No further attempt is made if it waits for a person."
-OfReversal = Annotated[ReversalWaitsFor, Meta(description=f"While it is pending. {_NO_ATTEMPT}")]
-OfRefund = Annotated[RefundWaitsFor, Meta(description=f"While it is processing. {_NO_ATTEMPT}")]
+OfReversal = Annotated[Literal["reversal", "refund", "person"], Meta(description=f"While it is pending. {_NO_ATTEMPT}")]
+OfRefund = Annotated[
+    Literal["refund", "confirmation", "person"], Meta(description=f"While it is processing. {_NO_ATTEMPT}")
+]
+Confirmed = Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")]
 
 
 class ReversalDocument(Retried, frozen=True):
@@ -82,9 +136,7 @@ class ReversalDocument(Retried, frozen=True):
     amount_minor: int
     reference_id: str
     status: Annotated[str, one_of(REVERSALS.names)]
-    confirmed: (
-        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
-    ) = None
+    confirmed: Confirmed | None = None
     currency: str | None = None
     waits_for: OfReversal | None = None
 
@@ -114,148 +166,41 @@ class RefundDocument(Retried, frozen=True):
     waits_for: OfRefund | None = None
 
 
-async def resolve(call: Call) -> Answer:
-    """Set the outcome of an order whose outcome is unknown; the audit trail records the operator and the reason."""
-    body: ResolveRequest = call.body
-    change, before = change_of(call), await orders.lock(call.tx, await owner_of(call.tx, call.path), call.path)
-    assert before is not None, "its owner was found in this transaction"
-    paid = await _paid(call.tx, before, body)
-    if paid.reference_id is not None and not await claim_reference(call.tx, before, paid.reference_id):
-        raise CANNOT_RESOLVE_ORDER.with_reason(
-            "reference of another order", f"{paid.reference_id} is the reference of another order's payment"
-        )
-    resolved = await resolving.resolve(
-        change,
-        before,
-        body.outcome,
-        paid,
-        settings=call.settings,
-        acquirer=call.shared.objects[Acquirers].of(before),
-    )
-    after = {**_state(resolved), **body.model_dump(exclude_none=True)}
-    await audit.record(call, call.tx, "orders.resolve", resolved.order_id, before=_state(before), after=after)
-    return Answer(200, order_document(resolved, change.labels))
+class ConfirmationDocument(Retried, frozen=True):
+    """A provisional approval of the acquirer, which is confirmed or undone."""
+
+    order_id: str
+    seller_id: int
+    live_mode: bool
+    status: Annotated[str, one_of(CONFIRMATIONS.names)]
+    amount: str
+    currency: str
+    reference_id: str
+    approved_date: Time
+    decide_by_date: Annotated[Time, Meta(description="Without the terminal's result by then, it is undone.")]
+    authorization_code: str | None = None
+    deadline_date: Annotated[Time, Meta(description="The acquirer's, for the confirmation.")] | None = None
+    alerted_date: Annotated[Time, Meta(description="When operators were alerted.")] | None = None
+    resolution: Annotated[str, Meta(description="What an operator says of a refused one.")] | None = None
 
 
-async def resolve_reversal(call: Call) -> Answer:
-    """Set the outcome of an unconfirmed reversal; the audit trail records the operator and the reason."""
-    call.read_wall_clock()
-    body: ResolveReversalRequest = call.body
-
-    async def work(tx: Transaction) -> ReversalDocument:
-        row = await tx.one(OWNER, call.path)
-        if row is None:
-            raise REVERSAL_NOT_FOUND.with_reason("no seller has this reversal")
-        seller_id, order_id = row
-        order = await orders.lock(tx, seller_id, order_id)
-        assert order is not None, "a reversal has an order"
-        await resolving.resolve_reversal(
-            change_at(tx, call.now_ms, call.settings),
-            order,
-            call.path,
-            body.outcome,
-            wall_ms=call.wall_ms,
-            after_seconds=call.settings.resolve_after_seconds,
-        )
-        after = {"status": body.outcome, "reason": body.reason}
-        before = {"status": lifecycles.PENDING.name}
-        await audit.record(call, tx, "reversals.resolve", call.path, before=before, after=after)
-        ended = await tx.one(REVERSAL, seller_id, call.path)
-        assert ended is not None, "it was resolved in this transaction"
-        return _reversal(ended)
-
-    return Answer(200, await call.database.write(work))
+def _newest(work: Work, filters: str = "$5 = '' OR status = $5") -> Newest:
+    return newest(work.table, work.columns, BY_ID, filters)
 
 
-async def resolve_refund(call: Call) -> Answer:
-    """Set the outcome of a refund that the acquirer has not decided; the audit trail records operator and reason."""
-    call.read_wall_clock()
-    body: ResolveRefundRequest = call.body
-
-    async def work(tx: Transaction) -> RefundDocument:
-        row = await tx.one(OWNER_OF_REFUND, call.path)
-        if row is None:
-            raise REFUND_NOT_FOUND.with_reason("no seller has this refund")
-        await refund_resolving.resolve(
-            change_at(tx, call.now_ms, call.settings),
-            row[0],
-            call.path,
-            body.outcome,
-            reference_id=body.reference_id or "",
-            wall_ms=call.wall_ms,
-            after_seconds=call.settings.resolve_after_seconds,
-        )
-        said = body.model_dump(exclude_none=True, exclude={"outcome"})
-        before = {"status": lifecycles.PROCESSING.name}
-        await audit.record(
-            call, tx, "refunds.resolve", call.path, before=before, after={"status": body.outcome, **said}
-        )
-        ended = await tx.one(REFUND, row[0], call.path)
-        assert ended is not None, "it was resolved in this transaction"
-        return _refund(ended)
-
-    return Answer(200, await call.database.write(work))
+def _pages(work: Work, document: type[Retried], statements: Newest, chosen: Query) -> Pages:
+    return pages(document, statements, lambda row: document.of(work.read(row)), BY_ID, chosen)
 
 
-async def _paid(tx: Transaction, order: Order, body: ResolveRequest) -> Paid:
-    """Return what the operator knows of an approval; the number of installments is that of the request."""
-    method, card = None, None
-    if body.payment_method_id is not None:
-        requested = (await terms.find(tx, order)).requested
-        asked = {} if requested is None else msgspec.json.decode(requested.payment_method)
-        installments = asked.get("installments", 1)
-        method = {"id": body.payment_method_id, "type": body.payment_method_type, "installments": installments}
-    if body.first_digits is not None:
-        card = {"first_digits": body.first_digits, "last_digits": body.last_digits}
-    return Paid(body.reference_id, body.authorization_code, method, card)
-
-
-def reversal_waits_for(status: str, refunding_ms: int | None, next_ms: int) -> ReversalWaitsFor | None:
-    """Return what a reversal waits for; None after its end."""
-    if status != lifecycles.PENDING.name:
-        return None
-    return "person" if next_ms == NEVER_MS else "reversal" if refunding_ms is None else "refund"
-
-
-def refund_waits_for(status: str, next_ms: int, *, is_unconfirmed: bool) -> RefundWaitsFor | None:
-    """Return what a refund waits for; None after its end. `is_unconfirmed`: its payment is not confirmed yet."""
-    if status != lifecycles.PROCESSING.name:
-        return None
-    return "person" if next_ms == NEVER_MS else "confirmation" if is_unconfirmed else "refund"
-
-
-def _state(order: Order) -> dict[str, Any]:
-    return {"status": order.status, "status_detail": order.status_detail, "version": order.version}
-
-
-def _reversal(row: Row) -> ReversalDocument:
-    reversal_id, seller_id, order_id, live, currency, amount_minor, reference_id, confirmed, status, *rest = row
-    refunding_ms, *retried = rest
-    about = reversal_id, seller_id, order_id, bool(live), amount_minor, reference_id, status, confirmed
-    waits_for = reversal_waits_for(status, refunding_ms, retried[1])
-    return ReversalDocument(*about, currency, waits_for, **times(*retried))
-
-
-def _inquiry(row: Row) -> InquiryDocument:
-    order_id, seller_id, live, reason, reversing_ms, outcome, *rest = row
-    status = lifecycles.inquiry_status(reversing_ms, outcome)
-    return InquiryDocument(seller_id, order_id, bool(live), reason, status, outcome, **times(*rest))
-
-
-def _refund(row: Row) -> RefundDocument:
-    refund_id, seller_id, order_id, live, currency, amount, status, reference_id, is_unconfirmed, *rest = row
-    about = refund_id, seller_id, order_id, bool(live), amount, status, currency, reference_id
-    waits_for = refund_waits_for(status, rest[1], is_unconfirmed=bool(is_unconfirmed))
-    return RefundDocument(*about, waits_for, **times(*rest))
-
-
+LIST_INQUIRIES = _newest(INQUIRY, f"$5 <> '1' OR {INQUIRY.open}")
+LIST_REVERSALS, LIST_REFUNDS, LIST_CONFIRMATIONS = map(_newest, (REVERSAL, REFUND, CONFIRMATION))
 _OPEN = Query(
     "open",
     {"type": "boolean"},
     "Only inquiries that have not ended.",
     shown=Shown("Open", option="--all", default="true", help="Include inquiries that have ended."),
 )
-
-REVERSAL_PAGES = pages(ReversalDocument, LIST_REVERSALS, _reversal, BY_ID, of_status(REVERSALS))
-REFUND_PAGES = pages(RefundDocument, LIST_REFUNDS, _refund, BY_ID, of_status(REFUNDS))
-INQUIRY_PAGES = pages(InquiryDocument, LIST_INQUIRIES, _inquiry, BY_ID, _OPEN)
+INQUIRY_PAGES = _pages(INQUIRY, InquiryDocument, LIST_INQUIRIES, _OPEN)
+REVERSAL_PAGES = _pages(REVERSAL, ReversalDocument, LIST_REVERSALS, of_status(REVERSALS))
+REFUND_PAGES = _pages(REFUND, RefundDocument, LIST_REFUNDS, of_status(REFUNDS))
+CONFIRMATION_PAGES = _pages(CONFIRMATION, ConfirmationDocument, LIST_CONFIRMATIONS, of_status(CONFIRMATIONS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 from msgspec import Meta
@@ -13,11 +13,10 @@ from paydesk.core.response import Closed, JsonObject, Time, named, one_of, time_
 from paydesk.engine.device.rules.reports import Outcome
 from paydesk.engine.device.store import Processing
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import lifecycles
 from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS, InquiryOutcome
-from paydesk.operators.deliveries.retried import TIMES, Retried, times
-from paydesk.operators.orders import confirmations
-from paydesk.operators.orders.outcomes import OfRefund, OfReversal, refund_waits_for, reversal_waits_for
+from paydesk.operators.deliveries.retried import Retried
+from paydesk.operators.orders import outcomes
+from paydesk.operators.orders.outcomes import ConfirmationDocument, Confirmed, OfRefund, OfReversal
 from paydesk.platform.storage.database import Row, Transaction
 
 STEPS = "SELECT step, created_ms FROM lease_steps WHERE seller_id = $1 AND lease_id = $2 ORDER BY seq"
@@ -30,18 +29,10 @@ AUTHORIZATION = """
 SELECT created_ms, repeated_ms, tip_minor, payment_method, card FROM lease_authorizations
  WHERE seller_id = $1 AND lease_id = $2"""
 
-INQUIRY = f"""
-SELECT reason, reversing_ms, outcome, {TIMES.format(lifecycles.INQUIRIES.open)} FROM inquiries
- WHERE seller_id = $1 AND order_id = $2"""
-
-REFUNDS_OF_ORDER = f"""
-SELECT refund_id, amount, status, {TIMES.format(lifecycles.PROCESSING)} FROM refunds
- WHERE seller_id = $1 AND order_id = $2 ORDER BY refund_id"""
+REFUNDS_OF_ORDER = outcomes.REFUND.select("seller_id = $1 AND order_id = $2 ORDER BY refund_id")
 
 # Reversals begin with a result of the lease, or with the acquirer's own answer: the index has the lease first.
-REVERSALS_OF_ORDER = f"""
-SELECT reversal_id, amount_minor, reference_id, status, confirmed, refunding_ms, {TIMES.format(lifecycles.PENDING)}
-  FROM reversals WHERE seller_id = $1 AND lease_id = $2 ORDER BY reversal_id"""
+REVERSALS_OF_ORDER = outcomes.REVERSAL.select("seller_id = $1 AND lease_id = $2 ORDER BY reversal_id")
 
 # Changes of the order itself, and the release of its terminal at the instant when the order was canceled by it.
 CHANGES = """
@@ -109,9 +100,7 @@ class OrderReversal(Retried, frozen=True):
     amount: str
     status: Annotated[str, one_of(REVERSALS.names)]
     reference_id: str | None = None
-    confirmed: (
-        Annotated[Literal["approved", "not_found"], Meta(description="The acquirer's inquiry result.")] | None
-    ) = None
+    confirmed: Confirmed | None = None
     resolvable_date: (
         Annotated[Time, Meta(description="From then on, an operator can set the outcome, unless the order is live.")]
         | None
@@ -142,14 +131,15 @@ async def of_order(
 
     `released_ms`: when an operator released it, or None.
     """
-    resolve_after_ms = resolve_after_seconds * 1000
-    key, lease = (order.seller_id, order.order_id), (order.seller_id, order.ulid)
-    changes = await tx.all(CHANGES, order.order_id, order.terminal_id, -1 if released_ms is None else released_ms)
-    inquiry, authorization = None, None
-    if row := await tx.one(INQUIRY, *key):
-        reason, reversing_ms, outcome, *rest = row
-        status = lifecycles.inquiry_status(reversing_ms, outcome)
-        inquiry = OrderInquiry(reason, status, outcome, time_or_none(reversing_ms), **times(*rest))
+    seller_id, key, lease = order.seller_id, order.order_id, (order.seller_id, order.ulid)
+    changes = await tx.all(CHANGES, key, order.terminal_id, -1 if released_ms is None else released_ms)
+    inquiry = await outcomes.find(tx, outcomes.INQUIRY, seller_id, key)
+    confirmation = await outcomes.find(tx, outcomes.CONFIRMATION, seller_id, key)
+    refunds = [outcomes.REFUND.read(row) for row in await tx.all(REFUNDS_OF_ORDER, seller_id, key)]
+    reversals = [outcomes.REVERSAL.read(row) for row in await tx.all(REVERSALS_OF_ORDER, *lease)]
+    for one in (*refunds, *reversals):
+        one.resolvable_ms = one.created_ms + resolve_after_seconds * 1000 if one.ended_ms is None else None
+    authorization = None
     if row := await tx.one(AUTHORIZATION, *lease):
         created_ms, repeated_ms, tip_minor, payment_method, card = row
         authorization = AuthorizationDocument(
@@ -159,19 +149,17 @@ async def of_order(
             _decimal(order, tip_minor) if tip_minor else None,
             time_or_none(repeated_ms),
         )
-    confirmation = await confirmations.of_order(tx, order)
-    is_unconfirmed = confirmation is not None and confirmation.status == lifecycles.CONFIRMING.name
     return {
         "steps": [StepDocument(step, rfc3339(created_ms)) for step, created_ms in await tx.all(STEPS, *lease)],
         "results": [_result(row) for row in await tx.all(RESULTS, *lease)],
         "authorization": authorization,
-        "confirmation": confirmation,
-        "inquiry": inquiry,
-        "order_refunds": [
-            _refund(row, resolve_after_ms, is_unconfirmed=is_unconfirmed)
-            for row in await tx.all(REFUNDS_OF_ORDER, *key)
+        "confirmation": None if confirmation is None else ConfirmationDocument.of(confirmation),
+        "inquiry": None if inquiry is None else OrderInquiry.of(inquiry),
+        "order_refunds": [OrderRefund.of(one) for one in refunds],
+        "reversals": [
+            OrderReversal.of(one, amount=_decimal(order, one.amount_minor), reference_id=one.reference_id or None)
+            for one in reversals
         ],
-        "reversals": [_reversal(order, row, resolve_after_ms) for row in await tx.all(REVERSALS_OF_ORDER, *lease)],
         "changes": [_change(row) for row in changes],
     }
 
@@ -187,30 +175,6 @@ def _result(row: Row) -> ResultDocument:
         content.get("status_detail"),
         _raw(content.get("payment_method")),
         _raw(content.get("card")),
-    )
-
-
-def _refund(row: Row, resolve_after_ms: int, *, is_unconfirmed: bool) -> OrderRefund:
-    refund_id, amount, status, *rest = row
-    _, next_ms, created_ms, ended_ms = rest
-    waits_for = refund_waits_for(status, next_ms, is_unconfirmed=is_unconfirmed)
-    resolvable = rfc3339(created_ms + resolve_after_ms) if ended_ms is None else None
-    return OrderRefund(refund_id, amount, status, waits_for, resolvable, **times(*rest))
-
-
-def _reversal(order: Order, row: Row, resolve_after_ms: int) -> OrderReversal:
-    reversal_id, amount_minor, reference_id, status, confirmed, refunding_ms, *rest = row
-    _, next_ms, created_ms, ended_ms = rest
-    return OrderReversal(
-        reversal_id,
-        _decimal(order, amount_minor),
-        status,
-        reference_id or None,
-        confirmed,
-        rfc3339(created_ms + resolve_after_ms) if ended_ms is None else None,
-        reversal_waits_for(status, refunding_ms, next_ms),
-        time_or_none(refunding_ms),
-        **times(*rest),
     )
 
 
