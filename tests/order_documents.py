@@ -158,7 +158,7 @@ def released() -> Story:
     """Return one whose terminal an operator released."""
     story = Story().taken().steps(card_requested=100).move(status.RELEASE, status.CANCELED_BY_API, 60_000)
     change = {"id": "a1", "date": at(60_000), "action": "terminals.release", "operator_id": "o1", "operator": "Ana"}
-    story.more["changes"].append({**change, "reason": "The terminal is broken."})
+    story.more["changes"].append({**change, "subject": "t1", "reason": "The terminal is broken."})
     return story
 
 
@@ -199,7 +199,7 @@ def refunded_later() -> Story:
     story.request("POST", f"/v1/orders/{EXAMPLE_ORDER.order_id}/refund", 3 * DAY, 40)
     story.more["changes"].append(
         {"id": "a1", "date": at(5 * HOUR), "action": "orders.refund", "operator": "Ana", "reason": "Returned.",
-         "refund_id": "REF1", "operator_id": "o1"}
+         "refund_id": "REF1", "operator_id": "o1", "subject": EXAMPLE_ORDER.order_id}
     )  # fmt: skip
     story.more["order_refunds"] += [
         {"id": "REF1", "amount": "10.00", "status": "processed", "attempts": 1, "created_date": at(5 * HOUR),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import command
+from console_scene import console
 from free_port import refusing_port
 from operator_calls import Operator, audited, operator
 from paydesk.engine.payments.acquirers import Acquirers
@@ -104,6 +105,9 @@ async def test_the_list_says_which_orders_an_acquirer_takes_and_what_it_can_do(
             other = (await listed(desk, "?after=main"))["data"][0]
             assert other["breaker"] == "open"
             assert other["reason"].startswith("Cannot connect")
+            shown = (await (await console(service, "viewer")).open("/console/acquirers")).text
+            assert "of live orders, as the node that answers has them" in shown
+            assert f"Does not answer {other['reason']}" in " ".join(shown.split())
             first = await listed(desk, "?limit=1")
             assert [one["name"] for one in first["data"]] == ["main"]
             assert first["next"] == "main"

@@ -9,11 +9,13 @@ import pytest
 
 from authorize_scene import at_terminal as take_order
 from authorize_scene import authorize, service_device, watched
+from console_scene import console
 from operator_calls import operator
 from paydesk.core.clock import MovableClock, SystemClock
 from paydesk.engine.device.store import STEPS_MAX
 from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.platform.storage.database import Database
+from plain_rows import run
 from refund_scene import paid, part_of, refund
 from resolving_scene import REASON, THREE_MINUTES_MS, scene, unknown
 from service import Device, Service, running
@@ -138,6 +140,35 @@ async def test_refund_names_the_operator_and_the_reason(database: Database) -> N
         second["id"],
         "Returned goods.",
     )
+
+
+@pytest.mark.on_postgres
+async def test_resolved_refund_names_the_operator(database: Database) -> None:
+    """Beside the refund, in the steps, and among the changes of its order, but of no other order."""
+    clock = MovableClock()
+    clock.freeze()
+    async with running(database, clock=clock, workers=False) as service:
+        person, browser = await operator(service, "operator"), await console(service, "viewer")
+        order_id, other_id = await paid(service), await paid(service)
+        assert (await refund(service, order_id, "5.00")).status == 201
+        await run(database, "UPDATE refunds SET status = 'processing', next_ms = 1, ended_ms = NULL")
+        clock.advance(THREE_MINUTES_MS)
+        (one,) = (await person.did("GET", "refunds"))["data"]
+        body = {"outcome": "processed", "reason": "In the portal."}
+        await person.did("POST", f"refunds/{one['id']}/resolve", body)
+        document = await person.did("GET", f"orders/{order_id}")
+        other = await person.did("GET", f"orders/{other_id}")
+        page = await browser.open(f"/console/orders/{order_id}")
+    (change,) = document["changes"]
+    assert (change["subject"], change["action"], change["outcome"], change["reason"]) == (
+        one["id"],
+        "refunds.resolve",
+        "processed",
+        "In the portal.",
+    )
+    assert other["changes"] == []
+    assert f"set by {change['operator']}: In the portal." in page.text
+    assert f"Outcome set: processed by {change['operator']}: In the portal." in page.text
 
 
 async def test_release_of_the_terminal_is_a_change_of_its_order(database: Database) -> None:

@@ -47,6 +47,7 @@ SECTIONS = (
 SET_UP = (
     ("applications", "Applications", f"{PATH}/applications", "app"),
     ("sellers", "Sellers", f"{PATH}/sellers", "shop"),
+    ("acquirers", "Acquirers", f"{PATH}/acquirers", "plug"),
     ("operators", "Operators", f"{PATH}/operators", "people"),
     ("audit", "Audit trail", f"{PATH}/audit", "history"),
 )

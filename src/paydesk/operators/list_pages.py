@@ -59,6 +59,10 @@ class ListScreen:
     adds: tuple[Operation, ...] = ()
     """The rows whose forms add one."""
     live: str = ""
+    every: int = 0
+    """The page fetches its rows again every so many seconds, for what changes without a hint."""
+    has_pages: bool = True
+    """Whether a row has a page of its own."""
     sheet: str = "lists.css"
     table: str = ""
     """The class of the table."""
@@ -90,6 +94,7 @@ class ListScreen:
             section=noun.section or noun.collection,
             title=words.title,
             live_on=self.live or noun.collection,
+            live_every=self.every,
             here=here,
             screen=self,
             rows=listed,

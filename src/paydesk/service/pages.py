@@ -9,6 +9,8 @@ from paydesk.console import live
 from paydesk.console.screen import OF_NOUNS, PACKAGE, nowhere, page
 from paydesk.operators.accounts import account
 from paydesk.operators.accounts import page as operators
+from paydesk.operators.acquirers import looks as acquirer_looks
+from paydesk.operators.acquirers import page as acquirers
 from paydesk.operators.applications import page as applications
 from paydesk.operators.attention import items as attention_items
 from paydesk.operators.audit_trail import page as audit_trail
@@ -39,6 +41,7 @@ OF_NOUNS |= {"about_of": audit_rows.about_of, "values_of": audit_rows.values_of,
 OF_NOUNS |= {"page_of": terminal_looks.page_of, "presence_of": terminal_looks.presence_of}
 OF_NOUNS |= {"place_of": terminal_fields.place_of, "serial_of": terminal_fields.serial_of}
 OF_NOUNS |= {"taking_orders": terminal_fields.TAKING_ORDERS}
+OF_NOUNS |= {"acquirer_looks": acquirer_looks}
 OF_NOUNS |= {"attention_items": attention_items, "order_rows": order_rows, "webhook_looks": webhook_looks}
 
 _AFTER = Query("after", {"type": "string"}, "The id of the last message, as `Last-Event-ID`.")
@@ -56,6 +59,7 @@ _SCREENS: tuple[Operation, ...] = (
     *account.OPERATIONS,
     *applications.OPERATIONS,
     *sellers.OPERATIONS,
+    *acquirers.OPERATIONS,
     *operators.OPERATIONS,
     *audit_trail.OPERATIONS,
     *recorded_requests.OPERATIONS,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paydesk.core.money import CURRENCIES, decimal_string, spelled
+from paydesk.operators.acquirers.looks import takes
 from paydesk.operators.orders.reasons import payment_of, reason_of
 
 Row = Mapping[str, Any]
@@ -55,8 +56,7 @@ def flat_entry(entry: Row) -> dict[str, Any]:
 
 def flat_acquirer(acquirer: Row) -> Row:
     """Return the acquirer with the orders that it takes as one text."""
-    rules = [", ".join(f"{name} {value}" for name, value in rule.items()) or "all" for rule in acquirer["rules"]]
-    return {**acquirer, "takes": "; ".join((*rules, *(("others",) if acquirer["default"] else ())))}
+    return {**acquirer, "takes": takes(acquirer)}
 
 
 FLAT: Mapping[str, Callable[[Row], Row]] = {

@@ -26,6 +26,8 @@ CHANGES = {
     "orders.cancel": "Canceled",
     "orders.refund": "Refunded",
     "orders.resolve": "Set the outcome",
+    "refunds.resolve": "Set the outcome of a refund",
+    "reversals.resolve": "Set the outcome of a reversal",
     "confirmations.resolve": "Settled the payment",
     "terminals.release": "Released the terminal",
 }

@@ -34,12 +34,20 @@ REFUNDS_OF_ORDER = outcomes.REFUND.select("seller_id = $1 AND order_id = $2 ORDE
 # Reversals begin with a result of the lease, or with the acquirer's own answer: the index has the lease first.
 REVERSALS_OF_ORDER = outcomes.REVERSAL.select("seller_id = $1 AND lease_id = $2 ORDER BY reversal_id")
 
-# Changes of the order itself, and the release of its terminal at the instant when the order was canceled by it.
+# Changes of the order itself, of its refunds and reversals, and the release of its terminal at the instant when the
+# order was canceled by it.
 CHANGES = """
-SELECT a.entry_id, a.action, a.operator_id, o.name, a.after, a.created_ms FROM operator_audit a
+WITH subjects(subject) AS (
+  SELECT CAST($1 AS text) UNION ALL SELECT CAST($2 AS text)
+   UNION ALL SELECT refund_id FROM refunds WHERE seller_id = $4 AND order_id = $1
+   UNION ALL SELECT reversal_id FROM reversals WHERE seller_id = $4 AND lease_id = $5)
+SELECT a.entry_id, a.action, a.operator_id, o.name, a.subject, a.after, a.created_ms
+  FROM subjects s JOIN operator_audit a ON a.subject = s.subject
   LEFT JOIN operators o ON o.operator_id = a.operator_id
- WHERE a.subject = $1 OR (a.subject = $2 AND a.action = 'terminals.release' AND a.created_ms = $3)
+ WHERE a.subject <> $2 OR (a.action = 'terminals.release' AND a.created_ms = $3)
  ORDER BY a.entry_id"""
+ENDED = ("refunds.resolve", "reversals.resolve")
+"""Changes whose outcome is the status that they set."""
 
 
 class StepDocument(Closed, frozen=True):
@@ -112,13 +120,14 @@ class OrderReversal(Retried, frozen=True):
 
 
 class ChangeDocument(Closed, frozen=True, kw_only=True):
-    """A change of the order by an operator, from the audit trail."""
+    """A change by an operator, from the audit trail: of the order, or of its refunds and reversals."""
 
     id: str
     date: Time
     action: str
     operator_id: str
     operator: Annotated[str, Meta(description="The operator's name.")] | None = None
+    subject: Annotated[str, Meta(description="What was changed: the order, its terminal, a refund or a reversal.")]
     reason: str | None = None
     outcome: str | None = None
     refund_id: str | None = None
@@ -132,7 +141,7 @@ async def of_order(
     `released_ms`: when an operator released it, or None.
     """
     seller_id, key, lease = order.seller_id, order.order_id, (order.seller_id, order.ulid)
-    changes = await tx.all(CHANGES, key, order.terminal_id, -1 if released_ms is None else released_ms)
+    changes = await tx.all(CHANGES, key, order.terminal_id, -1 if released_ms is None else released_ms, *lease)
     inquiry = await outcomes.find(tx, outcomes.INQUIRY, seller_id, key)
     confirmation = await outcomes.find(tx, outcomes.CONFIRMATION, seller_id, key)
     refunds = [outcomes.REFUND.read(row) for row in await tx.all(REFUNDS_OF_ORDER, seller_id, key)]
@@ -179,9 +188,11 @@ def _result(row: Row) -> ResultDocument:
 
 
 def _change(row: Row) -> ChangeDocument:
-    one = named("id action operator_id operator after created_ms", row)
+    one = named("id action operator_id operator subject after created_ms", row)
     content = msgspec.json.decode(one.after) if one.after else {}
     said = {name: content.get(name) for name in ("reason", "outcome", "refund_id")}
+    if one.action in ENDED:
+        said["outcome"] = content["status"]
     return ChangeDocument.of(one, date=rfc3339(one.created_ms), **said)
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from paydesk.core.money import spelled
 from paydesk.operators.orders.reasons import Document, is_undone, payment_of, why_undone
-from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Fill, Kind, Step, Timeline, rounded
+from paydesk.operators.orders.timeline.timeline import (
+    GAP_SHOWN_MS,
+    Bar,
+    Fill,
+    Kind,
+    Step,
+    Timeline,
+    by_operator,
+    rounded,
+)
 
 ATTEMPTS_MIN = 2
 """The number of attempts from which on the text of a bar has it."""
@@ -142,7 +151,7 @@ def add_refunds(timeline: Timeline) -> None:
     for one in timeline.order["order_refunds"]:
         change, detail = by_refund.get(one["id"]), spelled(one["amount"], timeline.order["currency"])
         if change is not None:
-            detail += f" by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
+            detail += f" {by_operator(change)}"
         title = "Refund requested" if one.get("waits_for") == "confirmation" else "Refund sent"
         start = timeline.add(timeline.instant(one["created_date"]), "acquirer", "ring", title, detail, order=6)
         _add_end(timeline, start, one, REFUND_ENDS.get(one["status"]))
@@ -154,6 +163,9 @@ def _add_end(timeline: Timeline, start: Step, work: Document, outcome: _Outcome 
     if outcome is None or "ended_date" not in work:
         _add_open(timeline, start, attempts)
         return
+    for one in timeline.order["changes"]:
+        if one["subject"] == work.get("id"):
+            outcome = outcome[0], f"Outcome set: {str(one['outcome']).replace('_', ' ')}", by_operator(one)
     at_ms = max(timeline.instant(work["ended_date"]), start.at_ms)
     end = timeline.add(at_ms, "acquirer", *outcome, order=7 if at_ms > start.at_ms else 10)
     length = rounded(at_ms - start.at_ms)

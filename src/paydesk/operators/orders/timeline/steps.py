@@ -16,7 +16,7 @@ from paydesk.operators.orders.timeline.acquirer import (
 )
 from paydesk.operators.orders.timeline.shares import shares_of
 from paydesk.operators.orders.timeline.terminal import add_decision, add_offer, add_results, add_steps
-from paydesk.operators.orders.timeline.timeline import AFTER, Band, Bar, Lane, Timeline
+from paydesk.operators.orders.timeline.timeline import AFTER, Band, Bar, Lane, Timeline, by_operator
 from paydesk.operators.orders.timeline.webhooks import add_deliveries
 
 MOVES: dict[str, tuple[str, str]] = {
@@ -37,6 +37,7 @@ MOVES: dict[str, tuple[str, str]] = {
 }
 """The title and the detail of each move."""
 _CHANGES = {"orders.cancel": ("cancel", "request_cancel"), "orders.resolve": ("approve", "decline"),
+            "refunds.resolve": ("refund_part", "refund_whole", "refund_failed"),
             "terminals.release": ("release",)}  # fmt: skip
 """Changes by operators, with the moves that they make at the same time."""
 
@@ -116,7 +117,7 @@ def _add_events(timeline: Timeline) -> None:
             detail = "the payment is reversed"
         by = (one for one in changes if one["date"] == date and move in _CHANGES.get(one["action"], ()))
         if change := next(by, None):
-            detail = f"by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
+            detail = by_operator(change)
         tone = "bad" if move == "refund_failed" else _colour(event)
         if tone == "wait" or move in ("create", "acknowledge"):
             tone = ""

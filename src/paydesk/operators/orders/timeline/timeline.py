@@ -215,6 +215,11 @@ class Timeline:
             step.number = number if step.is_shown else number + 0.5
 
 
+def by_operator(change: Document) -> str:
+    """Return who made a change, and why."""
+    return f"by {change.get('operator', 'an operator')}: {change.get('reason', '')}".rstrip(": ")
+
+
 def since(length_ms: int) -> str:
     """Return the time since the start: "0", "31 ms", "6.31 s", "3 min 20 s", "3 h 05", "5 d 3 h"."""
     if length_ms <= 0:
