@@ -13,7 +13,7 @@ LINES_MAX = {
     "src/paydesk/platform": 11_200,
     "src/paydesk/engine": 22_500,
     "src/paydesk/console": 1_300,
-    "src/paydesk/operators": 14_600,
+    "src/paydesk/operators": 14_500,
     "src/paydesk/service": 1_300,
     "src/paydesk/commands": 3_650,
     "src/paydesk_dev": 15_300,

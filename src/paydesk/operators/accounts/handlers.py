@@ -166,8 +166,8 @@ async def delete(call: Call) -> Answer:
             )
         in_use.refuse(("audit entries", entries, "these stay, so revoke the operator instead"))
         await sessions.delete_all(call.tx, operator_id)
-        await links.delete_all(call.tx, operator_id)
-        await store.delete(call.tx, operator_id)
+        await call.tx.run(links.DELETE_ALL, operator_id)
+        await call.tx.run(store.DELETE, operator_id)
 
     return await _OPERATOR.delete(call, "operators.delete", work)
 
@@ -193,7 +193,7 @@ async def _require_owner(call: Call) -> None:
 async def _lock(tx: Transaction, call: Call) -> OperatorDocument | None:
     """Lock the valid owners and the operator of the path, and return the latter. Raises `FORBIDDEN`."""
     await _require_owner(call)
-    return await _document(store.lock(tx, call.path))
+    return await _document(tx.one(store.LOCK, call.path))
 
 
 async def _document(reading: Awaitable[Row | None]) -> OperatorDocument | None:
@@ -203,7 +203,7 @@ async def _document(reading: Awaitable[Row | None]) -> OperatorDocument | None:
 
 async def _find(call: Call, operator_id: str) -> ShownOperator:
     """Return the operator with what the audit trail does not record. Raises `OPERATOR_NOT_FOUND`."""
-    row = await store.shown(call.tx, operator_id)
+    row = await call.tx.one(store.SHOWN, operator_id)
     if row is None:
         raise _unknown()
     return _shown(call, row)
@@ -248,7 +248,7 @@ async def _add(
     """Add a person, who gets a link, or a program, which gets a token. Raises `EMAIL_TAKEN`."""
     token = credentials.new_token() if request.email is None else None
     operator_id = await credentials.add_operator(tx, token, request.name, request.role, now_ms, email=request.email)
-    document = await _document(store.account(tx, operator_id))
+    document = await _document(tx.one(store.ACCOUNT, operator_id))
     assert document is not None, "it was added in this transaction"
     if token is not None:
         return document, NewOperator.of(document, token=token.reveal())
@@ -274,7 +274,7 @@ def _shown(call: Call, row: Row) -> ShownOperator:
 PAGES = lists.Pages(lists.Page[ShownOperator], find, lists.paging(("",)), "By id.")
 _OPERATOR: Subject[OperatorDocument] = Subject(
     lock=_lock,
-    read=lambda tx, operator: _document(store.account(tx, operator.operator_id)),
+    read=lambda tx, operator: _document(tx.one(store.ACCOUNT, operator.operator_id)),
     show=plain(lambda operator: operator),
     id_of=lambda operator: operator.operator_id,
     unknown=_unknown,

@@ -72,11 +72,6 @@ async def end_all(tx: Transaction, operator_id: str, now_ms: int) -> None:
     await tx.run(END_ALL, operator_id, now_ms)
 
 
-async def delete_all(tx: Transaction, operator_id: str) -> None:
-    """Delete all links of the operator."""
-    await tx.run(DELETE_ALL, operator_id)
-
-
 async def prune(tx: Transaction, before_ms: int, limit: int) -> int:
     """Delete links that expired before an instant, at most a number of them; return how many."""
     return await tx.run(DELETE_OLD, before_ms, limit)

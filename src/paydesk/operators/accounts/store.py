@@ -86,24 +86,9 @@ async def lock_person(tx: Transaction, operator_id: str) -> Person | None:
     return Person(*row) if row else None
 
 
-async def account(tx: Transaction, operator_id: str) -> Row | None:
-    """Return the row of the operator, revoked or not, or None."""
-    return await tx.one(ACCOUNT, operator_id)
-
-
-async def shown(tx: Transaction, operator_id: str) -> Row | None:
-    """Return the row of the operator with the end of the open link and the last use, or None."""
-    return await tx.one(SHOWN, operator_id)
-
-
 async def lock_owners(tx: Transaction) -> dict[str, bool]:
     """Return the valid owners by id, locked until the commit: whether each has a token or a password."""
     return {operator_id: bool(can_authenticate) for operator_id, can_authenticate in await tx.all(LOCK_OWNERS)}
-
-
-async def lock(tx: Transaction, operator_id: str) -> Row | None:
-    """Return the row of the operator, locked until the commit, or None."""
-    return await tx.one(LOCK, operator_id)
 
 
 async def change(tx: Transaction, operator_id: str, name: str, role: str, email: str | None) -> bool:
@@ -114,11 +99,6 @@ async def change(tx: Transaction, operator_id: str, name: str, role: str, email:
     if email is not None and await tx.one(IS_EMAIL_TAKEN, email, operator_id) is not None:
         return False
     return bool(await tx.run(CHANGE, operator_id, name, role, email))
-
-
-async def delete(tx: Transaction, operator_id: str) -> None:
-    """Delete the operator, whose token is unknown from then on."""
-    await tx.run(DELETE, operator_id)
 
 
 async def revoke(tx: Transaction, operator_id: str, now_ms: int) -> bool:

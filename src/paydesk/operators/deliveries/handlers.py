@@ -19,7 +19,7 @@ from paydesk.engine.webhooks.delivery import resend_store, store
 from paydesk.engine.webhooks.delivery.store import Target
 from paydesk.engine.webhooks.schemas import ACTIONS_OF, CONNECT_TOPIC, TOPIC
 from paydesk.operators import audit, lists, owners
-from paydesk.operators.deliveries.retried import Retried, times
+from paydesk.operators.deliveries.retried import ATTEMPTS_ENDED, Retried, times
 from paydesk.operators.errors import DELIVERY_NOT_FOUND, SUBSCRIPTION_ENDED, SUBSCRIPTION_PAUSED
 from paydesk.operators.newest import BY_TIME, DESCRIPTION, newest, page
 from paydesk.operators.words import Shown
@@ -40,10 +40,7 @@ _ACTION = """CASE WHEN order_id LIKE 'ORD%' THEN
          WHERE e.seller_id = deliveries.seller_id AND e.application_id = CAST(deliveries.order_id AS bigint)
            AND e.version = deliveries.version) END"""
 
-# An attempt in progress is not counted: it has not failed yet.
-_ATTEMPTS = (
-    f"attempts - CASE WHEN claimed_until_ms > 0 AND ({schedule.PENDING} OR resend_ms IS NOT NULL) THEN 1 ELSE 0 END"
-)
+_ATTEMPTS = ATTEMPTS_ENDED.format(f"({schedule.PENDING} OR resend_ms IS NOT NULL)")
 _DELIVERY = f"""
 created_ms, seller_id, delivery_id, subscription_id, order_id, version, {_ACTION},
 (SELECT s.url FROM subscriptions s WHERE s.subscription_id = deliveries.subscription_id), status, resend_ms,

@@ -9,7 +9,8 @@ from paydesk.core.response import Closed, Time
 from paydesk.engine.payments.jobs import NEVER_MS
 
 # An attempt in progress is not counted: it has not failed yet. Formatted with the condition of work that has not ended.
-TIMES = "attempts - CASE WHEN {} AND claimed_until_ms > 0 THEN 1 ELSE 0 END, next_ms, created_ms, ended_ms"
+ATTEMPTS_ENDED = "attempts - CASE WHEN {} AND claimed_until_ms > 0 THEN 1 ELSE 0 END"
+TIMES = f"{ATTEMPTS_ENDED}, next_ms, created_ms, ended_ms"
 
 
 class Retried(Closed, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paydesk.console import view
 from paydesk.operators.orders.reasons import Document, payment_of
-from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Step, Timeline, rounded
+from paydesk.operators.orders.timeline.timeline import GAP_SHOWN_MS, Bar, Fill, Step, Timeline, rounded
 
 ENTRIES = {
     "chip": "Card inserted",
@@ -55,14 +55,8 @@ def add_offer(timeline: Timeline) -> None:
     if start is None:
         return
     end = taken or timeline.ended_step
-    if end is None and timeline.is_live:
-        mark, now = _in_terminal(timeline, start), timeline.now_step("terminal")
-        text = f"{rounded(now.at_ms - start.at_ms)} for the terminal"
-        timeline.bars.append(Bar(mark, now, "open", text, f"waits {text} and counting", is_offer=True))
-    elif end is not None and end.at_ms - start.at_ms >= GAP_SHOWN_MS:
-        mark, last = _in_terminal(timeline, start), _in_terminal(timeline, end)
-        text = f"{rounded(end.at_ms - start.at_ms)} for the terminal"
-        timeline.bars.append(Bar(mark, last, "retry", text, f"waits {text}", is_offer=True))
+    if timeline.is_live if end is None else end.at_ms - start.at_ms >= GAP_SHOWN_MS:
+        _add_wait(timeline, _in_terminal(timeline, start), end, "the terminal", "retry", is_offer=True)
 
 
 def add_steps(timeline: Timeline) -> None:
@@ -91,14 +85,8 @@ def add_steps(timeline: Timeline) -> None:
             one for one in ends if one.at_ms >= step.at_ms
         ]
         end = min(following, key=lambda one: one.at_ms, default=None)
-        mark = _in_terminal(timeline, end) if end is not None else timeline.now_step("terminal")
-        text = f"{rounded(mark.at_ms - step.at_ms)} for {WAITS[name]}"
-        if end is None:
-            timeline.bars.append(Bar(step, mark, "open", text, f"waits {text} and counting"))
-        else:
-            # Within half a second no person acts: a script did.
-            gap = f"waits {text}" if mark.at_ms - step.at_ms >= 500 else ""
-            timeline.bars.append(Bar(step, mark, "person", text, gap))
+        # Within half a second no person acts: a script did.
+        _add_wait(timeline, step, end, WAITS[name], "person", shown_ms=500)
 
 
 def add_results(timeline: Timeline) -> None:
@@ -130,13 +118,28 @@ def add_decision(timeline: Timeline) -> None:
     if ended is not None and ended.at_ms < approved_ms:
         return
     start = timeline.add(approved_ms, "terminal", "none", order=8)
-    end = timeline.now_step("terminal") if ended is None else _in_terminal(timeline, ended)
-    text = f"{rounded(end.at_ms - start.at_ms)} for the result"
-    if ended is None:
-        timeline.bars.append(Bar(start, end, "open", text, f"waits {text} and counting", is_offer=True))
+    _add_wait(timeline, start, ended, "the result", "retry", is_offer=True)
+
+
+def _add_wait(
+    timeline: Timeline,
+    start: Step,
+    end: Step | None,
+    what: str,
+    fill: Fill,
+    *,
+    shown_ms: int = GAP_SHOWN_MS,
+    is_offer: bool = False,
+) -> None:
+    """Add a wait for `what`, until a step or now. The list has it if it takes at least `shown_ms`."""
+    last = timeline.now_step("terminal") if end is None else _in_terminal(timeline, end)
+    length_ms = last.at_ms - start.at_ms
+    text = f"{rounded(length_ms)} for {what}"
+    if end is None:
+        timeline.bars.append(Bar(start, last, "open", text, f"waits {text} and counting", is_offer=is_offer))
     else:
-        gap = f"waits {text}" if end.at_ms - start.at_ms >= GAP_SHOWN_MS else ""
-        timeline.bars.append(Bar(start, end, "retry", text, gap, is_offer=True))
+        gap = f"waits {text}" if length_ms >= shown_ms else ""
+        timeline.bars.append(Bar(start, last, fill, text, gap, is_offer=is_offer))
 
 
 def _in_terminal(timeline: Timeline, step: Step) -> Step:
