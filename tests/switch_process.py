@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import hmac
 import http.client
 import json
 import os
 import re
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema_rs
+
+from forks import Forks
+from waiting import HANGS_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples" / "switch"
@@ -32,26 +33,8 @@ PAYMENT_FIELDS = {
     "installments": 1,
 }
 
-PROGRAM = """
-import os, signal, sys
-from pathlib import Path
-import book, switch
-
-def die(*_args, **_fields):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-clock, now = Path("{clock}"), book.now
-book.now = lambda: now() + float(clock.read_text())
-{change}
-switch.main()
-"""
-"""The switch with a clock that can be moved, and a change: a kill at a certain moment."""
-
-KILLED_BEFORE_COMMIT = """
-insert = book.Book.insert
-book.Book.insert = lambda self, table, **row: die() if table == "answers" else insert(self, table, **row)
-"""
-KILLED_AFTER_COMMIT = "switch.Switch.signed_response = die"
+KILLED_BEFORE_COMMIT, KILLED_AFTER_COMMIT = "before commit", "after commit"
+"""When a switch kills itself."""
 
 
 class Answer(NamedTuple):
@@ -80,45 +63,45 @@ def payment(number: int, amount_minor: Any = 2490, **fields: Any) -> dict[str, A
     return {**ids, **PAYMENT_FIELDS, "amount_minor": amount_minor, **fields}
 
 
+@cache
+def _forks() -> Forks:
+    forks = Forks("forked_switch")
+    atexit.register(forks.end)
+    return forks
+
+
 class SwitchProcess:
     """A running switch, with the requests to it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder, self.options, self.offset_seconds = folder, options, 0
+        self.log = folder / "switch.log"
         for name, secret in (("new.key", SECRET), ("old.key", OLD_SECRET)):
             (folder / name).write_text(f"{secret}\n")
         self.move_clock(0)
         self.start()
 
-    def start(self, change: str = "") -> None:
+    def start(self, killed: str = "") -> None:
         """Start the switch, with the options and the database of before."""
-        program = PROGRAM.format(clock=self.folder / "clock", change=change)
         options = [] if "--secret-file" in self.options else ["--secret-file", str(self.folder / "new.key")]
-        database = str(self.folder / "switch.db")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", program, "--listen", "127.0.0.1:0", "--database", database, *options, *self.options],
-            cwd=FOLDER,
-            env={**os.environ, "PYTHONPATH": str(FOLDER)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        ready = re.fullmatch(r"switch ready http://127\.0\.0\.1:(\d+)/paydesk\n", line)
-        assert ready, line + self.process.stdout.read()
+        options += ["--listen", "127.0.0.1:0", "--database", str(self.folder / "switch.db"), *self.options]
+        self.log.touch()
+        begin = self.log.stat().st_size
+        arguments = [str(self.folder / "clock"), killed, *options]
+        process = self.process = _forks().start(arguments, os.environ, self.log, folder=FOLDER)
+
+        def output() -> str:
+            return self.log.read_bytes()[begin:].decode()
+
+        wait_until(lambda: output().endswith("\n") or process.poll() is not None, output)
+        ready = re.match(r"switch ready http://127\.0\.0\.1:(\d+)/paydesk\n", output())
+        assert ready, output()
         self.port = int(ready[1])
-        self.lines: list[str] = []
-        self.reader = threading.Thread(target=self.lines.extend, args=(self.process.stdout,))
-        self.reader.start()
 
     def kill(self) -> None:
         """Kill the switch, if it still runs."""
         self.process.kill()
-        self.process.wait(20)
-        self.reader.join(20)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.wait(HANGS_SECONDS)
 
     def move_clock(self, seconds: int) -> None:
         """Move the clock of the switch and of the client."""

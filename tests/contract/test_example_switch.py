@@ -455,7 +455,7 @@ def test_its_output_has_neither_cards_nor_secrets(host: SwitchProcess) -> None:
     host.post("authorize", payment(1, card=card, encrypted_data="U0VDUkVU"))
     host.send("GET", "/echo", secret="neither-of-the-two")
     host.kill()
-    output = "".join(host.lines)
+    output = host.log.read_text()
     assert "/paydesk/authorize PAY01J67CQQH5904WDBVZEM4JM001 200 approved" in output
     assert not [secret for secret in ("503175", "6351", "U0VDUkVU", SECRET) if secret in output]
 
