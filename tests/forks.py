@@ -1,11 +1,14 @@
 """Processes that start at once: a parent that has imported everything forks them, as many as a test wants to kill.
 
-`python forks.py MODULE` is the parent: a line of JSON asks for a child, which calls the module's `main(arguments)`, or
-asks whether a child has ended. It ends, and its children with it, when the test that started it does.
+`python forks.py` is the parent: a line of JSON asks for a child, which calls the `main(arguments)` of a module, or asks
+whether a child has ended. Each module is imported once, before the first child that needs it, so what it changes on
+import it changes for all processes of its parent. The parent ends, and its children with it, when the test process that
+started it does.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -16,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,12 +29,10 @@ STREAMS = (os.O_RDONLY, *[os.O_WRONLY | os.O_APPEND | os.O_CREAT] * 2)
 
 
 class Forks:
-    """The parent of processes that run `main` of one module."""
+    """Processes that run `main` of one module; those of all modules have one parent, unless it has another name."""
 
-    def __init__(self, module: str) -> None:
-        self._command = [sys.executable, __file__, module]
-        self._parent: subprocess.Popen[str] | None = None
-        self._one_at_a_time = threading.Lock()
+    def __init__(self, module: str, *, parent: str = "") -> None:
+        self._module, self._parent = module, _parent(parent)
 
     def start(
         self,
@@ -45,32 +47,51 @@ class Forks:
 
         What it writes is added to the log; to `errors`, if given, what it writes to standard error.
         """
-        asked = {"arguments": list(arguments), "environment": dict(environment), "folder": str(folder or ".")}
-        return Fork(self, self.ask({**asked, "streams": [os.devnull, str(log), str(errors or log)]}))
+        streams = [os.devnull, str(log), str(errors or log)]
+        asked = {"module": self._module, "arguments": list(arguments), "environment": dict(environment)}
+        return Fork(self._parent, self._parent.ask({**asked, "folder": str(folder or "."), "streams": streams}))
+
+
+class _Parent:
+    """The parent of processes, which starts with the first of them."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._one_at_a_time = threading.Lock()
 
     def ask(self, question: dict[str, Any]) -> Any:
         """One line to the parent, and its answer."""
         with self._one_at_a_time:
-            if self._parent is None:
-                self._parent = subprocess.Popen(
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            if self._process is None:
+                command = [sys.executable, __file__]
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
                 )
-            assert self._parent.stdin is not None
-            assert self._parent.stdout is not None
-            self._parent.stdin.write(json.dumps(question) + "\n")
-            return json.loads(self._parent.stdout.readline())
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(question) + "\n")
+            return json.loads(self._process.stdout.readline())
 
     def end(self) -> None:
         """End the parent and whatever is left of its children."""
-        if self._parent is not None:
-            self._parent.communicate()
-            self._parent = None
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+
+@cache
+def _parent(name: str) -> _Parent:
+    """Return the parent of that name."""
+    del name
+    parent = _Parent()
+    atexit.register(parent.end)
+    return parent
 
 
 class Fork:
     """One process."""
 
-    def __init__(self, parent: Forks, pid: int) -> None:
+    def __init__(self, parent: _Parent, pid: int) -> None:
         self._parent = parent
         self.pid = pid
         self.returncode: int | None = None
@@ -103,9 +124,7 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
-def _serve(module: str) -> None:
-    main = importlib.import_module(module).main
-    gc.freeze()
+def _serve() -> None:
     children: set[int] = set()
     for line in sys.stdin:
         asked = json.loads(line)
@@ -114,6 +133,7 @@ def _serve(module: str) -> None:
             if answer is not None:
                 children.discard(asked["pid"])
         else:
+            main = _main_of(asked["module"])
             # Opened before the answer, so that the one who asked may close what it leads to.
             streams = [os.open(path, flags) for path, flags in zip(asked["streams"], STREAMS, strict=True)]
             answer = os.fork()
@@ -125,6 +145,13 @@ def _serve(module: str) -> None:
         print(json.dumps(answer), flush=True)  # noqa: T201 - the answer
     for pid in children:
         os.kill(pid, signal.SIGKILL)
+
+
+def _main_of(module: str) -> Any:
+    if module not in sys.modules:
+        importlib.import_module(module)
+        gc.freeze()
+    return sys.modules[module].main
 
 
 def _status(pid: int) -> int | None:
@@ -144,4 +171,4 @@ def _run(main: Any, asked: dict[str, Any], streams: Sequence[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve()

@@ -8,13 +8,11 @@ A request with `X-Crash-At: after_commit` arms that crash point, and so is the o
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import signal
 import time
 import urllib.error
 import urllib.request
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,18 +42,11 @@ MOVES_ALL_CLOCKS, A_LIFE_SECONDS = "MOVES_ALL_CLOCKS", 3_000_000_000
 """The environment variable of tests that move a node's clock, which turns off its comparison with the database's."""
 
 
-@cache
-def _forks(module: str) -> Forks:
-    forks = Forks(module)
-    atexit.register(forks.end)
-    return forks
-
-
 class NodeProcess:
     """A node that a test starts, kills and restarts on the same data and port; `module` has its `main`."""
 
     def __init__(self, database_url: str, folder: Path, *, module: str = "node_process", **variables: str) -> None:
-        self._forks = _forks(module)
+        self._forks = Forks(module)
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"node-{self.port}.log"

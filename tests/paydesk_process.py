@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import json
 import os
@@ -13,7 +12,6 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +29,7 @@ def environment(**changes: str) -> dict[str, str]:
     return {**inherited, "NO_COLOR": "1", "COLUMNS": "120", **changes}
 
 
-@cache
-def forks() -> Forks:
-    """Return the parent of the processes, which ends with this one."""
-    parent = Forks("paydesk_forked")
-    atexit.register(parent.end)
-    return parent
+FORKS = Forks("paydesk_forked", parent="paydesk")
 
 
 def start(
@@ -49,7 +42,7 @@ def start(
     for file in (out, errors or out):
         file.touch()
     if not any(name.startswith("PYTHON") for name in variables):
-        return forks().start(arguments, environment(**variables), out, errors=errors, folder=folder)
+        return FORKS.start(arguments, environment(**variables), out, errors=errors, folder=folder)
     with out.open("ab") as written, (errors or out).open("ab") as said:
         return subprocess.Popen(
             [PAYDESK, *arguments],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import hmac
 import http.client
@@ -63,11 +62,7 @@ def payment(number: int, amount_minor: Any = 2490, **fields: Any) -> dict[str, A
     return {**ids, **PAYMENT_FIELDS, "amount_minor": amount_minor, **fields}
 
 
-@cache
-def _forks() -> Forks:
-    forks = Forks("forked_switch")
-    atexit.register(forks.end)
-    return forks
+_forks = Forks("forked_switch")
 
 
 class SwitchProcess:
@@ -88,7 +83,7 @@ class SwitchProcess:
         self.log.touch()
         begin = self.log.stat().st_size
         arguments = [str(self.folder / "clock"), killed, *options]
-        process = self.process = _forks().start(arguments, os.environ, self.log, folder=FOLDER)
+        process = self.process = _forks.start(arguments, os.environ, self.log, folder=FOLDER)
 
         def output() -> str:
             return self.log.read_bytes()[begin:].decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextlib
 import random
 import signal
@@ -44,7 +43,6 @@ ACQUIRER = (
 """How the acquirer answers in a run that is to be hard."""
 
 _forks = Forks("faults.clocked_node")
-atexit.register(_forks.end)
 
 
 class Node:

@@ -6,7 +6,6 @@ After the last start every terminal takes a new order within 5 s, or its slot sa
 from __future__ import annotations
 
 import asyncio
-import atexit
 import random
 import signal
 import time
@@ -51,7 +50,6 @@ SELECT (SELECT COUNT(*) FROM orders WHERE status = 'processed'), (SELECT COUNT(*
        (SELECT COUNT(*) FROM simulator_payments WHERE outcome = 'approved' AND reversed_ms IS NOT NULL)"""
 
 _forks = Forks("faults.virtual_terminals")
-atexit.register(_forks.end)
 
 
 @dataclass

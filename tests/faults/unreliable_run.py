@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import random
 import signal
 import statistics
@@ -31,7 +30,6 @@ BY_STATUS = "SELECT status, COUNT(*) FROM deliveries WHERE subscription_id = $1 
 EXPIRE = "UPDATE deliveries SET claimed_until_ms = 0 WHERE claimed_until_ms > 0"
 
 _forks = Forks("faults.delivering_process")
-atexit.register(_forks.end)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from forks import Fork
-from paydesk_process import forks
+from paydesk_process import FORKS
 from waiting import HANGS_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def _started(
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAYDESK_", "NO_COLOR"))}
     environment = {**kept, "TERM": "xterm", **variables}
     if command == DEV:
-        return forks().start(command, environment, Path(os.ttyname(terminal)), folder=folder)
+        return FORKS.start(command, environment, Path(os.ttyname(terminal)), folder=folder)
     return subprocess.Popen(
         command,
         cwd=folder,

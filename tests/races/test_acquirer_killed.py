@@ -6,7 +6,7 @@ import contextlib
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,7 @@ SIGKILLED = -signal.SIGKILL
 BOOK_AGAINST_ITSELF = next(rule.sql for rule in BOOK_RULES if rule.name == "simulator_ledger_inconsistent")
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    """The parent of the killed processes."""
-    forks = Forks("acquirer_process")
-    yield forks
-    forks.end()
+FORKS = Forks("acquirer_process")
 
 
 @contextlib.asynccontextmanager
@@ -53,16 +48,14 @@ async def _result(bank: Bank, operation: str, payment_id: str, key: str) -> Resu
 
 
 @pytest.mark.parametrize("operation", [*first_and_others("refund", "payment", "reversal"), "confirmation"])
-async def test_killed_before_or_after_the_commit(
-    database_url: str, forks: Forks, tmp_path: Path, operation: str
-) -> None:
+async def test_killed_before_or_after_the_commit(database_url: str, tmp_path: Path, operation: str) -> None:
     """After a repeat it has charged, refunded, reversed or confirmed once."""
     for label in ("before_commit", "after_commit"):
         payment_id, key = new_payment().payment_id, new_key()
         if operation != "payment":
             async with _bank(database_url, operation) as bank:
                 assert isinstance(await ask(bank, "payment", payment_of(payment_id), ""), Approved)
-        fork = forks.start([database_url, operation, label, payment_id, key], environment(), tmp_path / "log")
+        fork = FORKS.start([database_url, operation, label, payment_id, key], environment(), tmp_path / "log")
         assert fork.wait() == SIGKILLED, (tmp_path / "log").read_text()
         async with _bank(database_url) as bank:
             table = TABLES.get(operation, "simulator_movements")
@@ -77,14 +70,14 @@ async def test_killed_before_or_after_the_commit(
 
 
 @pytest.mark.parametrize("kills", short_and_long(2, 6))
-async def test_killed_at_any_moment(database_url: str, forks: Forks, tmp_path: Path, kills: int) -> None:
+async def test_killed_at_any_moment(database_url: str, tmp_path: Path, kills: int) -> None:
     """Results stay the same, refunds stay within the payment, and the ledger is consistent."""
     chosen = seed()
     moments, log, run = random.Random(chosen), tmp_path / "log", str(chosen)
     for number in range(kills):
         arguments = [database_url, "everything", str(chosen + number), run, ""]
         before = log.stat().st_size if log.exists() else 0
-        fork = forks.start(arguments, environment(), log)
+        fork = FORKS.start(arguments, environment(), log)
         _wait_for_a_result(log, before, number + 2 + moments.randrange(20))
         fork.send_signal(signal.SIGKILL)
         assert fork.wait() == SIGKILLED, log.read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -33,12 +33,7 @@ SIGKILLED = -9
 LEDGER = "SELECT amount_minor, outcome, reversed_ms IS NOT NULL FROM simulator_payments"
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    """The parent of the killed processes."""
-    forks = Forks("authorize_process")
-    yield forks
-    forks.end()
+FORKS = Forks("authorize_process")
 
 
 @asynccontextmanager
@@ -53,7 +48,7 @@ async def _opened(database_url: str, desk: Desk | None = None) -> AsyncIterator[
         await database.close()
 
 
-async def _killed(database_url: str, forks: Forks, folder: Path, label: str) -> tuple[Desk, Order]:
+async def _killed(database_url: str, folder: Path, label: str) -> tuple[Desk, Order]:
     """Return the desk and the order of an authorization whose node died at the label."""
     async with _opened(database_url) as desk:
         terminal = desk.seller_id, desk.terminal_id
@@ -61,7 +56,7 @@ async def _killed(database_url: str, forks: Forks, folder: Path, label: str) -> 
         order = await desk.at_terminal()
     about = {name: getattr(desk, name) for name in ("seller_id", "pos_id", "store_id", "terminal_id", "boot_id")}
     arguments = [database_url, json.dumps(about), order.ulid, label]
-    fork = forks.start(arguments, environment(), folder / "node.log")
+    fork = FORKS.start(arguments, environment(), folder / "node.log")
     assert await asyncio.to_thread(fork.wait, 30) == SIGKILLED, (folder / "node.log").read_text()[-2000:]
     desk.clock = MovableClock(frozen_ms=START_MS + 5000)
     return desk, order
@@ -74,9 +69,9 @@ async def _repeat(desk: Desk, order: Order) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("label", first_and_others("asked", "intent_committed", "outcome_committed"))
-async def test_a_repeat_gets_the_outcome(database_url: str, forks: Forks, tmp_path: Path, label: str) -> None:
+async def test_a_repeat_gets_the_outcome(database_url: str, tmp_path: Path, label: str) -> None:
     """In the same session or, of a terminal that was restarted too, in a later one that repeats the request."""
-    desk, order = await _killed(database_url, forks, tmp_path, label)
+    desk, order = await _killed(database_url, tmp_path, label)
     async with _opened(database_url, desk):
         assert await _repeat(desk, order) == ("approved", "processed")
         answered(await desk.hello(boot_id=new_boot()))
@@ -88,11 +83,9 @@ async def test_a_repeat_gets_the_outcome(database_url: str, forks: Forks, tmp_pa
 
 
 @pytest.mark.parametrize("label", first_and_others("asked", "intent_committed", "outcome_committed"))
-async def test_without_a_repeat_the_inquiry_ends_the_order(
-    database_url: str, forks: Forks, tmp_path: Path, label: str
-) -> None:
+async def test_without_a_repeat_the_inquiry_ends_the_order(database_url: str, tmp_path: Path, label: str) -> None:
     """Paid with its tip if it was charged; otherwise blocked at the acquirer, and failed."""
-    desk, order = await _killed(database_url, forks, tmp_path, label)
+    desk, order = await _killed(database_url, tmp_path, label)
     async with _opened(database_url, desk):
         acquirers = Acquirers(test=Simulator(desk.database, desk.clock))
         for _ in range(8):

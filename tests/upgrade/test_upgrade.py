@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,29 +39,18 @@ TEMPLATE = "kept"
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """The parent of the processes of the kept version."""
-    with _forks("upgrade.before", tmp_path_factory.mktemp("before")) as (forks, version):
-        assert version.endswith(f"({kept.commit()})\n")
-        yield forks
+def before(tmp_path_factory: pytest.TempPathFactory) -> Forks:
+    """The processes of the kept version."""
+    forks, output = Forks("upgrade.before", parent="before"), tmp_path_factory.mktemp("before") / "version.txt"
+    assert forks.start(("--version",), environment(), output).wait(HANGS_SECONDS) == 0
+    assert output.read_text().endswith(f"({kept.commit()})\n")
+    return forks
 
 
 @pytest.fixture(scope="module")
-def after(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """The parent of the processes of this version."""
-    with _forks("upgrade.planted", tmp_path_factory.mktemp("after")) as (forks, _):
-        yield forks
-
-
-@contextmanager
-def _forks(module: str, folder: Path) -> Iterator[tuple[Forks, str]]:
-    """Yield a parent that has imported its version, and what that is."""
-    forks, output = Forks(module), folder / "version.txt"
-    try:
-        assert forks.start(("--version",), environment(), output).wait(HANGS_SECONDS) == 0
-        yield forks, output.read_text()
-    finally:
-        forks.end()
+def after() -> Forks:
+    """The processes of this version."""
+    return Forks("upgrade.planted", parent="paydesk")
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,11 +48,7 @@ class Books:
     alerts: list[str]
 
 
-@cache
-def _forks() -> Forks:
-    forks = Forks("jobs_process")
-    atexit.register(forks.end)
-    return forks
+_forks = Forks("jobs_process")
 
 
 @asynccontextmanager
@@ -124,7 +118,7 @@ async def _until_the_end(database_url: str, folder: Path, scene: Scene, label: s
 
     async def run(wall_ms: int, at: str) -> int:
         arguments = [database_url, str(LATER_MS), str(wall_ms), at]
-        child = _forks().start(arguments, environment, folder / "workers.log")
+        child = _forks.start(arguments, environment, folder / "workers.log")
         return await asyncio.to_thread(child.wait, 30)
 
     assert await run(START_MS, label) == SIGKILLED
