@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.change import Change
 from paydesk.engine.orders.order import Order
 from paydesk.engine.orders.status_labels import PLAIN
+from paydesk.engine.payments import inquiries, reversals
 from paydesk.engine.payments.acquirer import (
     Approved,
     Declined,
@@ -70,7 +72,13 @@ async def run(desk: Desk, acquirer: FakeAcquirer, *, until_ms: int, step_ms: int
         asked += [(desk.clock.now_ms() - START_MS, operation) for operation in acquirer.asked_for[before:]]
         if desk.clock.now_ms() - START_MS >= until_ms:
             return asked
-        desk.clock.advance(step_ms)
+        # In whole steps; before the next job is due there is nothing to do.
+        now_ms = desk.clock.now_ms()
+        due_ms = [
+            await desk.database.read(partial(job.next_ms, now_ms=now_ms)) for job in (inquiries.JOB, reversals.JOB)
+        ]
+        next_ms = min([START_MS + until_ms, *filter(None, due_ms)])
+        desk.clock.advance(-(-(next_ms - now_ms) // step_ms) * step_ms)
 
 
 async def approved_late(desk: Desk) -> Order:
