@@ -43,14 +43,14 @@ DO $$ DECLARE used record; large text; BEGIN
     IF large IS NOT NULL THEN EXECUTE 'TRUNCATE ' || large; END IF;
 END $$"""
 # Everything but the rows: of catalogs that change with every other statement the number of their rows and the latest
-# transaction that wrote one. A copy has the same.
+# transaction that wrote one. A copy has the same. What the server itself has, below 16384, no statement changes.
 FINGERPRINT = """
 SELECT md5(string_agg(part, ' ' ORDER BY part)) FROM (
-    SELECT concat_ws(' ', 'a', count(*), max(xmin::text::bigint)) FROM pg_attribute
-    UNION ALL SELECT concat_ws(' ', 'c', count(*), max(xmin::text::bigint)) FROM pg_constraint
-    UNION ALL SELECT concat_ws(' ', 'i', count(*), max(xmin::text::bigint)) FROM pg_index
+    SELECT concat_ws(' ', 'a', count(*), max(xmin::text::bigint)) FROM pg_attribute WHERE attrelid >= 16384
+    UNION ALL SELECT concat_ws(' ', 'c', count(*), max(xmin::text::bigint)) FROM pg_constraint WHERE conrelid >= 16384
+    UNION ALL SELECT concat_ws(' ', 'i', count(*), max(xmin::text::bigint)) FROM pg_index WHERE indrelid >= 16384
     UNION ALL SELECT concat_ws(' ', 't', count(*), max(xmin::text::bigint)) FROM pg_trigger
-    UNION ALL SELECT concat_ws(' ', 'p', count(*), max(xmin::text::bigint)) FROM pg_proc
+    UNION ALL SELECT concat_ws(' ', 'p', count(*), max(xmin::text::bigint)) FROM pg_proc WHERE oid >= 16384
     UNION ALL SELECT concat_ws(' ', 's', count(*), max(xmin::text::bigint)) FROM pg_statistic
     UNION ALL SELECT concat_ws(' ', oid, relname, relkind, relpersistence, reloptions, relacl, relowner) FROM pg_class
                WHERE oid >= 16384
