@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from functools import cache, partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 # First: the modules of Paydesk take their clocks when they are imported.
@@ -74,9 +75,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Keep temporary files in memory, and make password hashing cheap and garbage collection seldom in this process."""
     gc.set_threshold(YOUNG_OBJECTS_MAX)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As a shell starts what is in the background; programs that tests start would ignore Ctrl-C too.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Also if it is ignored, as a shell starts what is in the background: programs that tests start would ignore it too.
+    signal.signal(signal.SIGINT, _interrupt)
     if config.option.unlucky_ids:
         unlucky_ids.install()
     for plugin in (long_cases, rotating, sent_statements):
@@ -91,6 +91,14 @@ def pytest_configure(config: pytest.Config) -> None:
     passwords.REFUSED_EVERY_SECONDS = REFUSED_EVERY_SECONDS
     _set_hash(CHEAP)
     conflict_guard.install()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """End the run at Ctrl-C, as Python does by itself.
+
+    For that handler asyncio installs one of its own around each piece of a case, and writes out its task each time.
+    """
+    signal.default_int_handler(number, frame)
 
 
 def pytest_asyncio_loop_factories() -> dict[str, type[asyncio.AbstractEventLoop]]:
