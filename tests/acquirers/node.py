@@ -16,7 +16,7 @@ import msgspec
 from acquirers.kinds import KINDS
 from acquirers.lines import LineAdapter
 from acquirers.switches import KEY_ID, PATH
-from faults.clocked_node import LOOK_SECONDS, OFFSET
+from faults.clocked_node import OFFSET
 from node_process import armed
 from paydesk.core.clock import Clock
 from paydesk.engine.orders import expiry
@@ -34,6 +34,8 @@ from paydesk.service.workers import run_all
 from service import KEYS
 from waiting import timer
 
+LOOK_SECONDS = 0.15
+"""How often its workers look for what is due."""
 SOONER = 20
 """How much sooner a breaker tries again: the whole run is faster than life."""
 SETTINGS = {

@@ -39,6 +39,8 @@ REFUNDED_SHARE = 0.35
 REFUSED_REFUNDS = ("refund_in_progress", "cannot_refund_order", "order_already_refunded", "refund_amount_exceeds")
 AUTHORIZE_SECONDS_MAX, REPEATS_MAX = 27.0, 4
 LATE_REFUND_SECONDS, EARLY_SECONDS = 3.0, (0.01, 0.6)
+LOOK_SECONDS = 0.25
+"""How often a till looks at an order that is not final."""
 
 
 @dataclass
@@ -170,7 +172,7 @@ class Terminal:
             order: dict[str, Any] = answer.body
             if order["status"] not in ("created", "at_terminal"):
                 return order
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _refund(self, sale: Sale) -> None:
         """Refund it at once, whole or in parts, or later."""
