@@ -20,6 +20,7 @@ from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Row, Transaction
 from paydesk.platform.storage.postgres.connections import BY_KEY
 from paydesk.platform.storage.statements import without_comments
+from waiting import HANGS_SECONDS
 
 ORDERS = 100_000
 SELLER = 1_000_001
@@ -98,7 +99,7 @@ async def test_skipped_orders_are_not_sorted_on_sqlite(sqlite_url: str) -> None:
 
 async def test_a_search_uses_its_index_on_postgres(postgres_url: str) -> None:
     """No step of a plan reads orders that are not on the page."""
-    database = await open_database(postgres_url)
+    database = await open_database(postgres_url, timeout_seconds=HANGS_SECONDS)
     raw = await asyncpg.connect(postgres_url)
     try:
         await raw.execute("ALTER TABLE orders SET UNLOGGED")
