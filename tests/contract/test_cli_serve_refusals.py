@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import command
+from paydesk import __version__
 from paydesk.core import keys
 from paydesk.core.keys import KeysError
 from paydesk.platform.process.node import StartRefused
@@ -37,6 +38,9 @@ os.umask(int(sys.argv[1], 8))
 asyncio.run(run())
 """
 """It ends without closing the database, so that all of its files stay."""
+NEXT = """
+INSERT INTO schema_migrations (version, name, checksum, applied_ms, runs_with)
+VALUES (9999, '9999_next.sql', '', 0, $1)"""
 GOOD = {"public_url": "https://pay.example.com"}
 
 
@@ -92,10 +96,11 @@ async def test_a_database_without_tables(tmp_path: Path) -> None:
 
 @pytest.mark.on_postgres
 async def test_a_database_of_a_newer_version(database: Database) -> None:
-    """A node of an older version than the tables is refused."""
-    add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
-    await database.write(lambda tx: tx.run(add))
-    with pytest.raises(UnsafeDatabase, match=r"9999_next\.sql"):
+    """An older node than the tables starts if it may run on them, and is refused otherwise."""
+    await database.write(lambda tx: tx.run(NEXT, __version__))
+    await check_database(database, NOW_MS)
+    await database.write(lambda tx: tx.run("UPDATE schema_migrations SET runs_with = '999.0.0' WHERE version = 9999"))
+    with pytest.raises(UnsafeDatabase, match=r"9999_next\.sql, .* run 999\.0\.0 or a newer version"):
         await check_database(database, NOW_MS)
 
 

@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from moved_time import advance
+from paydesk import __version__
 from paydesk.core.clock import SystemClock
 from paydesk.core.keys import Keys
 from paydesk.core.version import version
@@ -29,6 +30,9 @@ from waiting import until, until_found
 from webhooks_scene import subscribe
 
 HOUR_NS = 3600 * 10**9
+NEXT = """
+INSERT INTO schema_migrations (version, name, checksum, applied_ms, runs_with)
+VALUES (9999, '9999_next.sql', '', 0, $1)"""
 ANSWER_SECONDS, FRESH_SECONDS = 60.0, 600.0
 
 
@@ -195,12 +199,12 @@ async def _until(service: Service, status: int) -> list[str]:
 
 @pytest.mark.on_postgres
 async def test_a_database_of_another_version(database: Database) -> None:
-    """Without its tables a node is not ready; a newer version's migration does not put the older one out of service."""
+    """Without its tables a node is not ready, nor with later migrations on which it may not run, but with others."""
     readiness = Readiness(database, KEYS, SystemClock())
-    add = "INSERT INTO schema_migrations (version, name, checksum, applied_ms) VALUES (9999, '9999_next.sql', '', 0)"
-    await database.write(lambda tx: tx.run(add))
+    await database.write(lambda tx: tx.run(NEXT, __version__))
     assert await readiness.refusal() is None
     for change, reason in (
+        ("UPDATE schema_migrations SET runs_with = '999.0.0' WHERE version = 9999", "belongs to another version"),
         ("UPDATE schema_migrations SET name = '0001_other.sql' WHERE version = 1", "belongs to another version"),
         ("DELETE FROM schema_migrations", "run `paydesk migrate`"),
     ):

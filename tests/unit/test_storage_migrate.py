@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import partial
+from pathlib import Path
 
 import apsw
 import asyncpg
 import pytest
 
 import bare_order
+from paydesk import __version__
+from paydesk.platform.storage import migrate as module
 from paydesk.platform.storage.connect import open_database
 from paydesk.platform.storage.database import Database, UnsafeDatabase
-from paydesk.platform.storage.migrate import Migration, behind, migrate, pending, shipped
+from paydesk.platform.storage.migrate import FIRST_AWARE, Migration, migrate, pending, shipped
+from paydesk.platform.storage.statements import built_concurrently
+from paydesk_dev.dev.fresh import KITS_HISTORY, MIGRATIONS
+from tables import each
 
 FIRST = shipped()
-MORE = (*FIRST, Migration(9001, "9001_more.sql", "CREATE TABLE more (id bigint); INSERT INTO more VALUES (1);"))
+SCRIPT = "CREATE TABLE more (id bigint); INSERT INTO more VALUES (1);"
+MORE = (*FIRST, Migration(9001, "9001_more.sql", f"-- runs with {__version__}\n{SCRIPT}"))
+BEFORE_THE_RULE = (*(one.name for one in FIRST[:12]), "0001_taken_over.sql")
+"""The files without a line `-- runs with`: their bytes do not change any more."""
+DIGESTS = Path(__file__).with_name("migrations.json")
+"""The digests of the files that were released; a release adds its own."""
+HISTORY = "SELECT name, runs_with FROM {} ORDER BY version"
 
 
 @pytest.mark.on_postgres
@@ -56,7 +69,7 @@ async def test_an_order_in_an_unknown_state_is_refused(database: Database) -> No
 async def test_a_pre_release_database_is_refused(database: Database) -> None:
     """The message says what happened and what to do, whichever function reads the history first."""
     await database.write(lambda tx: tx.run("UPDATE schema_migrations SET name = '0001_initial.sql' WHERE version = 1"))
-    for run in (migrate(database, 1), pending(database), behind(database)):
+    for run in (migrate(database, 1), pending(database), module.state(database)):
         with pytest.raises(UnsafeDatabase, match=r"pre-release version of Paydesk .* Start with a new database"):
             await run
 
@@ -71,11 +84,83 @@ async def test_a_changed_migration_is_refused(database: Database) -> None:
 
 
 @pytest.mark.on_postgres
-async def test_an_unknown_history_is_refused(database: Database) -> None:
-    """A database of a newer version is not touched."""
+async def test_a_newer_database_is_refused_by_a_version_that_may_not_run_on_it(database: Database) -> None:
+    """It is not touched; the message names the migration and the version to run."""
+    await migrate(database, 1, (*FIRST, Migration(9001, "9001_more.sql", f"-- runs with 999.0.0\n{SCRIPT}")))
+    for run in (migrate(database, 1), pending(database)):
+        with pytest.raises(UnsafeDatabase, match=r"has migration 9001_more\.sql, on which .* run 999\.0\.0 or a newer"):
+            await run
+
+
+@pytest.mark.on_postgres
+async def test_a_newer_database_is_accepted_by_a_version_that_may_run_on_it(database: Database) -> None:
+    """It has nothing to migrate."""
     await migrate(database, 1, MORE)
-    with pytest.raises(UnsafeDatabase, match=r"9001_more\.sql"):
+    assert await pending(database) == []
+    assert await migrate(database, 1) == []
+    assert await module.state(database) == ((), ("9001_more.sql",))
+
+
+@pytest.mark.on_postgres
+async def test_a_later_migration_of_an_unknown_version_is_refused(database: Database) -> None:
+    """What was applied by a program that does not say which versions may run on it."""
+    await migrate(database, 1, MORE)
+    await database.write(lambda tx: tx.run("UPDATE schema_migrations SET runs_with = NULL WHERE version = 9001"))
+    with pytest.raises(UnsafeDatabase, match=r"9001_more\.sql, which this version of Paydesk does not have"):
         await migrate(database, 1)
+
+
+@each(
+    "own, runs_with, may_run",
+    [
+        ("0.2.0", "0.2.0", True),
+        ("0.10.0", "0.9.1", True),
+        ("0.9.1", "0.10.0", False),
+        ("1.0.0", "0.10.0", True),
+        ("0.3.0rc1", "0.3.0", True),
+        ("0.3.0.dev4+g5f0c3ad-dirty", "0.3.0", True),
+        ("0.2.9", "0.3.0", False),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(own: str, runs_with: str, *, may_run: bool) -> None:
+    """A pre-release or a build counts as its release."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "__version__", own)
+        later = [(9001, "9001_more.sql", "", runs_with)]
+        try:
+            assert module._compared(later, ()).newer == ("9001_more.sql",)
+            assert may_run
+        except UnsafeDatabase:
+            assert not may_run
+
+
+@pytest.mark.on_postgres
+async def test_a_history_of_earlier_versions_gets_the_column(database: Database) -> None:
+    """Paydesk's own and the kit's; until then the service starts, and a migration of an earlier version is no loss."""
+    for table, migrations in (("schema_migrations", FIRST), (KITS_HISTORY, shipped(MIGRATIONS))):
+        await migrate(database, 1, migrations, table)
+        await database.write(lambda tx, table=table: tx.run(f"ALTER TABLE {table} DROP COLUMN runs_with"))  # type: ignore[misc]
+        assert await module.state(database, migrations, table) == ((), ())
+        assert await migrate(database, 1, migrations, table) == []
+        rows = await database.read(lambda tx, table=table: tx.all(HISTORY.format(table)))  # type: ignore[misc]
+        assert [tuple(row) for row in rows] == [(one.name, one.runs_with) for one in migrations]
+
+
+def test_a_migration_says_with_which_versions_it_runs() -> None:
+    """In its first line, except those before the rule. Outside a transaction there is nothing but indexes."""
+    for one in (*FIRST, *shipped(MIGRATIONS)):
+        assert one.script.startswith("-- runs with ") == (one.name not in BEFORE_THE_RULE), one.name
+        assert one.name in BEFORE_THE_RULE or module._RUNS_WITH.match(one.script), one.name
+        assert one.name in BEFORE_THE_RULE or module._numbers(one.runs_with) <= module._numbers(__version__), one.name
+        assert one.runs_with == FIRST_AWARE or one.name not in BEFORE_THE_RULE
+        assert not one.is_outside_transaction or all(map(built_concurrently, one.statements)), one.name
+
+
+def test_released_migrations_are_as_they_were_released() -> None:
+    """Databases have their checksums: a file that was changed would be refused everywhere."""
+    released = json.loads(DIGESTS.read_text())
+    assert len(released) >= len(BEFORE_THE_RULE)
+    assert {one.name: one.checksum for one in (*FIRST, *shipped(MIGRATIONS)) if one.name in released} == released
 
 
 @pytest.mark.on_postgres

@@ -109,14 +109,14 @@ def run(
     from paydesk.core.errors import Refusal
     from paydesk.core.keys import KeysError
     from paydesk.platform.process.node import StartRefused
-    from paydesk.platform.storage.database import DatabaseInUse, Unavailable, UnsafeDatabase
+    from paydesk.platform.storage.database import DatabaseInUse, Locked, Unavailable, UnsafeDatabase
 
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(work)
     except DatabaseInUse as error:
         raise Failure(str(error), *while_in_use) from None
-    except (KeysError, StartRefused, Unavailable, UnsafeDatabase) as error:
+    except (KeysError, Locked, StartRefused, Unavailable, UnsafeDatabase) as error:
         raise Failure(str(error)) from None
     except Refusal as refusal:
         # As a running service answers it.

@@ -10,7 +10,7 @@ from paydesk.core.keys import Keys
 from paydesk.platform.health import store
 from paydesk.platform.health.clock import ClockNotTrusted
 from paydesk.platform.storage.database import Database, DiskFull, Locked, ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.platform.storage.migrate import behind
+from paydesk.platform.storage.migrate import pending
 
 FRESH_SECONDS = 1.0
 ANSWER_SECONDS = 0.7
@@ -57,7 +57,7 @@ class Readiness:
 
     async def _missing(self) -> Refusal | None:
         """Return which migrations or keys are missing, or None. Raises the errors of the database."""
-        unapplied = await behind(self._database)
+        unapplied = await pending(self._database)
         if unapplied:
             reason = f"the database lacks {', '.join(unapplied)}"
             return NOT_READY.with_reason(reason, "schema: the database lacks migrations; run `paydesk migrate`")

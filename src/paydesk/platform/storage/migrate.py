@@ -1,20 +1,26 @@
 """Migrations: numbered SQL files in the shared subset, applied in order by one node at a time, each in one transaction.
 
-Applied migrations are recorded with a checksum. A database whose history this version does not share is refused.
+Applied migrations are recorded with a checksum and with the oldest version of Paydesk that may run on them: from that
+version on, one also starts on a database with later migrations than its own. Any other history is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
-from paydesk.platform.storage.database import Database, Transaction, UnsafeDatabase
-from paydesk.platform.storage.statements import split, strict
+from paydesk import __version__
+from paydesk.platform.storage.database import Database, Row, Transaction, UnsafeDatabase
+from paydesk.platform.storage.locks import LockWatch
+from paydesk.platform.storage.statements import built_concurrently, split, strict
 
 _FILE = re.compile(r"(?P<version>\d{4})_\w+\.sql")
+_RUNS_WITH = re.compile(r"-- runs with (\d+\.\d+\.\d+)\n")
 _LOCK = 7_029_116_352_941
 
 _PRE_RELEASE = "0001_initial.sql"
@@ -23,12 +29,26 @@ _PRE_RELEASE = "0001_initial.sql"
 PACKAGE, HISTORY = "paydesk.platform.storage.migrations", "schema_migrations"
 """The package of the files, and the table that records which are applied. Another distribution has its own."""
 
+FIRST_AWARE = "0.2.0"
+"""The first version that reads `runs_with`: that of files without the line."""
+
 # No form that both databases share.
 _LOCK_ON_POSTGRES = "SELECT pg_advisory_xact_lock($1)"
-_HAS_HISTORY = {
-    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1",
-    "postgres": "SELECT 1 WHERE to_regclass($1) IS NOT NULL",
+_COLUMNS = {
+    "sqlite": "SELECT name FROM pragma_table_info($1)",
+    "postgres": """
+SELECT CAST(attname AS text) FROM pg_attribute
+ WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped""",
 }
+_CREATE_HISTORY = """
+CREATE TABLE {} (
+    version     bigint NOT NULL PRIMARY KEY,
+    name        text   NOT NULL,
+    checksum    text   NOT NULL,
+    applied_ms  bigint NOT NULL,
+    runs_with   text
+)"""
+_IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +63,29 @@ class Migration:
     def checksum(self) -> str:
         """The digest that shows whether the file was changed after it was applied."""
         return hashlib.sha256(self.script.encode()).hexdigest()
+
+    @property
+    def runs_with(self) -> str:
+        """The oldest version of Paydesk that may run on a database with this migration, from the file's first line."""
+        line = _RUNS_WITH.match(self.script)
+        return line[1] if line is not None else FIRST_AWARE
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The statements of the file."""
+        return tuple(split(self.script))
+
+    @property
+    def is_outside_transaction(self) -> bool:
+        """Whether PostgreSQL runs its statements outside a transaction: it builds indexes concurrently."""
+        return any(map(built_concurrently, self.statements))
+
+
+class State(NamedTuple):
+    """The migrations of this version that are not applied yet, and the names of later ones, on which it may run."""
+
+    pending: tuple[Migration, ...]
+    newer: tuple[str, ...]
 
 
 @cache
@@ -59,83 +102,131 @@ def shipped(package: str = PACKAGE) -> tuple[Migration, ...]:
 async def migrate(
     database: Database, now_ms: int, migrations: tuple[Migration, ...] | None = None, table: str = HISTORY
 ) -> list[str]:
-    """Apply pending migrations and return their names. Raises `UnsafeDatabase` for an unknown or changed history."""
-    expected, applied = shipped() if migrations is None else migrations, list[str]()
+    """Apply pending migrations and return their names.
 
-    async def apply_next(tx: Transaction) -> str | None:
-        return await _apply_next(tx, database.name, now_ms, expected, table)
+    Raises `UnsafeDatabase` for an unknown or changed history, and `Locked`, which names the sessions that keep a lock,
+    if a lock cannot be had in time.
+    """
+    expected = shipped() if migrations is None else migrations
+    is_postgres, applied, built = database.name == "postgres", list[str](), ""
+    form: Callable[[str], str] = str if is_postgres else strict
 
-    while (name := await database.write(apply_next)) is not None:
-        applied.append(name)
+    def needs_build(one: Migration) -> bool:
+        return is_postgres and one.is_outside_transaction and one.name != built
+
+    async def apply_next(tx: Transaction) -> Migration | None:
+        if is_postgres:
+            await watch.begin(tx, in_transaction=True)
+            await tx.one(_LOCK_ON_POSTGRES, _LOCK)
+        columns = await _columns(tx, database.name, table)
+        history = await _history(tx, columns, table)
+        unapplied = _compared(history, expected).pending
+        if not columns:
+            await tx.run(form(_CREATE_HISTORY.format(table)))
+        await _add_column(tx, columns, expected[: len(history)], table)
+        if not unapplied:
+            return None
+        one = unapplied[0]
+        if needs_build(one):
+            return one
+        for statement in one.statements if one.name != built else ():
+            await tx.run(form(statement))
+        record = f"INSERT INTO {table} (version, name, checksum, applied_ms, runs_with) VALUES ($1, $2, $3, $4, $5)"
+        await tx.run(record, one.version, one.name, one.checksum, now_ms, one.runs_with)
+        return one
+
+    async with LockWatch(database) as watch:
+        while (one := await database.write(apply_next)) is not None:
+            if needs_build(one):
+                await _build(database, one, watch)
+                built = one.name
+            else:
+                applied.append(one.name)
     return applied
 
 
-async def pending(database: Database, migrations: tuple[Migration, ...] | None = None) -> list[str]:
-    """Return the names of migrations that are not applied yet. Raises `UnsafeDatabase` as `migrate` does."""
-    expected = shipped() if migrations is None else migrations
-    return [one.name for one in await database.read(lambda tx: _pending(tx, database.name, expected, HISTORY))]
+async def state(database: Database, migrations: tuple[Migration, ...] | None = None, table: str = HISTORY) -> State:
+    """Return which migrations are pending, and which are newer. Raises `UnsafeDatabase` as `migrate` does."""
 
-
-async def behind(database: Database) -> list[str]:
-    """Return the names of this version's migrations that are not applied yet. A newer version's may be applied already.
-
-    Raises `UnsafeDatabase` for a history that this version does not share.
-    """
-
-    async def work(tx: Transaction) -> list[str]:
-        history = [name for _, name, _ in await _history(tx, database.name, HISTORY)]
-        names = [migration.name for migration in shipped()]
-        if history[: len(names)] != names[: len(history)]:
-            raise UnsafeDatabase("The database belongs to another version of Paydesk. Run that version.")
-        return names[len(history) :]
+    async def work(tx: Transaction) -> State:
+        history = await _history(tx, await _columns(tx, database.name, table), table)
+        return _compared(history, shipped() if migrations is None else migrations)
 
     return await database.read(work)
 
 
-async def _apply_next(
-    tx: Transaction, database_name: str, now_ms: int, expected: tuple[Migration, ...], table: str
-) -> str | None:
-    if database_name == "postgres":
-        await tx.one(_LOCK_ON_POSTGRES, _LOCK)
-    unapplied = await _pending(tx, database_name, expected, table)
-    if not unapplied:
-        return None
-    migration = unapplied[0]
-    create_history = f"""
-CREATE TABLE IF NOT EXISTS {table} (
-    version     bigint NOT NULL PRIMARY KEY,
-    name        text   NOT NULL,
-    checksum    text   NOT NULL,
-    applied_ms  bigint NOT NULL
-)"""
-    for statement in (create_history, *split(migration.script)):
-        await tx.run(strict(statement) if database_name == "sqlite" else statement)
-    record = f"INSERT INTO {table} (version, name, checksum, applied_ms) VALUES ($1, $2, $3, $4)"
-    await tx.run(record, migration.version, migration.name, migration.checksum, now_ms)
-    return migration.name
+async def pending(database: Database, migrations: tuple[Migration, ...] | None = None) -> list[str]:
+    """Return the names of migrations that are not applied yet. Raises `UnsafeDatabase` as `migrate` does."""
+    return [one.name for one in (await state(database, migrations)).pending]
 
 
-async def _pending(
-    tx: Transaction, database_name: str, expected: tuple[Migration, ...], table: str
-) -> tuple[Migration, ...]:
-    history = await _history(tx, database_name, table)
-    for position, (version, name, checksum) in enumerate(history):
-        if position >= len(expected) or (version, name) != (expected[position].version, expected[position].name):
+async def _add_column(tx: Transaction, columns: frozenset[str], applied: Sequence[Migration], table: str) -> None:
+    """Add the column that versions before `FIRST_AWARE` do not know, and its values, to a table without it."""
+    if not columns or "runs_with" in columns:
+        return
+    await tx.run(f"ALTER TABLE {table} ADD COLUMN runs_with text")
+    for one in applied:
+        await tx.run(f"UPDATE {table} SET runs_with = $2 WHERE version = $1", one.version, one.runs_with)
+
+
+async def _build(database: Database, migration: Migration, watch: LockWatch) -> None:
+    """Build the indexes of a migration on PostgreSQL; an invalid one, which an earlier run left, is dropped first."""
+    from paydesk.platform.storage.postgres.database import PostgresDatabase
+
+    async def work(tx: Transaction) -> None:
+        await watch.begin(tx, in_transaction=False)
+        for statement in migration.statements:
+            index = built_concurrently(statement)
+            assert index, f"{migration.name} has other statements, which need a transaction"
+            found = await tx.one(_IS_VALID, index)
+            if found is not None and not found[0]:
+                await tx.run(f"DROP INDEX CONCURRENTLY {index}")
+            if found is None or not found[0]:
+                await tx.run(statement)
+        await tx.run("RESET lock_timeout")
+
+    assert isinstance(database, PostgresDatabase), "no other database builds indexes outside a transaction"
+    await database.run_outside_transaction(work)
+
+
+def _compared(history: Sequence[Row], expected: tuple[Migration, ...]) -> State:
+    """Compare the history with the migrations of this version. Raises `UnsafeDatabase` if it may not run on it."""
+    for position, (version, name, checksum, runs_with) in enumerate(history):
+        own = expected[position] if position < len(expected) else None
+        if runs_with is None if own is None else (version, name) != (own.version, own.name):
             raise UnsafeDatabase(
                 f"The database has migration {name}, which this version of Paydesk does not have at that position."
                 " It belongs to another version: run that version or a newer one."
             )
-        if checksum != expected[position].checksum:
+        if own is None and _numbers(runs_with) > _numbers(__version__):
+            raise UnsafeDatabase(
+                f"The database has migration {name}, on which Paydesk {runs_with} and newer versions run. This is"
+                f" {__version__}: run {runs_with} or a newer version."
+            )
+        if own is not None and checksum != own.checksum:
             raise UnsafeDatabase(f"Migration {name} was changed after it was applied. Restore the original file.")
-    return expected[len(history) :]
+    return State(expected[len(history) :], tuple(name for _, name, *_ in history[len(expected) :]))
 
 
-async def _history(tx: Transaction, database_name: str, table: str) -> list[tuple[int, str, str]]:
-    """Return version, name and checksum of each applied migration. Raises `UnsafeDatabase` for a pre-release one."""
-    if not await tx.one(_HAS_HISTORY[database_name], table):
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version. A pre-release or a build counts as its release, whose migrations it has."""
+    return tuple(map(int, re.split(r"[^\d.]", version, maxsplit=1)[0].strip(".").split(".")))
+
+
+async def _columns(tx: Transaction, database_name: str, table: str) -> frozenset[str]:
+    """Return the columns of the history: none if nothing was applied yet."""
+    return frozenset(name for (name,) in await tx.all(_COLUMNS[database_name], table))
+
+
+async def _history(tx: Transaction, columns: frozenset[str], table: str) -> list[Row]:
+    """Return version, name, checksum and `runs_with` of each applied migration, the last one None without its column.
+
+    Raises `UnsafeDatabase` for a pre-release history.
+    """
+    if not columns:
         return []
-    rows = await tx.all(f"SELECT version, name, checksum FROM {table} ORDER BY version")
-    history = [(version, name, checksum) for version, name, checksum in rows]
+    runs_with = "runs_with" if "runs_with" in columns else "NULL"
+    history = await tx.all(f"SELECT version, name, checksum, {runs_with} FROM {table} ORDER BY version")
     if history and history[0][1] == _PRE_RELEASE:
         raise UnsafeDatabase(
             "This database was created by a pre-release version of Paydesk and cannot be migrated. Start with a new"

@@ -21,7 +21,8 @@ _SQLITE = re.compile(
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _DDL = re.compile(
-    rf"(?P<opaque>{OPAQUE}) | (?P<integer>\b(?:bigint|smallint)\b)", re.VERBOSE | re.IGNORECASE | re.DOTALL
+    rf"(?P<opaque>{OPAQUE}) | (?P<integer>\b(?:bigint|smallint)\b) | \bCONCURRENTLY\s+",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _END = re.compile(rf"(?:{OPAQUE}) | (?P<end>;)", re.VERBOSE | re.DOTALL)
 _COMMENT = re.compile(rf"(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\") | {OPAQUE}", re.VERBOSE | re.DOTALL)
@@ -29,6 +30,7 @@ _LOCKS = re.compile(r"\bFOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)\b",
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN"})
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE"})
 _CREATE_TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
+_CONCURRENTLY = re.compile(r"\s*CREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(\w+)\s+ON\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2048)
@@ -51,9 +53,15 @@ def _sqlite_form(match: re.Match[str]) -> str:
 
 
 def strict(sql: str) -> str:
-    """Return the DDL statement with the types of a STRICT table, and every CREATE TABLE as STRICT."""
-    typed = _DDL.sub(lambda match: "INTEGER" if match["integer"] else match[0], sql)
+    """Return the DDL statement with the types of a STRICT table, each CREATE TABLE as STRICT, without CONCURRENTLY."""
+    typed = _DDL.sub(lambda match: "INTEGER" if match["integer"] else match["opaque"] or "", sql)
     return f"{typed.rstrip()} STRICT" if _CREATE_TABLE.match(without_comments(sql)) else typed
+
+
+def built_concurrently(sql: str) -> str:
+    """Return the name of the index that the statement builds concurrently; empty if it builds none."""
+    match = _CONCURRENTLY.match(without_comments(sql))
+    return match[1] if match is not None else ""
 
 
 def without_comments(sql: str) -> str:

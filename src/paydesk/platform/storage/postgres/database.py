@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Collection
+from functools import partial
 from typing import Any, TypeVar
 
 import asyncpg
@@ -119,6 +120,10 @@ class PostgresDatabase:
         if heavy or not self._batched:
             return await self._shielded(self._read_heavy if heavy else self._read, work)
         return await self._put(self._reads, work, ())
+
+    async def run_outside_transaction(self, work: Work[T]) -> T:
+        """Run `work` without a transaction, as some changes of the schema need: each statement commits itself."""
+        return await self._shielded(partial(self._read, only_read=False), work)
 
     async def check_writable(self) -> None:
         """Raise `ReadOnly` for a standby, and for a server whose transactions are read-only by default."""
@@ -344,10 +349,10 @@ class PostgresDatabase:
             # In a turn of its own: an exception of a listener must not fail the unit.
             asyncio.get_running_loop().call_soon(self.signals.notify, topics)
 
-    async def _read(self, work: Work[T]) -> T:
+    async def _read(self, work: Work[T], *, only_read: bool = True) -> T:
         connection = await self._acquire()
         try:
-            return await drive(work, PostgresTransaction(only_read=True), connection)
+            return await drive(work, PostgresTransaction(only_read=only_read), connection)
         finally:
             self._connections.release(connection)
 
