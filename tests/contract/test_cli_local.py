@@ -166,7 +166,7 @@ def test_migrated_database_has_no_findings(database_url: str, tmp_path: Path) ->
     """There is no pending migration and no violation."""
     variables = {"PAYDESK_DATABASE_URL": database_url}
     migrated = command("migrate", "--json", folder=tmp_path, **variables)
-    assert json.loads(migrated.stdout) == {"applied": []}
+    assert json.loads(migrated.stdout) == {"applied": [], "pending": [], "newer": []}
     checked = command("doctor", "--invariants", "--json", folder=tmp_path, **variables)
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout) == {"findings": []}

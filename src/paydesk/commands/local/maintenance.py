@@ -23,9 +23,16 @@ from paydesk.commands.local.local import (
 if TYPE_CHECKING:
     from paydesk.platform.storage.database import Database
 
+STATEMENT_SECONDS_MAX = 3600
+"""The deadline of each statement of a migration, which may read a large table."""
+
 keys = group("Server keys, from which tokens and webhook secrets are derived.")
 
-MIGRATE_EPILOG = examples("PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate")
+MIGRATE_EPILOG = examples(
+    "PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk migrate",
+    "paydesk migrate --plan     # what it would do, and what that blocks",
+    "paydesk migrate --check    # for scripts: exits 1 if something is pending",
+)
 DOCTOR_EPILOG = examples(
     "paydesk doctor --invariants",
     "paydesk doctor --data /var/tmp/paydesk",
@@ -44,24 +51,53 @@ KeyFile = Annotated[Path | None, typer.Option("--file", help="The key file. [def
 
 
 @top.command("migrate", epilog=MIGRATE_EPILOG)
-def migrate(settings: SettingsFile = None, *, as_json: AsJson = False) -> None:
+def migrate(
+    settings: SettingsFile = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if a migration is pending. The service may run.")
+    ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Change nothing; print each pending migration, its statements and what they block."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Migrate the database to this version.
 
-    A database without a mark is marked for production.
+    A database without a mark is marked for production. On PostgreSQL the migration is given up if another session
+    keeps a lock for more than 5 s; the message names that session.
     """
     from paydesk.core.clock import SystemClock
     from paydesk.platform.storage import mark
     from paydesk.platform.storage import migrate as migrations
+    from paydesk.platform.storage import plan as plans
 
-    async def work(database: Database) -> list[str]:
-        now_ms = SystemClock().now_ms()
-        applied = await migrations.migrate(database, now_ms)
-        await mark.find_or_set(database, "production", now_ms)
-        return applied
+    changes = not (check or plan)
 
-    applied = run_with_database(load_settings(settings), work)
-    lines = [f"applied {name}" for name in applied]
-    show({"applied": applied}, "\n".join(lines) or "The database is up to date.", as_json=as_json)
+    async def work(database: Database) -> tuple[list[str], migrations.State]:
+        applied = list[str]()
+        if changes:
+            now_ms = SystemClock().now_ms()
+            applied = await migrations.migrate(database, now_ms)
+            await mark.find_or_set(database, "production", now_ms)
+        return applied, await migrations.state(database)
+
+    loaded = load_settings(settings, database_timeout_seconds=STATEMENT_SECONDS_MAX)
+    applied, (pending, newer) = run_with_database(loaded, work, exclusive=changes)
+    planned = plans.plan(pending)
+    lines = [*(f"applied {name}" for name in applied), *plans.as_lines(planned, statements=plan)]
+    if newer:
+        lines = [f"Nothing to do: the database is newer than this version, which may run on it ({', '.join(newer)})."]
+    show(
+        {"applied": applied, "pending": planned, "newer": newer},
+        "\n".join(lines) or "The database is up to date.",
+        as_json=as_json,
+    )
+    if check and pending:
+        raise Failure(f"Pending migrations: {len(pending)}. Run `paydesk migrate`.")
 
 
 @top.command("doctor", epilog=DOCTOR_EPILOG)
