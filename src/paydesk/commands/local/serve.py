@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from paydesk.commands.client.options import examples, top
 from paydesk.commands.local.local import SettingsFile, fast_loop, import_structlog, load_settings, run
@@ -13,12 +14,27 @@ from paydesk.commands.local.local import SettingsFile, fast_loop, import_structl
 EPILOG = examples(
     "PAYDESK_SETTINGS=/etc/paydesk.toml paydesk serve",
     "paydesk serve --processes 4",
+    "paydesk serve --wait-for-database 300    # in a container that starts beside its database",
     "kill -HUP $PID    # new processes with the new version and settings, then the old ones drain",
     "paydesk serve --processes 4 --beside    # a new parent too: start it beside the old one, then SIGTERM the old one",
 )
 
 
-@top.command("serve", epilog=EPILOG)
+WAIT, WAIT_SECONDS = "--wait-for-database", 60
+
+
+class _Serve(TyperCommand):
+    """The command, whose option `WAIT` may stand without its value: typer has no such options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Add the value."""
+        pairs = zip(args, [*args[1:], ""], strict=False)
+        return super().parse_args(
+            ctx, [f"{WAIT}={WAIT_SECONDS}" if one == WAIT and not after.isdigit() else one for one, after in pairs]
+        )
+
+
+@top.command("serve", cls=_Serve, epilog=EPILOG)
 def serve(
     settings: SettingsFile = None,
     *,
@@ -37,6 +53,16 @@ def serve(
             "--beside", help="Start while another `paydesk serve` listens on the same port; stop that one afterwards."
         ),
     ] = False,
+    wait_for_database: Annotated[
+        int,
+        typer.Option(
+            WAIT,
+            min=0,
+            metavar="[SECONDS]",
+            help=f"First wait until the database can be reached and is migrated, for {WAIT_SECONDS} s by default.",
+            show_default=False,
+        ),
+    ] = 0,
     inherit: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run the service in production.
@@ -49,6 +75,10 @@ def serve(
     from paydesk.platform.process import node
 
     node.keep_private()
+    if wait_for_database:
+        from paydesk.platform.process import database_wait
+
+        run(database_wait.wait_for_database(loaded, wait_for_database))
     if inherit is None and processes is not None:
         from paydesk.platform.process import supervisor
 
