@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import shutil
 import sys
 import tempfile
 import time
@@ -57,6 +56,12 @@ def commit() -> str:
     """Return the commit of the wheel."""
     found: str = json.loads(FACTS.read_text())["commit"]
     return found
+
+
+def version() -> str:
+    """Return the version of the wheel."""
+    (information,) = unpacked().glob("paydesk-*.dist-info")
+    return information.name.removeprefix("paydesk-").removesuffix(".dist-info")
 
 
 def facts(database: str) -> Facts:
@@ -126,11 +131,10 @@ def write_keys(folder: Path) -> None:
 
 def write(wheel: Path, dumps: Mapping[Path, bytes], facts: Mapping[str, Any]) -> None:
     """Replace what is kept: the wheel, the dumps, and the facts about them."""
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
-    WHEEL.write_bytes(_compressed(_stored(wheel)))
+    FOLDER.mkdir(exist_ok=True)
+    WHEEL.write_bytes(compressed(_stored(wheel)))
     for file, dump in dumps.items():
-        file.write_bytes(_compressed(dump))
+        file.write_bytes(compressed(dump))
     FACTS.write_text(json.dumps(facts, indent=2) + "\n")
 
 
@@ -144,5 +148,6 @@ def _stored(wheel: Path) -> bytes:
         return file.read()
 
 
-def _compressed(content: bytes) -> bytes:
+def compressed(content: bytes) -> bytes:
+    """Return it in the smallest form."""
     return lzma.compress(content, preset=9 | lzma.PRESET_EXTREME)

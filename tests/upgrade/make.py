@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 import console_world
+import sent_statements
 import shared_objects
 import webhooks_scene
 from console_world import World
@@ -27,7 +28,7 @@ from paydesk.platform.storage.migrate import migrate
 from postgres_server import PostgresServer
 from refund_scene import pay, refund
 from service import tokens
-from upgrade import kept
+from upgrade import kept, statements
 
 ROOT = Path(__file__).parents[2]
 STATES = "SELECT status, status_detail, payment_status_detail, order_id FROM orders ORDER BY order_id"
@@ -50,6 +51,7 @@ def main() -> int:
         sys.stderr.write(f"src differs from {commit}: check out that commit, or commit the changes.\n")
         return 1
     # Both are the keys of every token and secret that the tests' services make.
+    sent_statements.install()
     for keys in (shared_objects.KEYS, webhooks_scene.KEYS):
         keys._keys[1] = kept.KEY
     with tempfile.TemporaryDirectory() as name:
@@ -59,11 +61,13 @@ def main() -> int:
         server = PostgresServer.start()
         try:
             postgres, postgres_facts = asyncio.run(_postgres(server, folder))
+            sha = _git("rev-parse", "--short=12", commit)
+            facts = {"commit": sha, "sqlite": sqlite_facts, "postgres": postgres_facts}
+            kept.write(wheel, {kept.SQLITE: sqlite, kept.POSTGRES: postgres}, facts)
+            asyncio.run(statements.keep(folder / "kept.db", server.create_database("kept"), sent_statements.sent))
         finally:
             server.end()
-        facts = {"commit": _git("rev-parse", "--short=12", commit), "sqlite": sqlite_facts, "postgres": postgres_facts}
-        kept.write(wheel, {kept.SQLITE: sqlite, kept.POSTGRES: postgres}, facts)
-    for file in sorted(kept.FOLDER.iterdir()):
+    for file in sorted(kept.FOLDER.rglob("*.*")):
         sys.stdout.write(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes\n")
     return 0
 

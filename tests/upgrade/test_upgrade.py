@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
+import asyncpg
 import pytest
 
 from conftest import first_and_others
 from forks import Forks
+from paydesk import __version__
 from paydesk_process import environment
 from postgres_server import PostgresServer
 from switch_process import SwitchProcess, switch
-from upgrade import kept, planted, selling
+from upgrade import copied, kept, planted, selling, statements
 from upgrade.versions import Client, Load, Version
 from waiting import HANGS_SECONDS, wait_until
 
@@ -36,6 +39,21 @@ BREAKING = {
 }
 """Migrations at which the version before fails."""
 TEMPLATE = "kept"
+ROUNDS = 25
+"""Orders of each client of the load between two steps."""
+FOLLOWING = f"{int(__version__.partition('.')[0]) + 1}.0.0"
+"""The version that has one more migration, on which this one may run."""
+LIKE_THE_FIFTH = "ALTER TABLE subscriptions DROP COLUMN secret_generation"
+"""The fifth migration dropped a column of the same table, which the version before it read."""
+REQUIRED = """
+SELECT table_name, table_name || '.' || column_name FROM information_schema.columns
+ WHERE table_schema = 'public' AND is_nullable = 'NO' AND column_default IS NULL"""
+CHECKS = """
+SELECT CAST(conrelid AS regclass)::text, conrelid::regclass || '.' || conname || ' ' || pg_get_constraintdef(oid)
+  FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace"""
+TABLES = "SELECT CAST(relname AS text) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+ADMITTED: frozenset[str] = frozenset()
+"""Changed constraints, as `table.name`, whose new values the version before knows already."""
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +67,27 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Forks:
 
 @pytest.fixture(scope="module")
 def after() -> Forks:
-    """The processes of this version."""
+    """The processes of this version, with a planted migration."""
     return Forks("upgrade.planted", parent="paydesk")
+
+
+@pytest.fixture(scope="module")
+def this() -> Forks:
+    """The processes of this version, without more migrations than its own."""
+    return Forks("paydesk_forked", parent="paydesk")
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """The processes of the next version: a copy of this one, with one more migration."""
+    copy, output = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("following") / "version.txt"
+    copied.make(copy, FOLLOWING, f"-- runs with {__version__}\n{ADDITIVE}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(copied.COPY, str(copy))
+        forks = Forks("upgrade.copied", parent="following")
+        assert forks.start(("--version",), environment(), output).wait(HANGS_SECONDS) == 0
+        assert output.read_text() == f"paydesk {FOLLOWING}\n"
+        yield forks
 
 
 @pytest.fixture
@@ -93,11 +130,12 @@ def _upgrade_postgres(old: Version, new: Version) -> None:
         client.tries(old)
         new.serves()
         new.is_ready()
-        load.versions.append(new)
+        load.add(new)
         client.tries(new)
         load.goes_on()
         client.tries(old)
-    old.ends()
+        load.remove(old)
+        old.ends()
     _has_everything(new, client)
     new.ends()
 
@@ -147,7 +185,11 @@ def test_a_breaking_migration_is_found(
     """The check above fails, and names the version before: a request to it, or an error in its log."""
     old = Version("before", before, kept_postgres, tmp_path)
     new = Version("after", after, kept_postgres, tmp_path, BREAKING[change])
-    with closing(old), closing(new), pytest.raises(AssertionError, match=r"^before: (it logs|[A-Z]+ /)"):
+    with (
+        closing(old),
+        closing(new),
+        pytest.raises(AssertionError, match=r"^before: (it (logs|is not ready)|[A-Z]+ /)"),
+    ):
         _upgrade_postgres(old, new)
 
 
@@ -166,6 +208,111 @@ def test_the_version_before_cannot_start_on_a_newer_schema(
             r"\s+It belongs to another version: run that version or a newer one\.",
             old.log.read_text(),
         ), old.log.read_text()
+
+
+@pytest.mark.slow
+def test_two_versions_go_forward_and_back(kept_postgres: str, tmp_path: Path, this: Forks, following: Forks) -> None:
+    """On PostgreSQL under load: no request fails, both are ready all the time, and their answers are the same."""
+    older = Version("older", this, kept_postgres, tmp_path)
+    newer = Version("newer", following, kept_postgres, tmp_path)
+    client = Client(kept.facts("postgres"))
+    with closing(older), closing(newer):
+        assert older.run("migrate").returncode == 0
+        older.serves()
+        with Load(older, *map(client.trades, client.facts.tills[1:3])) as load:
+            load.goes_on()
+            assert newer.run("migrate").stdout == f"applied {copied.NAME}\n"
+            load.goes_on(ROUNDS)
+            newer.serves()
+            load.add(newer)
+            client.compares(older, newer)
+            client.tries(newer)
+            client.tries(older)
+            load.goes_on(ROUNDS)
+            load.remove(older)
+            older.ends()
+            load.goes_on(ROUNDS)
+            older.serves()
+            load.add(older)
+            client.compares(newer, older)
+            client.tries(older)
+            load.goes_on(ROUNDS)
+            load.remove(newer)
+            newer.ends()
+            load.goes_on(ROUNDS)
+            _finds_nothing_to_do(older)
+        _has_everything(older, client)
+        older.ends()
+
+
+@pytest.mark.slow
+def test_a_file_goes_forward_and_back(kept_sqlite: str, tmp_path: Path, this: Forks, following: Forks) -> None:
+    """One process has it at a time."""
+    older = Version("older", this, kept_sqlite, tmp_path)
+    newer = Version("newer", following, kept_sqlite, tmp_path)
+    client = Client(kept.facts("sqlite"))
+    with closing(older), closing(newer):
+        for version in (older, newer):
+            assert version.run("migrate").returncode == 0
+            _serves_for_a_while(version, client)
+        _serves_for_a_while(older, client)
+        _finds_nothing_to_do(older)
+
+
+def _serves_for_a_while(version: Version, client: Client) -> None:
+    version.serves()
+    version.is_ready()
+    client.tries(version)
+    _has_everything(version, client)
+    version.ends()
+
+
+def _finds_nothing_to_do(older: Version) -> None:
+    """Check that commands of a version that may run on a newer database do."""
+    migrated = older.run("migrate")
+    assert (migrated.returncode, copied.NAME in migrated.stdout) == (0, True), migrated.stdout
+    assert "Nothing to do: the database is newer than this version" in migrated.stdout
+    assert older.run("migrate", "--check").returncode == 0
+
+
+@pytest.mark.parametrize("version", statements.versions())
+async def test_every_statement_of_an_earlier_version_is_prepared(
+    version: str, sqlite_url: str, postgres_url: str
+) -> None:
+    """On the schema of this one: its processes go on beside a migration. A planted one like the fifth is found."""
+    connection = await asyncpg.connect(postgres_url)
+    with closing(apsw.Connection(sqlite_url.removeprefix("sqlite:"))) as file:
+        try:
+            for planted_one, are_refused in (("SELECT 1", False), (LIKE_THE_FIFTH, True)):
+                await connection.execute(planted_one)
+                file.execute(planted_one)
+                refused = statements.refused_by_sqlite(file, statements.of(version, "sqlite"))
+                assert are_refused == bool(refused), refused
+                refused = await statements.refused_by_postgres(connection, statements.of(version, "postgres"))
+                assert are_refused == bool(refused), refused
+                assert all("secret_generation" in reason for reason in refused.values()), refused
+        finally:
+            await connection.close()
+
+
+async def test_the_version_before_may_write_what_it_wrote(kept_postgres: str, postgres_url: str) -> None:
+    """No column of its tables has to be written that it does not know, and no constraint of them is another one.
+
+    A constraint that admits a new value comes one release after the code that reads the value: see `ADMITTED`.
+    """
+    before, now = await asyncpg.connect(kept_postgres), await asyncpg.connect(postgres_url)
+    try:
+        tables = {table for (table,) in await before.fetch(TABLES)}
+        for query in (REQUIRED, CHECKS):
+            known = {text for _, text in await before.fetch(query)}
+            added = {text for table, text in await now.fetch(query) if table in tables} - known
+            assert {text for text in added if text.split()[0] not in ADMITTED} == set()
+        await now.execute("ALTER TABLE stores ADD COLUMN till text NOT NULL CHECK (till IN ('a', 'b'))")
+        for query in (REQUIRED, CHECKS):
+            assert any("till" in text for _, text in await now.fetch(query))
+    finally:
+        await before.close()
+        await now.close()
 
 
 DRAINS = {"PAYDESK_DRAIN_SECONDS": "1"}
@@ -188,13 +335,13 @@ class Nodes:
         self._running.append(node)
         node.is_ready()
         if self.load is not None:
-            self.load.versions = [*self.load.versions, node]
+            self.load.add(node)
         return node
 
     def ends(self, node: Version) -> None:
         """Let it have no more requests, and end it."""
         if self.load is not None:
-            self.load.versions = [one for one in self.load.versions if one is not node]
+            self.load.remove(node)
         node.ends()
         self._running.remove(node)
 

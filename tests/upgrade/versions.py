@@ -26,17 +26,26 @@ LISTS = (
     *("terminals", "subscriptions", "orders", "deliveries", "reversals", "refunds", "events", "audit"),
 )
 """Lists of operators; each has rows in what is kept."""
+SAME_LISTS = ("applications", "sellers", "operators", "grants", "stores", "pos")
+"""Those whose rows no request of the load changes."""
 CHANGING = frozenset({"created", "at_terminal", "processed"})
 """Statuses of kept orders that may be others after a while, or after a test's requests."""
 PAUSE_SECONDS = 0.02
 """Between the orders of a client."""
+SLOW = "database: unreachable"
+"""What a version reports whose database has not answered within 0.7 s: a busy machine is no fault of a migration.
+
+Requests that fail for the same reason are.
+"""
+READY_PAUSE_SECONDS = 0.3
+"""Between questions for the readiness of a version, which looks at its database once a second."""
 
 
 class Version(ServeProcess):
     """`paydesk serve` of one version, whose processes `forks` starts; a failure names it."""
 
     def __init__(self, name: str, forks: Forks, database_url: str, folder: Path, migration: str = "") -> None:
-        self.name, self._forks = name, forks
+        self.name, self._forks, self._starts = name, forks, 0
         (own := folder / name).mkdir()
         kept.write_keys(own)
         super().__init__(database_url, own)
@@ -51,7 +60,8 @@ class Version(ServeProcess):
     def serves(self) -> None:
         """Start `paydesk serve`, and wait until it listens."""
         self.start()
-        self.wait_for("listening", 1)
+        self._starts += 1
+        self.wait_for("listening", self._starts)
 
     def is_ready(self) -> None:
         """Wait until both listeners report that the database is theirs: for the first time, so it is looked at now."""
@@ -112,6 +122,24 @@ class Client:
         part = {"transactions": [{"id": f"PAY{paid[3:]}", "amount": "0.50"}]}
         version.ask("POST", f"/v1/orders/{paid}/refund", self.facts.access_token, part, expected=201)
         self._operates(version)
+
+    def compares(self, first: Version, second: Version) -> None:
+        """Check that both versions give the same answers about what no other request changes now."""
+        kept_orders = [
+            order_id for state, order_id in self.facts.orders.items() if state.partition("/")[0] not in CHANGING
+        ]
+        canceled = [order_id for order_id, status in tuple(self.orders.items()) if status == "canceled"]
+        paths = [f"/v1/orders/{order_id}" for order_id in (*kept_orders, *canceled[-20:])]
+        paths.append(f"/v1/orders?terminal_id={self.facts.tills[0][0]}")
+        for path in paths:
+            one, other = (version.ask("GET", path, self.facts.access_token) for version in (first, second))
+            assert one == other, f"{first.name} and {second.name} differ: {path}"
+        for name in SAME_LISTS:
+            one, other = (
+                version.ask("GET", f"/operator/v1/{name}", self.facts.operator_token, is_operator=True)
+                for version in (first, second)
+            )
+            assert one == other, f"{first.name} and {second.name} differ: {name}"
 
     def finds(self, version: Version) -> None:
         """Check that a version has every order as a response showed it last."""
@@ -186,15 +214,29 @@ Pick = Callable[[], Version]
 class Load:
     """Clients that trade until the end of the block, each request at another of the versions.
 
-    Versions and clients may be added meanwhile. A response that a client does not expect ends its trade.
+    Versions and clients may be added meanwhile, and a version removed before it ends. A response that a client does not
+    expect ends its trade. Both listeners of each version are ready all the time.
     """
 
     def __init__(self, version: Version, *clients: Callable[[Pick], None]) -> None:
         self.versions, self._clients = [version], list(clients)
         self.requests, self._counts, self._failures = 0, list[int](), list[Exception]()
-        self._stop, self._threads = threading.Event(), list[threading.Thread]()
+        self._readiness_checks, self._stop = 0, threading.Event()
+        self._threads = [threading.Thread(target=self._watch)]
+
+    def add(self, version: Version) -> None:
+        """Send requests to this one too."""
+        self.versions = [*self.versions, version]
+
+    def remove(self, version: Version) -> None:
+        """Send no more requests to this one, until those that were sent are answered."""
+        self.versions = [one for one in self.versions if one is not version]
+        checks = self._readiness_checks + 2
+        self.goes_on(2)
+        wait_until(lambda: bool(self._failures) or self._readiness_checks >= checks)
 
     def __enter__(self) -> Self:
+        self._threads[0].start()
         for client in self._clients:
             self.joins(client)
         return self
@@ -207,7 +249,7 @@ class Load:
     def joins(self, client: Callable[[Pick], None]) -> None:
         """Let another client trade."""
         self._counts.append(0)
-        self._threads.append(threading.Thread(target=self._loop, args=(client, len(self._threads))))
+        self._threads.append(threading.Thread(target=self._loop, args=(client, len(self._counts) - 1)))
         self._threads[-1].start()
 
     def goes_on(self, count: int = 4) -> None:
@@ -219,6 +261,17 @@ class Load:
 
     def _are_reached(self, counts: list[int]) -> bool:
         return all(now >= count for now, count in zip(self._counts, counts, strict=True))
+
+    def _watch(self) -> None:
+        try:
+            while not self._stop.wait(READY_PAUSE_SECONDS):
+                for version in self.versions:
+                    for url in (version.clients, version.operators):
+                        status, answer = request("GET", f"{url}/readyz")
+                        assert status == 200 or SLOW in str(answer), f"{version.name}: it is not ready: {answer}"
+                self._readiness_checks += 1
+        except (AssertionError, OSError) as error:
+            self._failures.append(error)
 
     def _loop(self, client: Callable[[Pick], None], index: int) -> None:
         try:
