@@ -69,7 +69,7 @@ async def test_a_lock_that_another_session_keeps_is_not_waited_for(postgres_url:
             pid = other.get_server_pid()
         message = str(refused.value)
         assert f"pid {pid} (nightly report, idle in transaction, since 20" in message
-        assert "UTC): SELECT order_id FROM orders WHERE external_reference = ? ? AND amount_minor > ?. " in message
+        assert "UTC): SELECT order_id FROM orders WHERE external_reference = ? AND amount_minor > ?. " in message
         assert SECRET not in message
         assert await pending(database, ALTERS) == ["9002_column.sql"]
         assert await migrate(database, 1, ALTERS) == ["9002_column.sql"]
@@ -123,6 +123,22 @@ async def test_a_build_whose_server_process_dies_is_repeated(postgres_url: str) 
             assert await admin.fetchval(IS_VALID) is False
         assert await migrate(database, 1, BUILDS) == ["9001_index.sql"]
         assert await admin.fetchval(IS_VALID) is True
+
+
+async def test_a_build_of_a_killed_command_is_left_to_end(postgres_url: str) -> None:
+    """PostgreSQL goes on with it: until it has ended the next run names it, and then finds the index."""
+    async with _opened(postgres_url) as database, _session(postgres_url) as admin:
+        async with _session(postgres_url, *SNAPSHOT):
+            killed = await asyncpg.connect(postgres_url, server_settings={"application_name": "paydesk"})
+            building = asyncio.create_task(killed.execute(INDEX))
+            await until_found(lambda: _pids(admin))
+            killed.terminate()
+            await asyncio.wait((building,))
+            assert building.exception() is not None
+            with pytest.raises(Locked, match=r"\(paydesk, active, since .*: CREATE INDEX CONCURRENTLY orders_by_text"):
+                await migrate(database, 1, BUILDS)
+        await until_found(lambda: admin.fetchval(IS_VALID))
+        assert await migrate(database, 1, BUILDS) == ["9001_index.sql"]
 
 
 async def _pids(connection: asyncpg.Connection) -> Sequence[int]:

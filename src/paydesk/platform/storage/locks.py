@@ -21,8 +21,8 @@ _HOLDERS = """
 SELECT pid, application_name, state,
        to_char(COALESCE(xact_start, backend_start) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), query
   FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY pid"""
-_VALUE = re.compile(r"'(?:[^']|'')*(?:'|$)|\$(\w*)\$.*|/\*.*?(?:\*/|$)|--[^\n]*|\b\d[\w.]*", re.DOTALL)
-"""What may be a secret or personal data in a statement: texts, numbers and comments, also ones that are cut off."""
+_VALUE = re.compile(r"(/\*.*?(?:\*/|$)|--[^\n]*)|'(?:[^']|'')*(?:'|$)|\$\w*\$.*|\b\d[\w.]*", re.DOTALL)
+"""What may be a secret or personal data in a statement: comments, texts and numbers, also ones that are cut off."""
 
 
 class LockWatch:
@@ -64,5 +64,6 @@ class LockWatch:
 def _described(holder: Row) -> str:
     """Return a session in a few words, with the beginning of its query without values."""
     pid, application, state, since, query = holder
-    begin = " ".join(_VALUE.sub("?", query or "").split())[:QUERY_CHARACTERS_MAX]
+    harmless = _VALUE.sub(lambda match: " " if match[1] else "?", query or "")
+    begin = " ".join(harmless.split())[:QUERY_CHARACTERS_MAX]
     return f"pid {pid} ({application or 'no application_name'}, {state or 'state unknown'}, since {since} UTC): {begin}"
