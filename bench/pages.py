@@ -41,7 +41,7 @@ def main() -> None:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="paydesk-bench-")))
             port, credentials = free_port(), folder / "credentials.json"
-            command = [sys.executable, "-m", "paydesk.commands.cli", "dev", "--port", str(port)]
+            command = [sys.executable, "-m", "paydesk.commands", "dev", "--port", str(port)]
             command += ["--data", str(folder / "data"), "--credentials", str(credentials)]
             process = stack.enter_context(started(command, port, "/readyz"))
             figures = asyncio.run(_Measured(process.pid, credentials, arguments).run())

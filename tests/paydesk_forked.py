@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from paydesk.commands import cli
+from paydesk.commands import __main__, cli
 
 for module in (
     *("aiohttp", "argon2", "uvloop"),
@@ -25,4 +25,4 @@ cli.tree()
 def main(arguments: Sequence[str]) -> None:
     """Run the command; its exit code is that of the process."""
     sys.argv = ["paydesk", *arguments]
-    cli.main()
+    __main__.main()

@@ -86,7 +86,7 @@ def test_person_is_asked(folder: Path, seller: str, typed: str, code: int, statu
     codes = ask_to_pair(folder, f"asked-{status}-{len(typed)}")
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "paydesk.commands.cli", "terminals", "pair", codes["user_code"], "--seller", seller],
+        [sys.executable, "-m", "paydesk.commands", "terminals", "pair", codes["user_code"], "--seller", seller],
         cwd=folder,
         env=environment(),
         stdin=follower,

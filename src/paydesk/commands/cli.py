@@ -254,7 +254,3 @@ def main() -> None:
         # The reader of the output closed it (`paydesk orders get … | head`).
         sys.stderr.close()
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

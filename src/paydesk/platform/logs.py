@@ -6,6 +6,7 @@ Logs go to standard error; standard output is for the results of commands.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TextIO
@@ -37,6 +38,7 @@ def configure(
     terminal; text in a file has everything.
     """
     stream = stream or sys.stderr
+    lasting: Any = Lasting(stream)
     as_text = log_format == "text" or (log_format == "auto" and stream.isatty())
     renderer: Any = structlog.dev.ConsoleRenderer(
         colors=stream.isatty(),
@@ -46,7 +48,7 @@ def configure(
     )
     if text_line is not None and stream.isatty():
         renderer = _short(text_line)
-    request_log.configure(enabled=level == "info", json_stream=None if as_text else stream, process=process)
+    request_log.configure(enabled=level == "info", json_stream=None if as_text else lasting, process=process)
     structlog.configure(
         processors=[
             _after_requests,
@@ -58,10 +60,33 @@ def configure(
             renderer if as_text else structlog.processors.JSONRenderer(_json),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(lasting),
         cache_logger_on_first_use=False,
     )
     _redirect_standard_library()
+
+
+class Lasting:
+    """Writes to a stream until its reader has gone: then to nowhere, because the service goes on without it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write the text, or lose it."""
+        self._attempt(self._stream.write, text)
+
+    def flush(self) -> None:
+        """Write what waits, or lose it."""
+        self._attempt(self._stream.flush)
+
+    def _attempt(self, do: Callable[..., object], *arguments: str) -> None:
+        try:
+            do(*arguments)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        except OSError:
+            pass  # A disk that is full now may have room for later lines.
 
 
 def _after_requests(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

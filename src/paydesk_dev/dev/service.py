@@ -94,9 +94,14 @@ async def run(options: Options, settings: Settings) -> None:
     lines = LogLines(colors=has_colors(sys.stderr))
     logs.configure(settings.log_format, level=settings.log_level, text_line=lines.of)
     node.log_version()
-    await serve(
-        options, settings, node.stop_on_signals, partial(print, flush=True)
-    )  # Programs wait for its first line.
+    await serve(options, settings, node.stop_on_signals, _say)
+
+
+def _say(text: str) -> None:
+    """Print the greeting in one write, as programs wait for its first line. Its reader may have gone."""
+    output = logs.Lasting(sys.stdout)
+    output.write(f"{text}\n")
+    output.flush()
 
 
 async def serve(

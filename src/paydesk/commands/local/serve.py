@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -82,7 +84,7 @@ def serve(
     if inherit is None and processes is not None:
         from paydesk.platform.process import supervisor
 
-        command = [sys.executable, "-P", "-m", "paydesk.commands.cli", "serve"]
+        command = [*_this_program(), "serve"]
         command += ["--settings", str(settings)] if settings is not None else []
         raise typer.Exit(run(supervisor.run(loaded, command, processes, beside=beside)))
     from paydesk.platform.process.listeners import Listeners
@@ -90,3 +92,11 @@ def serve(
 
     inherited = Listeners.inherited(inherit) if inherit is not None else None
     run(production.run(loaded, beside=beside, processes=processes or 1, inherited=inherited), fast_loop())
+
+
+def _this_program() -> list[str]:
+    """Return the command that starts what is installed now: the path of this program may lead to a later version."""
+    program = Path(sys.argv[0])
+    if os.sep in sys.argv[0] and program.is_file() and os.access(program, os.X_OK):
+        return [str(program.absolute())]
+    return [sys.executable, "-P", "-m", "paydesk.commands"]
