@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Each one sets up .venv first, with git, make and Python 3.11 or newer.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all bench check format lock sbom wheels generate screenshots clean
+.PHONY: help setup run test test-all bench check format lock sbom wheels image release generate screenshots clean
 .DELETE_ON_ERROR:
 
 BIN := .venv/bin
@@ -73,10 +73,16 @@ sbom: $(DEV) ## Write sbom.cdx.json, the bill of materials, from the lock file
 	@$(BIN)/python scripts/sbom.py
 
 wheels: $(RUN) ## Build the wheels of paydesk and of its development kit into dist/
-	@rm -rf dist
+	@rm -f dist/*.whl
 	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-index \
 		--no-build-isolation --wheel-dir dist . ./src
-	@ls dist
+	@ls dist/*.whl
+
+image: wheels ## Build the image into dist/, as root on Debian; ARGS=--kit adds the development kit
+	@deploy/image/build $(ARGS) dist
+
+release: $(DEV) ## Build the release of this commit into dist/: wheels, locks, image, notes, SHA256SUMS
+	@$(BIN)/python scripts/release.py $(ARGS)
 
 clean: ## Remove .venv and all caches, but not the data in .paydesk
 	@rm -rf .venv dist bench/peers/node_modules tests/clients/node/node_modules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -86,16 +86,21 @@ class RemoteShop:
 
     def terminal(self, *, live: bool) -> RemoteTerminal:
         """Pair a terminal at a point of sale of its own, and let it take orders."""
-        place = {"seller_id": self._seller_id, "store_id": self._store_id}
-        pos = self._create("pos", {**place, "external_pos_id": counted.pos_id(), "name": "Till"})
         pairings = f"{self._clients}/device/v1/pairings"
         codes = did("POST", pairings, body=new_terminal(), status=201)
-        approval = {**place, "pos_id": pos["pos_id"], "kind": "terminal", "live_mode": live}
-        paired = self._create(f"pairings/{codes['user_code']}", approval)
+        approved = self.approve(codes["user_code"], live=live, kind="terminal")
         token = did("POST", f"{pairings}/token", body={"device_code": codes["device_code"]})["device_token"]
+        return replace(approved, token=token)
+
+    def approve(self, user_code: str, *, live: bool, kind: str) -> RemoteTerminal:
+        """Approve a pairing at a point of sale of its own; return the terminal, which has its token itself."""
+        place = {"seller_id": self._seller_id, "store_id": self._store_id}
+        pos = self._create("pos", {**place, "external_pos_id": counted.pos_id(), "name": "Till"})
+        approval = {**place, "pos_id": pos["pos_id"], "kind": kind, "live_mode": live}
+        paired = self._create(f"pairings/{user_code}", approval)
         url = f"{self._operators}/operator/v1/terminals/{paired['id']}"
         assert did("PATCH", url, self._operator_token, {"operating_mode": "PDV"})["operating_mode"] == "PDV"
-        return RemoteTerminal(self._clients, paired["id"], token)
+        return RemoteTerminal(self._clients, paired["id"], "")
 
     def order(self, token: str, terminal: RemoteTerminal) -> str:
         """Create an order for the terminal and return its id."""

@@ -13,7 +13,6 @@ import pytest
 from free_port import free_port
 from installed import ROOT, build_wheel, install, make_environment, packages_of
 from paydesk_process import environment, request
-from remote_scene import RemoteShop
 from waiting import HANGS_SECONDS, wait_until
 
 CLIENTS = f"127.0.0.1:{free_port()}"
@@ -77,30 +76,6 @@ def test_paydesk_alone_has_what_one_operates(wheels: Path, tmp_path: Path) -> No
     assert re.search(r"^│ serve ", run(programs, tmp_path, "--help").stdout, re.MULTILINE)
     refused = run(programs, tmp_path, "dev")
     assert (refused.returncode, "pip install 'paydesk[dev]'" in refused.stderr) == (2, True)
-
-
-@pytest.mark.slow
-def test_paydesk_alone_serves(wheels: Path, tmp_path: Path) -> None:
-    """From an empty folder to a live payment at a terminal and a test order without one, by HTTP alone."""
-    programs = make_environment(tmp_path / "environment", "requirements.lock")
-    install(programs, "paydesk", wheels)
-    said = ""
-    for arguments in (("keys", "add"), ("migrate",), ("operators", "create", "--name", "ana"), ("doctor",)):
-        ended = run(programs, tmp_path, *arguments)
-        assert ended.returncode == 0, ended.stderr
-        said += ended.stdout
-    (operator_token,) = re.findall(r"PDO-\S+", said)
-    with ready(programs, tmp_path, ("serve",), r'"clients": ?"([^"]+)", ?"operators": ?"([^"]+)"') as addresses:
-        clients, operators = (f"http://{address}" for address in addresses)
-        shop = RemoteShop(clients, operators, operator_token)
-        live_token, test_token = shop.access_token(live=True), shop.access_token(live=False)
-        terminal = shop.terminal(live=True)
-        order = shop.order(live_token, terminal)
-        terminal.pay(order)
-        assert shop.read(live_token, order) == ("processed", "accredited", True)
-        order = shop.order(test_token, shop.terminal(live=False))
-        shop.bring(test_token, order, "processed")
-        assert shop.read(test_token, order) == ("processed", "accredited", False)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from paydesk.core import version
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
-PAGE = ROOT / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "install.md"
 
 
 @pytest.mark.parametrize(("project", "package"), [(ROOT, "paydesk"), (SOURCES, "paydesk_dev")])
@@ -44,7 +44,13 @@ def test_the_page_names_the_packages_that_each_wheel_needs() -> None:
 
 FILES = ("pyproject.toml", "README.md", "LICENSE", "src/paydesk/__init__.py", "scripts/paydesk_build.py")
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@shop.example", "-c", "commit.gpgsign=false")
-PRINT = "from paydesk import moved; from paydesk.core.version import version; print(moved.NAME, version())"
+PRINT = """
+from importlib.resources import files
+from paydesk import moved
+from paydesk.core.version import version
+print(*sorted(file.name for file in (files("paydesk") / "migrations").iterdir()), moved.NAME, version())
+"""
+REMOVED = ("removed.py", "migrations/0002_removed.sql")
 
 
 def _git(folder: Path, *arguments: str) -> str:
@@ -63,7 +69,10 @@ def _installed(checkout: Path, target: Path) -> str:
 
 
 def test_a_second_installation_has_nothing_of_the_first(tmp_path: Path) -> None:
-    """A package that became a module since is not installed beside it, and the version names the commit of each."""
+    """Neither modules and migrations that were removed since, nor a package beside the module that it became.
+
+    The version names the commit of each.
+    """
     checkout, package = tmp_path / "checkout", tmp_path / "checkout" / "src" / "paydesk"
     shutil.copytree(ROOT / "src" / "paydesk" / "core", package / "core", ignore=shutil.ignore_patterns("__pycache__"))
     (checkout / "scripts").mkdir()
@@ -71,16 +80,22 @@ def test_a_second_installation_has_nothing_of_the_first(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, checkout / name)
     (package / "moved").mkdir()
     (package / "moved" / "__init__.py").write_text("NAME = 'earlier'\n")
+    (package / "migrations").mkdir()
+    for name in ("migrations/0001_kept.sql", *REMOVED):
+        (package / name).touch()
     _git(checkout, "init", "--quiet")
     _git(checkout, "add", ".")
     _git(checkout, "commit", "--quiet", "--message", "First")
     first = _git(checkout, "rev-parse", "--short=12", "HEAD")
-    assert _installed(checkout, tmp_path / "first") == f"earlier {__version__} ({first})"
+    assert _installed(checkout, tmp_path / "first") == f"0001_kept.sql 0002_removed.sql earlier {__version__} ({first})"
 
     _git(checkout, "mv", "src/paydesk/moved/__init__.py", "src/paydesk/moved.py")
     (package / "moved.py").write_text("NAME = 'later'\n")
+    for name in REMOVED:
+        (package / name).unlink()
     shutil.rmtree(package / "moved", ignore_errors=True)
-    assert _installed(checkout, tmp_path / "second") == f"later {__version__} ({first}-dirty)"
+    assert _installed(checkout, tmp_path / "second") == f"0001_kept.sql later {__version__} ({first}-dirty)"
+    assert not (tmp_path / "second" / "paydesk" / "removed.py").exists()
 
 
 def test_the_commit_of_another_checkout_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
