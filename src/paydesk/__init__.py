@@ -1,3 +1,3 @@
 """Paydesk: a self-hosted service for in-person payments."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
