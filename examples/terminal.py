@@ -22,9 +22,9 @@ NOTHING_CHARGED = {"outcome": "declined", "status_detail": "processing_error"}
 class Terminal:
     """One start of the terminal. Its journal has the device token and an entry for each lease (5)."""
 
-    def __init__(self, base_url: str, journal: Path, serial: str = "4711", kind: str = "terminal") -> None:
+    def __init__(self, base_url: str, journal: Path, serial: str = "4711") -> None:
         self.base_url, self.journal, self.serial, self.boot_id = base_url, journal, serial, str(uuid4())
-        self.kind = kind  # `service`: the service asks the acquirer (10)
+        self.has_acquirer = False  # as far as is known: one of kind `terminal` learns it at its first payment (10)
         content: Json = json.loads(journal.read_text()) if journal.exists() else {}
         self.token, self.entries = content.get("token", ""), content.get("entries", {})
         self.lease_id, self.until = "", ""  # the payment in progress, and its permit
@@ -152,7 +152,7 @@ class Terminal:
             self.save(result=NOTHING_CHARGED, result_id=str(uuid4()))
         elif self.card:
             self.save(sent=True)
-            asked = self.authorize if self.kind == "service" else self.charge
+            asked = self.charge if self.has_acquirer else self.authorize
             self.save(result=asked(entry["order"], self.card), result_id=str(uuid4()))
             self.send_again_at = 0
 
@@ -175,6 +175,9 @@ class Terminal:
             if status not in (200, 503) or answer.get("outcome", "unknown") != "unknown":
                 break
             time.sleep(pause)
+        if answer.get("error") == "not_a_service_terminal":  # An operator has paired it as one of kind `terminal`.
+            self.has_acquirer = True
+            return self.charge(order, presented)
         outcome, is_provisional = answer.get("outcome", "unknown"), answer.get("result_required", False)
         accepted, end = finish_card(answer["issuer_data"]) if "issuer_data" in answer else (True, {})
         if outcome == "unknown":  # It ends a provisional approval too.
@@ -230,13 +233,13 @@ class Terminal:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("base_url", nargs="?", default=os.environ.get("PAYDESK_BASE_URL", "http://127.0.0.1:8377"))
-    parser.add_argument("--journal", type=Path, default=Path(".paydesk/examples/terminal.json"))
-    parser.add_argument("--serial", default="4711")
-    parser.add_argument("--kind", choices=["terminal", "service"], default="terminal", help="as an operator paired it")
+    journal = Path(".paydesk/examples/terminal.json")
+    parser.add_argument("--journal", type=Path, default=journal, help="a file a terminal; default %(default)s")
+    parser.add_argument("--serial", default="4711", help="default %(default)s")
     parser.add_argument("--pair", action="store_true", help="pair again, for a new device token")
     options = parser.parse_args()
     os.umask(0o077)  # The journal has the device token.
     options.journal.parent.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(options.base_url, options.journal, options.serial, options.kind)
+    terminal = Terminal(options.base_url, options.journal, options.serial)
     terminal.token = "" if options.pair else os.environ.get("PAYDESK_DEVICE_TOKEN", terminal.token)
     terminal.run()

@@ -79,7 +79,7 @@ def run_switch(data: Path) -> Iterator[Switch]:
     options = ["--listen", "127.0.0.1:0", "--key-id", KEY_ID, *files, "--needs-confirmation"]
     log = data / "switch.log"
     with (
-        log.open("a") as errors,
+        os.fdopen(_open_private(log, os.O_APPEND), "a") as errors,
         subprocess.Popen(
             [sys.executable, str(program), *options],
             stdout=subprocess.PIPE,
@@ -167,7 +167,7 @@ def _order(terminal_id: str) -> dict[str, Any]:
 def _terminal(base_url: str, data: Path, operator: Client, seller_id: str) -> Iterator[str]:
     """Run the reference terminal, paired as a live one of kind `service`; yield its id."""
     program, journal = ROOT / "examples" / "terminal.py", data / "live-terminal.json"
-    options = ["--serial", "LIVE-1", "--kind", "service", "--journal", str(journal), "--pair"]
+    options = ["--serial", "LIVE-1", "--journal", str(journal), "--pair"]
     with subprocess.Popen(
         [sys.executable, str(program), base_url, *options],
         stdout=subprocess.PIPE,
@@ -199,7 +199,9 @@ def _compare(operator: Client, switch: Switch, order_id: str) -> None:
     moved = [row for row in theirs if row[0] != "confirmation"]
     if Counter(ours) != Counter(moved):
         raise LiveFailed("The ledgers differ.")
-    print("  The ledgers are equal.\n", flush=True)
+    print(
+        "  The ledgers are equal. A confirmation moves no money, so it has no amount and no counterpart.\n", flush=True
+    )
 
 
 def _side_by_side(ours: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -214,6 +216,12 @@ def _side_by_side(ours: Sequence[tuple[str, str]], theirs: Sequence[tuple[str, s
 
 def _write_private(file: Path, text: str) -> None:
     """Write a file that only its owner can read."""
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
-        os.fchmod(written.fileno(), 0o600)
+    with os.fdopen(_open_private(file, os.O_TRUNC), "w") as written:
         written.write(text)
+
+
+def _open_private(file: Path, flag: int) -> int:
+    """Open a file that only its owner can read, also if it exists with another mode."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | flag, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor

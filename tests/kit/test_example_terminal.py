@@ -84,14 +84,14 @@ class Client:
     """The client of one terminal, with its journal, as a program that can be killed."""
 
     def __init__(self, service: Service, terminal: Terminal, folder: Path) -> None:
-        self.service, self.terminal, self.path, self.kind = service, terminal, folder / "journal.json", "terminal"
+        self.service, self.terminal, self.path = service, terminal, folder / "journal.json"
         self.path.write_text(json.dumps({"token": terminal.token}))
 
     @asynccontextmanager
     async def run(self, change: str = "", **environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Run the client until the end of the block."""
         program = CHANGED.format(change=change) if change else QUICK
-        journal = [str(self.path)] if change else ["--journal", str(self.path), "--kind", self.kind]
+        journal = [str(self.path)] if change else ["--journal", str(self.path)]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -122,7 +122,6 @@ class Client:
 
     async def become_service(self) -> None:
         """Make the terminal one of kind `service`."""
-        self.kind = "service"
         sql = "UPDATE terminals SET kind = 'service' WHERE terminal_id = $1"
         await self.service.database.write(lambda tx: tx.run(sql, self.terminal.id))
 
