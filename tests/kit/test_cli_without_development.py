@@ -35,6 +35,7 @@ async def test_what_only_development_has_is_named(service: Service, tmp_path: Pa
     )
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"The service at {service.base_url} is not for development, so it cannot do this." in ended.stderr
+    assert ("In production the seller's browser takes the code" in ended.stderr) == (arguments[0] == "code")
 
 
 def test_the_commands_know_the_operations_of_development() -> None:

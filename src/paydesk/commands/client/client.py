@@ -37,6 +37,11 @@ DEVELOPMENT = re.compile(
     r"|(?:PUT|DELETE) /operator/v1/subscriptions/[^/]+/fault"
 )
 """The operations of services for development, as `METHOD /path`."""
+IN_PRODUCTION = {
+    "POST /operator/v1/codes": "In production the seller's browser takes the code to the application's https redirect"
+    " URI: `paydesk authorize-url` prints the address to open there. See docs/get-a-token.md.",
+}
+"""What replaces such an operation in production."""
 HOW_TO_REACH = "Check that the service runs, and that PAYDESK_BASE_URL is its address for operators."
 _NEXT = re.compile('<([!-~]+)>; rel="next"')
 _MALFORMED = re.compile(r"'(\w+)' - is malformed")
@@ -161,6 +166,7 @@ class Service:
             return Failure(
                 f"The service at {self.base_url} is not for development, so it cannot do this.",
                 "Name one that `paydesk dev` runs: --credentials FILE.",
+                *filter(None, [IN_PRODUCTION.get(operation)]),
             )
         details = [str(detail) for error in errors for detail in error.get("details", ())]
         malformed = _MALFORMED.fullmatch(details[0]) if details else None
