@@ -16,7 +16,6 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from tools.docs import switch_api
 
 from docs_programs import blocks, run
 from paydesk.core import ids
@@ -36,6 +35,13 @@ from tables import each
 
 README = (FOLDER / "README.md").read_text()
 KEYS = count(1)
+SIGNED_WITH = re.findall(r"with the secret `(\w+)`", DOCUMENT["info"]["description"])[0]
+_SIGNATURE = r"Paydesk-Signature: t=(\d+),k=shop-1,v1=(\w+)\n"
+EXCHANGE = re.compile(
+    rf"```\n(GET|POST) (\S+) HTTP/1.1\n{_SIGNATURE}(?:Idempotency-Key: (\w+)\n)?(?:\n(.+)\n)?"
+    rf"\nHTTP/1.1 200 OK\n{_SIGNATURE}\n(.+)\n```"
+)
+"""A request and its answer in the description."""
 LINES_MAX = {"switch.py": 200, "book.py": 300}
 
 
@@ -526,14 +532,17 @@ def test_every_example_of_the_document_has_the_shape_that_it_describes() -> None
             validator.validate(example)
 
 
-def test_the_signature_of_the_document_is_right() -> None:
-    """The worked example is what the client of these tests would send."""
-    description = DOCUMENT["info"]["description"]
-    expected = sign(
-        switch_api.SECRET, str(switch_api.SECONDS), "POST", "/paydesk/inquire", "", content=switch_api.example_body()
-    )
-    assert f"t={switch_api.SECONDS},k={switch_api.KEY_ID},v1={expected}" in description
-    assert switch_api.example_body().decode() in description
+def test_the_signatures_of_the_document_are_right() -> None:
+    """Each message that is worked out has the signature that these tests' client would send, and the form it needs."""
+    found = EXCHANGE.findall(DOCUMENT["info"]["description"])
+    assert [path for _, path, *_ in found] == ["/paydesk/echo", "/paydesk/confirm"]
+    for method, path, t, sent, key, body, answered_t, answered, answer in found:
+        assert sent == sign(SIGNED_WITH, t, method, path, key, content=body.encode())
+        assert answered == sign(SIGNED_WITH, answered_t, "200", key, content=answer.encode())
+    (*_, body, _, _, answer) = found[1]
+    for schema, message in (("ConfirmRequest", body), ("Approved", answer)):
+        described = {"$ref": f"#/components/schemas/{schema}", "components": DOCUMENT["components"]}
+        jsonschema_rs.validator_for(described, validate_formats=True).validate(json.loads(message))
 
 
 def test_the_example_stays_short() -> None:

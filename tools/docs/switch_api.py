@@ -14,7 +14,7 @@ from paydesk.engine.payments.acquirer import CHIP_DATA_BYTES_MAX, Advice, Ledger
 Json = dict[str, Any]
 
 SECRET, SECONDS, KEY_ID = "0c6f7a0a2b7e4d0f9e3d1c5b8a796857", 1_769_869_602, "shop-1"
-"""Of the worked example of a signature."""
+"""Of the signatures that are worked out."""
 PAYMENT_ID, ORDER_ID = "PAY01J67CQQH5904WDBVZEM4JMEP3", "ORD01J67CQQH5904WDBVZEM4JMEP3"
 CONFIRMATION_KEY, REFUND_ID = "CNF01J67CQQH5904WDBVZEM4JMEP3", "REF01J67D2ZT1V8XW6C7M0R5K9QHN"
 BLOB_BYTES_MAX = 16 * 1024
@@ -34,7 +34,8 @@ answer `null`. Fields that you do not know may be added: ignore them, as Paydesk
 was refused before it had any effect. Paydesk takes *everything else* for an unknown outcome, which may have charged
 the card: an unsigned answer, another media type, a 404 or 502 of a proxy, 409 and 500, a redirect, a cut body, no
 answer in time. It then asks again under the same key, inquires or reverses. So never answer `declined` or one of
-these errors for a request that may have reached the host: answer `pending`, or nothing.
+these errors for a request that may have reached the host: answer `pending`, or nothing. A table in docs/acquirers.md
+has the outcome of each operation for each state of a payment.
 
 **Keys.** Each request but inquiries has an `Idempotency-Key`: an authorization and its undo the `payment_id`, a
 confirmation `CNF` and the order's ULID, the reversal of a late approval an id of its own, a refund its id. A key
@@ -64,30 +65,10 @@ Compare in constant time. Accept a `t` within 300 s of your clock; a valid signa
 request. If a signature is not valid, sign the 401 with the newest secret. Paydesk stops asking on an answer whose
 signature is not valid. With mutual TLS and no secret configured the answer needs no signature.
 
+Two requests with their answers, with the secret `{secret}`. The bodies end with their last brace:
+
 {example}
 """
-
-EXAMPLE = """\
-An example, with the secret `{secret}`:
-
-```
-POST /paydesk/inquire HTTP/1.1
-Paydesk-Signature: t={seconds},k={key_id},v1={signature}
-
-{body}
-```
-"""
-
-
-def example_body() -> bytes:
-    """Return the body of the worked example."""
-    return json.dumps({"payment_id": PAYMENT_ID, "amount_minor": 2490, "currency": "BRL"}).encode()
-
-
-def example_signature() -> str:
-    """Return the signature of the worked example."""
-    lines = ("v1", str(SECONDS), "POST", "/paydesk/inquire", "", hashlib.sha256(example_body()).hexdigest())
-    return hmac.new(SECRET.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
 
 
 def _text(description: str, example: str | None = None, **rules: Any) -> Json:
@@ -223,7 +204,8 @@ ENTRY = _object(
     outcome={
         "type": "string",
         "enum": ["approved", "provisional"],
-        "description": "`provisional`: a payment to confirm.",
+        "description": "`provisional`: a payment whose approval needed a confirmation. The entry keeps it for ever:"
+        " another entry, a confirmation or a reversal, says what became of it.",
     },
 ) | {"description": "A movement that took effect. Declines and blocked ids are none."}
 
@@ -257,13 +239,18 @@ SCHEMAS: dict[str, Json] = {
 }
 
 ERRORS: dict[str, tuple[str, str]] = {
-    "400": ("bad_request", "Malformed: no such field, a float as an amount, over 64 KiB. Refused before acting."),
+    "400": (
+        "bad_request",
+        "Malformed: a required field is missing, a float as an amount, over 64 KiB. Refused before acting.",
+    ),
     "401": ("clock_skew", "No signature, another key id or secret, or a clock over 300 s away. Refused before acting."),
     "403": ("unknown_seller", "The switch does not do this for this seller or terminal. Refused before acting."),
     "409": ("in_progress", "`in_progress`: the host works on this key. `key_reused`: it had another body. Unknown."),
     "422": (
         "other_payment",
-        "Well-formed, but not this payment's amount, currency or reference. Refused before acting.",
+        "Well-formed, but not this payment's amount, currency or reference. Refused before acting. Only for a"
+        " confirmation or a refund: an inquiry and a reversal are answered with the host's own amount, which Paydesk"
+        " compares, and a repeated authorization with another amount is 409 `key_reused`.",
     ),
     "429": ("too_many_requests", "Refused before acting."),
     "503": ("unavailable", "The host cannot be reached, and the request was not sent to it. Refused before acting."),
@@ -311,9 +298,9 @@ OPERATIONS: dict[str, tuple[str, str, Json, Mapping[str, tuple[str, Json]]]] = {
     ),
     "confirm": (
         "Make a provisional approval final",
-        "Asked until it is answered, so once more for a payment that is confirmed is `approved`. `too_late` after"
-        " the host's own deadline, whatever it has done then; `declined` if the payment was declined or reversed by"
-        " a request.",
+        "Asked until it is answered, so once more for a payment that is confirmed is `approved`. `too_late` if the"
+        " host has confirmed or undone the payment by itself at its deadline; `declined` if the payment was declined"
+        " or reversed by a request; `not_found` if it is unknown, with `final` if its id is blocked.",
         {**_PAYMENT, "reference_id": "115019989861", "chip_data": "nyYI"},
         {
             "approved": ("Approved", {**_APPROVED, "key": CONFIRMATION_KEY}),
@@ -341,11 +328,13 @@ OPERATIONS: dict[str, tuple[str, str, Json, Mapping[str, tuple[str, Json]]]] = {
     ),
     "reverse": (
         "Reverse a payment completely",
-        "`approved` means that nothing of the payment remains charged: it is reversed now, or was before, or it was"
-        " declined, or it is blocked. A payment that the switch does not have is blocked where the switch declares"
-        " `reversal_blocks`; otherwise the answer is `not_found`, and a later authorization may succeed. With"
-        " another `reference_id` than the payment's the answer is `not_found` too. `too_late` after `reverse_until`;"
-        " `declined` if a part was refunded.",
+        "`approved` means that nothing of the payment remains charged: it is reversed now, or was before, by a"
+        " request or by the host, or it was declined, or it is blocked. A payment that the switch does not have is"
+        " blocked where the switch declares `reversal_blocks`; otherwise the answer is `not_found`, and a later"
+        " authorization may succeed. With another `reference_id` than the payment's the answer is `not_found` too."
+        " `too_late` after `reverse_until`; `declined` if a part was refunded. `approved` has a `reference_id` and"
+        " an amount always: where no money moved, the amount of the payment, or of the request if there is none,"
+        " and any number of yours. The ledger has no entry then.",
         {**_PAYMENT, "reference_id": "115019989861"},
         {
             "approved": ("Approved", {**_APPROVED, "reference_id": "115019989902"}),
@@ -373,18 +362,39 @@ OPERATIONS: dict[str, tuple[str, str, Json, Mapping[str, tuple[str, Json]]]] = {
 }
 
 
+def signature(*parts: str, body: str) -> str:
+    """Return the header of a message: of a request with its method, path and key, of an answer with status and key."""
+    lines = ("v1", str(SECONDS), *parts, hashlib.sha256(body.encode()).hexdigest())
+    signed = hmac.new(SECRET.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+    return f"t={SECONDS},k={KEY_ID},v1={signed}"
+
+
+def exchange(method: str, path: str, key: str, body: str, answer: Json) -> str:
+    """Return a request and its answer with their signatures."""
+    sent, answered = signature(method, path, key, body=body), signature("200", key, body=json.dumps(answer))
+    request = [f"{method} {path} HTTP/1.1", f"Paydesk-Signature: {sent}", *([f"Idempotency-Key: {key}"] if key else [])]
+    request += ["", body] if body else []
+    return "\n".join([*request, "", "HTTP/1.1 200 OK", f"Paydesk-Signature: {answered}", "", json.dumps(answer)])
+
+
+def exchanges() -> str:
+    """Return an echo, whose request has neither key nor body, and a confirmation."""
+    confirmation = json.dumps(OPERATIONS["confirm"][2])
+    approved = {**_APPROVED, "key": CONFIRMATION_KEY}
+    confirmed = exchange("POST", "/paydesk/confirm", CONFIRMATION_KEY, confirmation, approved)
+    echo = exchange("GET", "/paydesk/echo", "", "", {"time": "2026-01-31T14:26:43.702Z"})
+    return f"```\n{echo}\n```\n\n```\n{confirmed}\n```"
+
+
 def document() -> Json:
     """Return the document."""
-    example = EXAMPLE.format(
-        secret=SECRET, seconds=SECONDS, key_id=KEY_ID, signature=example_signature(), body=example_body().decode()
-    )
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Switch",
             "version": "1",
             "summary": "What Paydesk's HTTP adapter asks of the server that connects it with an acquirer.",
-            "description": DESCRIPTION.format(example=example),
+            "description": DESCRIPTION.format(secret=SECRET, example=exchanges()),
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "https://switch.example/paydesk", "description": "The adapter's `url`."}],

@@ -210,7 +210,7 @@ class LedgerEntry:
     currency: str
     reference_id: str
     outcome: str
-    """`approved`, or `provisional` for a payment that waits for its confirmation."""
+    """`approved`, or `provisional` for a payment whose approval needed a confirmation: it stays so."""
 
 
 @runtime_checkable
