@@ -39,7 +39,7 @@ Paydesk runs until Ctrl-C. Where to go next:
 
   {console_url}
 
-{playable}{https}{places}
+{playable}{https}{acquirer}{places}
 
   curl -H "Authorization: Bearer $TOKEN" {base_url}/terminals/v1/list    (TOKEN: test.access_token of the file above)
 {seller}
@@ -50,6 +50,13 @@ PLAYABLE = """\
   .venv/bin/paydesk pay 24.90 --terminal {id}{option}
 
   {page_url}
+
+"""
+ACQUIRER = """\
+  The live payment went to the acquirer `{PAYDESK_ACQUIRER}` of {PAYDESK_ACQUIRERS_FILE}:
+  the example switch in examples/switch/. docs/acquirers.md says how to connect yours. An echo, which charges nothing:
+
+  .venv/bin/paydesk acquirers test {PAYDESK_ACQUIRER}{option}
 
 """
 HTTPS = """\
@@ -174,6 +181,7 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
             seller = _seller(credentials)
             playable, https = _playable(credentials), _https(credentials)
             places = _places(base_url, credentials)
+            acquirer = ACQUIRER.format(**switch.settings, option=_option(credentials)) if switch is not None else ""
             print(
                 NEXT_STEPS.format(
                     base_url=base_url,
@@ -181,6 +189,7 @@ def _show(service: subprocess.Popen[str], credentials: Path, log: Path, shown: S
                     seller=seller,
                     playable=playable,
                     https=https,
+                    acquirer=acquirer,
                     places=places,
                     console_url=console_url,
                 ),
