@@ -347,7 +347,7 @@ async def running(
             # Ends the polls, as the workers do.
             database.signals.stop()
             await fleet.stop()
-        async with shared.objects[Acquirers].closing():
+        async with shared.objects[Acquirers].running():
             await asyncio.gather(*tasks)
         database.signals.stopping = False
 

@@ -121,7 +121,7 @@ async def test_only_a_trusted_answer_is_more_than_unknown(reply: Reply, expected
     async with playing(switch, details={"51": "insufficient_amount"}) as acquirer:
         result = await authorized(acquirer)
     if expected == "not sent":
-        assert result == NotSent("bad_request: No such currency.", again=False)
+        assert result == NotSent("bad_request: No such currency", again=False)
     elif expected == "unknown":
         assert isinstance(result, Unknown)
     else:
@@ -178,7 +178,7 @@ async def test_a_refusal_because_of_the_clocks_is_one_whatever_the_clock_in_it()
     skew = {"error": "clock_skew", "message": "The clocks differ by over 300 s.", "time": "2026-01-31T00:00:00Z"}
     switch = PlayedSwitch(Reply(skew, 401, seconds_off=900), Reply(REFUSED, 401, seconds_off=900))
     async with playing(switch) as acquirer:
-        assert await authorized(acquirer) == NotSent("clock_skew: The clocks differ by over 300 s.", again=False)
+        assert await authorized(acquirer) == NotSent("clock_skew: The clocks differ by over 300 s", again=False)
         assert isinstance(await authorized(acquirer), Unknown)
 
 
@@ -199,7 +199,7 @@ async def test_a_switch_that_is_not_there_was_sent_nothing() -> None:
     assert isinstance(result, NotSent)
     assert not result.again
     assert echo.fault is not None
-    assert "Cannot connect" in echo.fault
+    assert "refuses connections" in echo.fault
 
 
 async def test_a_connection_that_fails_is_tried_again_until_the_breaker_opens() -> None:
@@ -216,10 +216,9 @@ async def test_a_connection_that_fails_is_tried_again_until_the_breaker_opens() 
             results = [await authorized(acquirer) for _ in range(6)]
         assert all(isinstance(result, NotSent) for result in results)
         assert [result.again for result in results if isinstance(result, NotSent)] == [True] * 5 + [False]
-        await until(lambda: bool(reports))
-    assert len(reports) == 1
-    assert not reports[0][0]
-    assert "Cannot connect" in reports[0][1]
+        await until(lambda: len(reports) > 1)
+    assert [is_reachable for is_reachable, _ in reports] == [True, False]
+    assert "refuses connections" in reports[1][1]
 
 
 async def test_a_silent_switch_is_unknown_after_its_time_and_opens_the_breaker() -> None:
@@ -231,7 +230,7 @@ async def test_a_silent_switch_is_unknown_after_its_time_and_opens_the_breaker()
             call = asyncio.create_task(authorized(acquirer))
             await switch.arrived.wait()
             advance(4)
-            assert await call == Unknown("no answer within 3.9 s")
+            assert await call == Unknown("no answer within 4 s")
         assert isinstance(await authorized(acquirer), NotSent)
         switch.replies = [Reply(APPROVED)]
         await until(lambda: acquirer.state.breaker == "open" and switch.echoes == 1)
@@ -269,7 +268,7 @@ async def test_a_reused_key_is_an_error_in_the_log() -> None:
     async with playing(switch) as acquirer:
         with structlog.testing.capture_logs() as logged:
             result = await authorized(acquirer)
-    assert result == Unknown("status 409: key_reused: Another body.")
+    assert result == Unknown("status 409: key_reused: Another body")
     [line] = logged
     assert (line["event"], line["log_level"]) == ("acquirer_key_reused", "error")
     assert line["payment"] == PAYMENT.payment_id
@@ -396,7 +395,7 @@ async def test_a_client_certificate_stands_for_signatures(tmp_path: Path) -> Non
     certified: dict[str, Any] = {"client_certificate": str(client), "ca_file": str(server)}
     async with playing(unsigned, tls=tls, secret=None, key_id=None, **certified) as acquirer:
         assert isinstance(await authorized(acquirer), Approved)
-        assert await authorized(acquirer) == NotSent("bad_request: No such currency.", again=False)
+        assert await authorized(acquirer) == NotSent("bad_request: No such currency", again=False)
     assert not any("paydesk-signature" in one.headers for one in unsigned.received)
     lacking: list[dict[str, Any]] = [{"ca_file": str(server)}, {"client_certificate": str(client)}]
     for options in lacking:

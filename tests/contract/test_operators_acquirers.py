@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,8 +21,9 @@ from paydesk.engine.payments.acquirers import Acquirers
 from paydesk.engine.payments.capabilities import Capabilities
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
-from played_switch import CARD, PAYMENT, SECRET, PlayedSwitch, Reply, listening
+from played_switch import OTHER_SECRET, SECRET, PlayedSwitch, Reply, listening
 from service import Service, running
+from waiting import until_found
 
 FILE = """
 [acquirers.main]
@@ -60,6 +64,27 @@ def settings(folder: Path, port: int, refusing: int) -> Settings:
     return Settings(acquirer="main", acquirers_file=str(path))
 
 
+async def settled(desk: Operator, address: str = "127.0.0.1") -> Any:
+    """Return the attention items about acquirers, once the first echoes of all are answered, or not."""
+
+    async def found() -> Any:
+        breakers = [one["breaker"] for one in (await listed(desk))["data"]]
+        items = [one for one in (await desk.did("GET", "attention"))["data"] if one["kind"] == "acquirer_unreachable"]
+        return "untested" not in breakers and len(items) == breakers.count("open") and [items]
+
+    (items,) = await until_found(found)
+    assert all(address in item["message"] for item in items)
+    return items
+
+
+@asynccontextmanager
+async def started(database: Database, settings: Settings) -> AsyncIterator[Service]:
+    """A service that has sent its first echoes."""
+    async with running(database, settings=settings) as service:
+        await asyncio.gather(*(one.echo() for one in service.shared.objects[Acquirers].live.values()))
+        yield service
+
+
 async def listed(desk: Operator, query: str = "") -> Any:
     """Return the list."""
     return await desk.did("GET", f"acquirers{query}")
@@ -77,11 +102,15 @@ async def test_the_list_says_which_orders_an_acquirer_takes_and_what_it_can_do(
 ) -> None:
     """By name, with the state of the node that answers, and without secrets."""
     with refusing_port() as refusing:
-        async with running(database, settings=settings(tmp_path, 9, refusing)) as service:
+        async with started(database, settings(tmp_path, 9, refusing)) as service:
             desk = await operator(service, "viewer")
+            unreachable = await settled(desk)
+            assert [item["subject"] for item in unreachable] == ["main", "other"]
+            assert unreachable[1]["do"] == "Check the switch; an echo is tried once a minute."
             page = await listed(desk)
             main, other = page["data"]
-            node = main.pop("node")
+            node, next_echo = main.pop("node"), main.pop("next_echo_date")
+            assert f"No sale since {unreachable[0]['since_date']}: {main.pop('reason')}." == unreachable[0]["message"]
             assert node == other.pop("node")
             capabilities = main.pop("capabilities")
             assert capabilities["confirm_before"] == {"time": "00:00:00", "zone": "America/Sao_Paulo"}
@@ -94,20 +123,22 @@ async def test_the_list_says_which_orders_an_acquirer_takes_and_what_it_can_do(
                 "key_id": "shop-1",
                 "default": True,
                 "rules": [],
-                "breaker": "untested",
+                "breaker": "open",
             }
             assert (other["default"], other["key_id"]) == (False, "shop-2")
             assert other["rules"] == [{"seller": 7, "currency": "ARS"}, {"terminal": "N950__*"}]
             capabilities = other["capabilities"]
             assert (capabilities["not_found_final_seconds"], capabilities["reverse_until"]) == (90, 3600)
             assert capabilities["currencies"] == ["ARS", "BRL"]
-            await service.shared.objects[Acquirers].live["other"].authorize(PAYMENT, CARD)
             other = (await listed(desk, "?after=main"))["data"][0]
             assert other["breaker"] == "open"
-            assert other["reason"].startswith("Cannot connect")
+            assert other["reason"].endswith("refuses connections")
             shown = (await (await console(service, "viewer")).open("/console/acquirers")).text
             assert "of live orders, as the node that answers has them" in shown
-            assert f"Does not answer {other['reason']}" in " ".join(shown.split())
+            assert f"Unreachable {other['reason']}" in " ".join(shown.split())
+            assert "Next echo" in shown
+            assert next_echo > unreachable[0]["since_date"]
+            assert "Acquirer unreachable" in (await (await console(service, "viewer")).open("/console")).text
             first = await listed(desk, "?limit=1")
             assert [one["name"] for one in first["data"]] == ["main"]
             assert first["next"] == "main"
@@ -119,16 +150,22 @@ async def test_an_echo_tests_an_acquirer(database: Database, tmp_path: Path) -> 
     switch = PlayedSwitch()
     switch.echo = Reply(seconds_off=200)
     with refusing_port() as refusing:
-        async with listening(switch) as port, running(database, settings=settings(tmp_path, port, refusing)) as service:
+        async with listening(switch) as port, started(database, settings(tmp_path, port, refusing)) as service:
             desk = await operator(service, "support")
             tested = await desk.did("POST", "acquirers/main/test")
             assert abs(tested.pop("clock_difference_seconds") - 200) <= 60
             assert tested.pop("node")
             assert tested == {"name": "main", "reachable": True, "key_id": "shop-1"}
             tested = await desk.did("POST", "acquirers/other/test")
-            assert tested["reason"].startswith("Cannot connect")
+            assert tested["reason"].endswith("refuses connections")
             assert not tested["reachable"]
             assert await desk.refused("POST", "acquirers/third/test") == (404, "acquirer_not_found")
+            code, out, err = await paydesk(service, desk, tmp_path, "acquirers", "test", "third")
+            assert (code, out) == (1, "")
+            assert err.startswith("No acquirer `third`; there is: main, other.")
+            code, out, err = await paydesk(service, desk, tmp_path, "acquirers", "test", "main")
+            assert (code, "reachable" in out) == (0, True)
+            assert re.search(r"The clocks differ by \d{3} s; at 300 s every request is refused\.", err)
             assert await (await operator(service, "viewer")).refused("POST", "acquirers/main/test") == (
                 403,
                 "forbidden",
@@ -137,6 +174,7 @@ async def test_an_echo_tests_an_acquirer(database: Database, tmp_path: Path) -> 
             assert entries == [
                 ("acquirers.test", "main", {"reachable": True}),
                 ("acquirers.test", "other", {"reachable": False}),
+                ("acquirers.test", "main", {"reachable": True}),
             ]
         assert switch.requests == []
 
@@ -145,16 +183,17 @@ async def test_the_commands_list_and_test(database: Database, tmp_path: Path) ->
     """A test that fails exits 1 and says why."""
     switch = PlayedSwitch()
     with refusing_port() as refusing:
-        async with listening(switch) as port, running(database, settings=settings(tmp_path, port, refusing)) as service:
+        async with listening(switch) as port, started(database, settings(tmp_path, port, refusing)) as service:
             desk = await operator(service)
+            await settled(desk)
             code, out, _ = await paydesk(service, desk, tmp_path, "acquirers", "list")
             rows = [line.split("\t")[:5] for line in out.splitlines()]
             assert code == 0
             assert rows == [
-                ["main", "untested", "others", f"http://127.0.0.1:{port}/paydesk", "http"],
+                ["main", "reachable", "orders that no rule routes", f"http://127.0.0.1:{port}/paydesk", "http"],
                 [
                     "other",
-                    "untested",
+                    f"unreachable (next echo {(await listed(desk))['data'][1]['next_echo_date'][11:19]})",
                     "seller 7, currency ARS; terminal N950__*",
                     f"http://127.0.0.1:{refusing}",
                     "http",
@@ -166,9 +205,23 @@ async def test_the_commands_list_and_test(database: Database, tmp_path: Path) ->
             code, out, err = await paydesk(service, desk, tmp_path, "acquirers", "test", "other")
             assert code == 1
             assert "shop-2" in out
-            assert err.startswith("other did not answer as it must: Cannot connect")
+            assert err.startswith("other did not answer as it must: 127.0.0.1:")
 
 
 async def test_without_acquirers_the_list_is_empty(service: Service) -> None:
     """Only test orders have one then."""
     assert await listed(await operator(service)) == {"data": []}
+
+
+async def test_a_good_test_ends_an_outage(database: Database, tmp_path: Path) -> None:
+    """The breaker is closed, and no person is needed any longer."""
+    switch = PlayedSwitch()
+    switch.echo = Reply(secret=OTHER_SECRET)
+    async with listening(switch) as port, started(database, settings(tmp_path, port, port)) as service:
+        desk = await operator(service)
+        (item,) = await settled(desk, "wrong signature")
+        assert item["subject"] == "main"
+        switch.echo = Reply()
+        assert (await desk.did("POST", "acquirers/main/test"))["reachable"]
+        assert (await listed(desk))["data"][0]["breaker"] == "closed"
+        assert await settled(desk) == []

@@ -140,6 +140,7 @@ async def test_the_list_has_each_status(desk: Desk) -> None:
     await desk.work(40)
     waiting = await desk.sale()
     listed = (await desk.person.did("GET", "confirmations"))["data"]
+    assert all(one["payment_id"] == f"PAY{one['order_id'][3:]}" for one in listed)
     assert [(one["order_id"], one["status"]) for one in listed] == [
         (waiting, "confirming"),
         (f"ORD{undone}", "undone"),

@@ -15,6 +15,7 @@ from operator_calls import Operator, audited, operator
 from paydesk.core.clock import MovableClock
 from paydesk.engine.payments.acquirer import NotFound, Unknown
 from paydesk.platform.storage.database import Database
+from plain_rows import run
 from resolving_scene import REASON, THREE_MINUTES_MS, advancing, scene, typed, unknown, until
 from service import Device, Reply, Service, approved
 from tables import each
@@ -192,8 +193,11 @@ async def test_approval_after_resolved_decline_is_reversed(database: Database, c
         assert await service.get(order_id) == failed
 
 
-async def test_reversing_order_can_only_be_declined(database: Database, clock: MovableClock) -> None:
-    """The acquirer may already have voided the payment, so `approved` returns 409."""
+async def test_reversing_order_can_only_be_declined(database: Database, clock: MovableClock, tmp_path: Path) -> None:
+    """The acquirer may already have voided the payment, so `approved` returns 409, and no hint offers it.
+
+    Operators see the reversal also after the order has ended.
+    """
     acquirer = FakeAcquirer()
     acquirer.say(NotFound())
     acquirer.answer(Unknown("no answer"))
@@ -206,7 +210,24 @@ async def test_reversing_order_can_only_be_declined(database: Database, clock: M
         path = f"orders/{order_id}/resolve"
         reply = await person.ask("POST", path, {"outcome": "approved", "reason": REASON})
         assert (reply.status, reply.code) == (409, "cannot_resolve_order")
+        resolve = ("orders", "resolve", order_id, "--outcome", "approved", "--reason", REASON)
+        refused = await typed(person, tmp_path, *resolve)
+        assert refused.startswith(
+            "1: The payment is being reversed at the acquirer; the order can only end as declined."
+        )
+        (item,) = (await person.did("GET", "attention"))["data"]
+        assert item["do"] == "It is being reversed; it can only end as declined."
+        held = await typed(person, tmp_path, "terminals", "queue", device.terminal.id)
+        assert "It can only end as declined." in held
+        assert f"paydesk orders resolve {order_id} --outcome declined --reason" in held
         await person.did("POST", path, {"outcome": "declined", "reason": REASON})
+        assert (await person.did("GET", "attention"))["data"] == []
+        await run(database, "UPDATE inquiries SET reversing_ms = 1000")
+        (item,) = (await person.did("GET", "attention"))["data"]
+        assert (item["kind"], item["subject"]) == ("reversal_unconfirmed", order_id)
+        assert "`paydesk inquiries list`" in item["do"]
+        (one,) = (await person.did("GET", "inquiries"))["data"]
+        assert (one["status"], one["order_status"]) == ("reversing", "failed")
         acquirer.answer(UNDONE)
         ended = await advancing(service, clock, until(service, order_id, status="ended"))
         assert ended["outcome"] == "not_found"
@@ -265,8 +286,8 @@ async def test_resolve_on_the_command_line(database: Database, clock: MovableClo
 
         await until(service, order_id, attempts=1)
         row = (await paydesk("inquiries", "list")).strip().split("\t")
-        assert row[:5] == [order_id, "asking", "", "the terminal knows no outcome", "1"]
-        assert row[5].startswith("20")
+        assert row[:6] == [order_id, "asking", "at_terminal", "", "the terminal knows no outcome", "1"]
+        assert row[6].startswith("20")
         decline = ("orders", "resolve", order_id, "--outcome", "declined", "--reason", REASON)
         refused = await paydesk(*decline)
         assert refused.startswith("1: ")

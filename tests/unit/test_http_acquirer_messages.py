@@ -144,7 +144,7 @@ def test_what_the_switch_says_is_kept_short_and_without_secrets() -> None:
     assert len(refused.reason) <= wire.REASON_CHARACTERS_MAX + len("bad_card: ")
     said = b'{"error": "clock_skew", "message": "The clocks differ by over 300 s."}'
     refused = msgspec.json.decode(said, type=wire.Refused)
-    assert refused.reason == "clock_skew: The clocks differ by over 300 s."
+    assert refused.reason == "clock_skew: The clocks differ by over 300 s"
 
 
 def test_a_request_has_the_payment_and_what_belongs_to_its_operation() -> None:

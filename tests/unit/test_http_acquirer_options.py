@@ -44,7 +44,9 @@ def test_valid_options_make_an_acquirer() -> None:
         ({"url": "https://switch.example:x"}, "`url` must be like"),
         ({"url": "http://switch.example"}, "payments would be sent unencrypted. Use https://"),
         ({"url": "http://127.0.0.1", "ca_file": "ca.pem"}, "need an https address"),
-        ({"urls": "x"}, "unknown field `urls`"),
+        ({"urls": "x"}, "unknown field `urls`: it has ca_file, capabilities, client_certificate, client_key, details,"),
+        ({"capabilities": {"at_deadline": "x"}}, "at `$.at_deadline`: use confirms, undoes, blocks"),
+        ({"capabilities": {"idempotent": ["x"]}}, "at `$.idempotent[0]`: use authorize, confirm, reverse, refund"),
         ({"key_id": None}, "`key_id` is needed"),
         ({"key_id": "a,b"}, "`key_id` is needed"),
         ({"secret": None}, "`secret` is missing, and there is no `client_certificate`"),
@@ -96,7 +98,7 @@ def test_capabilities_have_the_form_of_the_port() -> None:
         ({"time": "00:00Z", "zone": "UTC"}, "must have no offset"),
         ({"time": "00:00", "zone": "America/Nowhere"}, "must be a time zone such as America/Sao_Paulo"),
         ({"time": "00:00", "zone": "../etc/passwd"}, "must be a time zone such as America/Sao_Paulo"),
-        ("midnight", "`capabilities`: Expected `int | "),
+        ("midnight", "`confirm_before` must be a number of seconds, or a closing hour such as { time = "),
     ],
 )
 def test_a_closing_hour_is_an_hour_in_a_time_zone(value: object, sentence: str) -> None:

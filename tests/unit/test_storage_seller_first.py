@@ -92,6 +92,7 @@ ALLOWED = {
     "operators.attention.store.CONFIRMATIONS": _ATTENTION,
     "operators.attention.store.REFUSED_CONFIRMATIONS": _ATTENTION,
     "operators.attention.store.REVERSALS": _ATTENTION,
+    "operators.attention.store.UNDOING": _ATTENTION,
     "operators.attention.store.SUBSCRIPTIONS": _ATTENTION,
     "operators.deletion.uses.APPLICATION_AUTHORIZATIONS": "finds what uses an application before its deletion",
     "operators.deletion.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",

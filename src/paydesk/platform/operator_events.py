@@ -1,7 +1,8 @@
 """Events for operators, which `GET /operator/v1/events` returns: what needs the attention of a person.
 
 An event that belongs to a change is recorded in the transaction of that change. Repeatable events are one row per hour,
-kind and subject over all nodes, with a counter, and one warning in the log.
+kind and subject over all nodes, with a counter, and one warning in the log. The beginning and the end of an acquirer's
+outage are one row each, over all nodes.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ RECORD = """
 INSERT INTO operator_events (event_id, kind, seller_id, subject, message, body, created_ms, repeat_key, occurrences)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"""
 
+# The event of its beginning has the repeat key of an outage until it is over.
+OUTAGE = "SELECT created_ms, body FROM operator_events WHERE repeat_key = $1"
+END_OUTAGE = "UPDATE operator_events SET repeat_key = NULL WHERE repeat_key = $1"
+
 COUNT = "UPDATE operator_events SET occurrences = occurrences + $2 WHERE repeat_key = $1"
 
 log = structlog.get_logger("security")
@@ -93,6 +98,19 @@ async def record_repeatable(tx: Transaction, event: OperatorEvent, now_ms: int, 
         return True
     await tx.run(COUNT, key, occurrences)
     return False
+
+
+def outage_key(acquirer: str) -> str:
+    """Return the repeat key of the acquirer's outage."""
+    return f"acquirer_unreachable:{acquirer}"
+
+
+async def record_outage(tx: Transaction, event: OperatorEvent, now_ms: int) -> bool:
+    """Record that the outage of the subject began, or is over; False if that is recorded."""
+    key = outage_key(event.subject)
+    if event.kind == "acquirer_unreachable":
+        return bool(await tx.run(RECORD, *_row(event, now_ms), key, 1))
+    return bool(await tx.run(END_OUTAGE, key)) and bool(await tx.run(RECORD, *_row(event, now_ms), None, 1))
 
 
 def warn(event: OperatorEvent) -> None:
@@ -158,6 +176,12 @@ class Reporter:
             warn(event)
         if evicted is not None:
             await self._record(evicted)
+
+    async def report_outage(self, event: OperatorEvent, now_ms: int) -> None:
+        """Record and log that the outage of the subject began, or is over, unless that is recorded."""
+        keys = (conflict_keys.operator_event(outage_key(event.subject)),)
+        if await self._database.write(lambda tx: record_outage(tx, event, now_ms), conflict_keys=keys):
+            warn(event)
 
     async def record_due(self) -> None:
         """Record the counts whose minute is over, and drop events without repetitions."""

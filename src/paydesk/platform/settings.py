@@ -219,7 +219,8 @@ class Settings(BaseModel):
     """Acquirer of live orders that no rule of `acquirers_file` routes: a name in that file, `none`, or, only in dev,
     `simulator`."""
     acquirers_file: str | None = None
-    """File of the acquirers, mode 0600, the same on all nodes; see `docs/acquirers.md`."""
+    """File of the acquirers, mode 0600, the same on all nodes; see `docs/acquirers.md`. A relative path, here and in
+    the file, is relative to the directory in which Paydesk was started."""
     simulator_script: str = Field("", max_length=2000)
     """Rules of the simulator besides cards and amounts: see `docs/simulator.md`."""
     simulator_seed: int = Field(0, ge=0, le=2**63 - 1)

@@ -126,9 +126,14 @@ def create_acquirer(
     if name in RESERVED:
         raise StartRefused(f"{where}: `{name}` cannot be the name of an acquirer: choose another.")
     own = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-    adapter = str(table.get("adapter"))
+    if "adapter" not in table:
+        raise StartRefused(f"{where}: `adapter` is missing.")
+    adapter = str(table["adapter"])
     if adapter not in BUILT_IN and adapter not in own:
-        raise StartRefused(f"{where}: `adapter` must be one of {', '.join(sorted({*BUILT_IN, *own}))}.")
+        raise StartRefused(
+            f"{where}: no installed package has an adapter `{adapter}` (entry points `{ENTRY_POINTS}`); installed:"
+            f" {', '.join(sorted({*BUILT_IN, *own}))}."
+        )
     options = {option: value for option, value in table.items() if option != "adapter"}
     try:
         create: Create = BUILT_IN.get(adapter) or own[adapter].load()
@@ -152,8 +157,10 @@ def _reporting(name: str, reporter: Reporter, clock: Clock) -> Callable[[bool, s
         event = (
             OperatorEvent("acquirer_reachable", name, "The acquirer answers again, and payments are sent to it.")
             if is_reachable
-            else OperatorEvent("acquirer_unreachable", name, f"Nothing is sent to the acquirer: {reason}.")
+            else OperatorEvent(
+                "acquirer_unreachable", name, f"Nothing is sent to the acquirer: {reason}.", body={"reason": reason}
+            )
         )
-        await reporter.report(event, clock.now_ms())
+        await reporter.report_outage(event, clock.now_ms())
 
     return report

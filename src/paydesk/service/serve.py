@@ -69,7 +69,7 @@ async def run(
         with closing(inherited or Listeners.bind(settings, beside=beside)) as listeners:
             node.stop_on_signals(stop, partial(_drain, objects[Readiness], settings.drain_seconds, stop))
             listeners.stop_with_supervisor(stop)
-            async with objects[Reporter], objects[Acquirers].closing():
+            async with objects[Reporter], objects[Acquirers].running():
                 await node.run_together(
                     stop,
                     server.serve(clients_app, listeners.clients, settings, listeners.ready, stop),

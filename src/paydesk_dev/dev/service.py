@@ -148,7 +148,7 @@ async def serve(
             service = compose(settings, database, server_keys, clock, added)
             tls, playable = secure.tls if secure is not None else None, find_playable(demo, settings, server_keys)
             output = greeting(options, base_url, key.url(settings.operator_url), playable, secure, proxy)
-            async with service.shared.objects[Reporter], service.shared.objects[Acquirers].closing():
+            async with service.shared.objects[Reporter], service.shared.objects[Acquirers].running():
                 await node.run_together(
                     stop,
                     server.serve(service.app(), listener, settings, ready.set, stop, tls),

@@ -110,7 +110,7 @@ def refund(
     order = {"order": answer["id"], "order status": answer["status"], "order status_detail": answer["status_detail"]}
     show({**refunded, **order}, as_json=False)
     if refunded["status"] == "processing":
-        note("The acquirer has not decided yet. Do not repeat the refund; its status is in the order.")
+        note("It waits for the acquirer or the payment's confirmation. Do not repeat it: the order has its status.")
 
 
 @orders.app.command("simulate", epilog=SIMULATE_EPILOG)

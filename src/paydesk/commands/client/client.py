@@ -172,6 +172,8 @@ class Service:
         malformed = _MALFORMED.fullmatch(details[0]) if details else None
         if code == "invalid_path_param" and malformed is not None:
             return Failure(f"{malformed[1].upper()} is malformed: give an id as the lists show it. ({code})")
+        if code.startswith("cannot_resolve_") and details:
+            details[0], message = message, f"{details[0][:1].upper()}{details[0][1:]}."
         if code in self._hints:
             details.append(self._hints[code])
         if retry_after := received.headers.get("Retry-After", ""):

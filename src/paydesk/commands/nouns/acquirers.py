@@ -9,8 +9,10 @@ import typer
 from paydesk.commands.client.client import Service, segment
 from paydesk.commands.client.command import command
 from paydesk.commands.client.failure import Failure
-from paydesk.commands.client.options import group, show
+from paydesk.commands.client.options import group, note, show
 from paydesk.commands.tables.rows import add_rows
+
+DIFFERENCE_SECONDS_WARNED = 60
 
 app = add_rows(group("Acquirers, which take the payments of live orders."), "acquirers")
 
@@ -28,5 +30,7 @@ def test(
     """
     answer = service.post(f"/operator/v1/acquirers/{segment(name)}/test", {})
     show(answer, as_json=as_json)
+    if abs(seconds := answer.get("clock_difference_seconds", 0)) >= DIFFERENCE_SECONDS_WARNED:
+        note(f"The clocks differ by {abs(seconds):.0f} s; at 300 s every request is refused.")
     if not answer["reachable"]:
         raise Failure(f"{name} did not answer as it must: {answer['reason']}.")

@@ -24,6 +24,7 @@ WAIT = "The terminal cannot be released now, because the card may be charged."
 ADVICE = {
     **dict.fromkeys(("acknowledgement", "payment", "cancel_answer", "fetch", "printing"), RELEASE),
     **dict.fromkeys(("result", "decision"), WAIT),
+    "reversal": f"{WAIT}\nIt can only end as declined.\n{RESOLVE.replace('approved|', '')}",
 }
 """The advice about a wait, by `waits_for`."""
 

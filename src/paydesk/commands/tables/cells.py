@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from paydesk.core.money import CURRENCIES, decimal_string, spelled
-from paydesk.operators.acquirers.looks import takes
+from paydesk.operators.acquirers.looks import connection, takes
 from paydesk.operators.orders.reasons import payment_of, reason_of
 
 Row = Mapping[str, Any]
@@ -55,8 +55,8 @@ def flat_entry(entry: Row) -> dict[str, Any]:
 
 
 def flat_acquirer(acquirer: Row) -> Row:
-    """Return the acquirer with the orders that it takes as one text."""
-    return {**acquirer, "takes": takes(acquirer)}
+    """Return the acquirer with the state of its connection, and the orders that it takes, as texts."""
+    return {**acquirer, "breaker": connection(acquirer), "takes": takes(acquirer)}
 
 
 FLAT: Mapping[str, Callable[[Row], Row]] = {

@@ -19,6 +19,7 @@ from paydesk.engine.payments.acquirer import (
     Approved,
     Card,
     ConfirmResult,
+    Echo,
     InquiryResult,
     NotSent,
     Outcome,
@@ -79,6 +80,16 @@ class CheckedAcquirer:
         call = partial(self.acquirer.reverse, payment, key=key, amount_minor=amount_minor, reference_id=reference_id)
         return await self._answer(partial(call, chip_data=chip_data), payment, key, amount_minor)
 
+    async def echo(self) -> Echo:
+        """Send a request that charges nothing, and return the answer."""
+        try:
+            return await asyncio.wait_for(self.acquirer.echo(), self.capabilities.answer_seconds)
+        except TimeoutError:
+            return Echo(f"no answer within {self.capabilities.answer_seconds} s")
+        except Exception as error:
+            log.exception("acquirer_adapter_failed")
+            return Echo(f"the adapter failed: {type(error).__name__}")
+
     async def _answer(
         self, call: Call[T], payment: Payment, key: str, amount_minor: int | None = None, seconds_max: float = inf
     ) -> T | Unknown:
@@ -87,7 +98,7 @@ class CheckedAcquirer:
         try:
             answer = await asyncio.wait_for(call(), limit)
         except TimeoutError:
-            return Unknown(f"no answer within {limit:g} s")
+            return Unknown(f"no answer within {max(limit, 1):.0f} s")
         except (Unavailable, Locked):
             raise
         except Exception as error:
@@ -133,11 +144,15 @@ class Acquirers:
         )
 
     @asynccontextmanager
-    async def closing(self) -> AsyncIterator[None]:
-        """Close their connections at the end."""
+    async def running(self) -> AsyncIterator[None]:
+        """Send an echo to those of live orders, without waiting for it; close the connections of all at the end."""
+        echoes = [asyncio.create_task(CheckedAcquirer(acquirer).echo()) for acquirer in self.live.values()]
         try:
             yield
         finally:
+            for echo in echoes:
+                echo.cancel()
+            await asyncio.gather(*echoes, return_exceptions=True)
             await asyncio.gather(*(acquirer.close() for acquirer in self._all))
 
     @property

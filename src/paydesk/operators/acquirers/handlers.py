@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 from typing import Annotated, Any
 
 import msgspec
-import structlog
 from msgspec import Meta
 
-from paydesk.core.response import Closed
-from paydesk.engine.payments.acquirer import Acquirer, Echo
-from paydesk.engine.payments.acquirers import Acquirers
+from paydesk.core.response import Closed, Time
+from paydesk.engine.payments.acquirer import Acquirer
+from paydesk.engine.payments.acquirers import Acquirers, CheckedAcquirer
 from paydesk.engine.payments.adapters.context import AcquirerState, BreakerState, HasState
 from paydesk.operators import audit, lists
 from paydesk.operators.errors import ACQUIRER_NOT_FOUND
@@ -23,8 +21,6 @@ from paydesk.platform.operation import Answer, Call
 FIRST = ("",)
 NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,31}$"
 Node = Annotated[str, Meta(description="The host and the process that answered: each has its own connections.")]
-
-log = structlog.get_logger("acquirer")
 
 
 class RuleDocument(Closed, frozen=True):
@@ -47,6 +43,7 @@ class AcquirerDocument(Closed, frozen=True, kw_only=True):
     capabilities: Annotated[dict[str, Any], Meta(description="Under the names of the acquirers file.")]
     breaker: Annotated[BreakerState, Meta(description="`open`: nothing is sent to it but echoes.")] | None = None
     reason: Annotated[str, Meta(description="Why the breaker is open.")] | None = None
+    next_echo_date: Annotated[Time, Meta(description="When an open breaker tries an echo.")] | None = None
     node: Node
 
 
@@ -77,10 +74,12 @@ async def find_all(call: Call, filters: Filters) -> Answer:
 
 async def test(call: Call) -> Answer:
     """Test the connection to an acquirer with an echo. Raises `ACQUIRER_NOT_FOUND`."""
-    acquirer = call.shared.objects[Acquirers].live.get(call.path)
+    live = call.shared.objects[Acquirers].live
+    acquirer = live.get(call.path)
     if acquirer is None:
-        raise ACQUIRER_NOT_FOUND.with_reason("not configured on this node")
-    echo = await _echo(acquirer)
+        message = f"No acquirer `{call.path}`; there is: {', '.join(sorted(live)) or 'none'}."
+        raise ACQUIRER_NOT_FOUND.with_reason("not configured on this node", message=message)
+    echo = await CheckedAcquirer(acquirer).echo()
     tested = TestedAcquirer(
         name=call.path,
         node=_node(),
@@ -92,16 +91,6 @@ async def test(call: Call) -> Answer:
     after = {"reachable": tested.reachable}
     await call.database.write(lambda tx: audit.record(call, tx, "acquirers.test", call.path, after=after))
     return Answer(200, tested)
-
-
-async def _echo(acquirer: Acquirer) -> Echo:
-    try:
-        return await asyncio.wait_for(acquirer.echo(), acquirer.capabilities.answer_seconds)
-    except TimeoutError:
-        return Echo(f"no answer within {acquirer.capabilities.answer_seconds} s")
-    except Exception as error:
-        log.exception("acquirer_adapter_failed")
-        return Echo(f"the adapter failed: {type(error).__name__}")
 
 
 def _present(acquirers: Acquirers, name: str) -> AcquirerDocument:

@@ -48,7 +48,8 @@ OPERATIONS = (
         answer=handlers.TestedAcquirer,
         role="resend",
         transaction="none",
-        description="Sends an echo, whatever the circuit breaker's state is. It charges nothing and changes nothing.",
+        description="Sends an echo, whatever the circuit breaker's state is. It charges nothing; a good"
+        " answer closes the breaker of the node.",
         words=Words("Test {name}", did="Tested", form=None, command=None),
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -25,9 +26,10 @@ from paydesk.operators.attention import store
 from paydesk.operators.attention.sentences import KINDS, SENTENCES, Kind
 from paydesk.operators.attention.store import DELIVERIES_MAX, ROWS_MAX
 from paydesk.operators.noun import ROWS
-from paydesk.operators.orders.outcomes import CONFIRMATION, REFUND, REVERSAL, Work
+from paydesk.operators.orders.outcomes import CONFIRMATION, INQUIRY, REFUND, REVERSAL, Work
 from paydesk.operators.orders.waiting import periods_of
 from paydesk.operators.subscriptions.repairs import REPAIR, Repairs
+from paydesk.platform import operator_events
 from paydesk.platform.operation import Answer, Call
 from paydesk.platform.storage.database import Transaction
 
@@ -66,10 +68,16 @@ class AttentionDocument(Closed, frozen=True):
 async def find_all(call: Call) -> Answer:
     """Return what needs a person; an empty list if nothing does."""
     tx, now_ms, periods = call.tx, call.now_ms, periods_of(call.settings)
-    items: list[AttentionItem] = []
+    acquirers, items = call.shared.objects[Acquirers], list[AttentionItem]()
+    for name in acquirers.live:
+        for since_ms, body in await tx.all(operator_events.OUTAGE, operator_events.outage_key(name)):
+            items.append(_item("acquirer_unreachable", name, since_ms, 1, json.loads(body)))
+    unreachable = {item.subject for item in items}
     for stuck in await store.orders(tx, now_ms - periods.cancel_silence_seconds * 500):
-        acquirer = call.shared.objects[Acquirers].of(stuck[0])
-        items.append(_order(*stuck, periods, now_ms, capabilities=None if acquirer is None else acquirer.capabilities))
+        acquirer = acquirers.of(stuck[0])
+        capabilities = None if acquirer is None else acquirer.capabilities
+        is_unreachable = acquirers.name_of(stuck[0]) in unreachable
+        items.append(_order(*stuck, periods, now_ms, capabilities=capabilities, is_unreachable=is_unreachable))
     items += await _of_acquirers(tx, now_ms)
     repairs = await (call.shared.objects.get(Repairs) or Repairs()).of_subscriptions(tx)
     for row in await tx.all(store.SUBSCRIPTIONS, now_ms - EXHAUSTED_MS, DELIVERIES_MAX):
@@ -99,11 +107,12 @@ async def _of_acquirers(tx: Transaction, now_ms: int) -> list[AttentionItem]:
         ("confirmation_refused", CONFIRMATION, "ended_ms", store.REFUSED_CONFIRMATIONS, ()),
         ("confirmation_unanswered", CONFIRMATION, "approved_ms", store.CONFIRMATIONS, (slow_ms,)),
         ("reversal_unconfirmed", REVERSAL, "created_ms", store.REVERSALS, (slow_ms,)),
+        ("reversal_unconfirmed", INQUIRY, "reversing_ms", store.UNDOING, (slow_ms,)),
         ("refund_slow", REFUND, "created_ms", store.REFUNDS, (slow_ms,)),
     )
     for kind, work, since, sql, before in kinds:
         for one in [work.read(row) for row in await tx.all(sql, *before, ROWS_MAX)]:
-            amount = _amount(getattr(one, "amount", ""), one.currency or "")
+            amount = _amount(getattr(one, "amount", ""), getattr(one, "currency", None) or "")
             names = {"amount": amount, "next": time_or_none(one.next_ms), "waits_for": getattr(one, "waits_for", None)}
             given = {"order_id": one.order_id}
             if kind == "confirmation_unanswered":
@@ -136,6 +145,7 @@ def _order(
     now_ms: int,
     *,
     capabilities: Capabilities | None,
+    is_unreachable: bool,
 ) -> AttentionItem:
     wait = wait_of(order, inquiry, periods, capabilities=capabilities)
     kind: Kind
@@ -151,6 +161,8 @@ def _order(
     names = {
         "amount": _amount(order.amount, order.currency),
         "has_acquirer": capabilities is not None,
+        "is_unreachable": is_unreachable,
+        "waits_for": wait.waits_for,
         "is_resolvable": resolvable_ms is not None and resolvable_ms <= now_ms,
         "was_online": last_seen_ms is not None,
         "can_release": wait.can_release,
@@ -174,7 +186,8 @@ OPERATIONS = (
         find_all,
         summary="List what needs a person",
         description=(
-            "Orders with an unknown outcome; payments that the acquirer refused to confirm, or has not confirmed for"
+            "Acquirers that a node cannot reach; orders with an unknown outcome; payments that the acquirer refused to"
+            " confirm, or has not confirmed for"
             " three minutes; refunds and reversals that take longer than that; orders that wait for a terminal that is"
             " offline or does not answer a cancel request; subscriptions that are failing or paused; notifications of"
             " the last seven days that could not be delivered; print actions that hold a terminal. The most urgent"

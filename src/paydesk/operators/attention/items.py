@@ -9,6 +9,7 @@ from urllib.parse import quote
 from paydesk.console.request import PATH
 
 TITLES: Mapping[str, tuple[str, str, str]] = {
+    "acquirer_unreachable": ("bad", "plug", "Acquirer unreachable"),
     "outcome_unknown": ("look", "triangle", "Outcome unknown"),
     "confirmation_refused": ("bad", "cross", "Not paid out"),
     "confirmation_unanswered": ("look", "clock", "Payment not confirmed"),
@@ -29,6 +30,8 @@ def link_of(item: Mapping[str, Any]) -> tuple[str, str]:
     """Return the address of the page about an item of `GET attention`, and the words of the link."""
     if item["kind"] in ABOUT_TERMINALS:
         return f"{PATH}/terminals/{quote(item['terminal_id'], safe='')}", "Open terminal"
+    if item["kind"] == "acquirer_unreachable":
+        return f"{PATH}/acquirers", "Open acquirers"
     if "order_id" in item:
         return f"{PATH}/orders/{item['order_id']}", "Open order"
     return f"{PATH}/webhooks/subscriptions/{item['subject']}", "Open subscription"

@@ -9,6 +9,7 @@ from paydesk.core.text.sentences import First, Lines, When
 from paydesk.operators.attention.store import DELIVERIES_MAX
 
 Kind = Literal[
+    "acquirer_unreachable",
     "outcome_unknown",
     "confirmation_refused",
     "confirmation_unanswered",
@@ -31,12 +32,22 @@ def _by_wait(usual: str, **others: str) -> First:
 
 
 SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
+    "acquirer_unreachable": (
+        "No sale since {since}: {reason}.",
+        "Check the switch; an echo is tried once a minute.",
+    ),
     "outcome_unknown": (
         "The outcome of a payment of {amount} is unknown since {since}: the card may have been charged.",
         First(
+            When("waits_for", "It is being reversed; it can only end as declined.", ("reversal",)),
             When(
                 "is_resolvable",
                 "Look the payment up at the acquirer, then resolve the order. Do not charge the buyer before that.",
+            ),
+            When(
+                "is_unreachable",
+                "The acquirer is unreachable, and is asked when it answers again. You can resolve the order from"
+                " {resolvable_date}.",
             ),
             When(
                 "has_acquirer",
@@ -64,12 +75,16 @@ SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
             refund="A late approval of {since} is being refunded, no longer reversed: the buyer was charged.",
             person="A late approval of {since} waits for you: the buyer was charged, and the acquirer neither reverses"
             " nor refunds it.",
+            reversing="The acquirer has not confirmed the reversal of a payment since {since}: its order has ended, and"
+            " the buyer may have been charged.",
         ),
         _by_wait(
             "Look the payment up at the acquirer, reverse it there if needed, then resolve the reversal.",
             refund="Wait: the refund is tried again, next at {next}. If it is settled by other means, resolve the"
             " reversal.",
             person="No further attempt is made. Settle it with the acquirer or the buyer, then resolve the reversal.",
+            reversing="Look the payment up at the acquirer. It is reversed again, next at {next}:"
+            " `paydesk inquiries list`.",
         ),
     ),
     "refund_slow": (

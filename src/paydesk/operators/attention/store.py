@@ -10,7 +10,7 @@ from paydesk.engine.payments.lifecycles import INQUIRIES, REFUSED
 from paydesk.engine.terminals.presence import AGE_MS, DEGRADED_SECONDS
 from paydesk.engine.terminals.print_actions.action import PRINT_ACTIONS, PrintAction
 from paydesk.engine.webhooks import schedule
-from paydesk.operators.orders.outcomes import CONFIRMATION, REFUND, REVERSAL, Work
+from paydesk.operators.orders.outcomes import CONFIRMATION, INQUIRY, ORDER_STATUS, REFUND, REVERSAL, Work
 from paydesk.platform.storage.database import Transaction
 
 ROWS_MAX = 100
@@ -41,6 +41,11 @@ def _slow(work: Work, since: str) -> str:
 REFUNDS = _slow(REFUND, "created_ms")
 REVERSALS = _slow(REVERSAL, "created_ms")
 CONFIRMATIONS = _slow(CONFIRMATION, "approved_ms")
+# The payments of orders that have ended while they are being reversed: the inquiries do that.
+UNDOING = INQUIRY.select(
+    f"{INQUIRY.open} AND next_ms > 0 AND reversing_ms <= $1 AND {ORDER_STATUS.format('inquiries')}"
+    f" NOT IN ({LIVE_STATUSES}) ORDER BY reversing_ms LIMIT $2"
+)
 REFUSED_CONFIRMATIONS = CONFIRMATION.select(f"{REFUSED} AND resolution IS NULL ORDER BY ended_ms LIMIT $1")
 
 # The deliveries that were exhausted since $1; at most $2 are counted.

@@ -60,7 +60,7 @@ OPERATIONS = (
         words=Words(
             "Inquiries",
             says="Of orders whose outcome is unknown, newest first, with the time of the next inquiry at the acquirer.",
-            columns=columns("order_id", "status", "outcome", "reason", "attempts", "next_date"),
+            columns=columns("order_id", "status", "order_status", "outcome", "reason", "attempts", "next_date"),
             examples=("", "--all --json"),
         ),
     ),
@@ -69,7 +69,8 @@ OPERATIONS = (
         words=Words(
             "Reversals",
             says="Of approvals that are not their order's payment, newest first. One that comes too late for the"
-            " acquirer becomes a refund, or waits for a person, as `waits_for` says.",
+            " acquirer becomes a refund, or waits for a person, as `waits_for` says. The reversal of an order's own"
+            " payment is in the list of inquiries, as `reversing`.",
             columns=columns(
                 *("id", "order_id", "status", "confirmed", "amount", "reference_id", "attempts", "next_date"),
                 "waits_for",

@@ -23,6 +23,7 @@ from paydesk.platform.operation import Query
 from paydesk.platform.storage.database import Row, Transaction
 
 _CURRENCY = "(SELECT o.currency FROM orders o WHERE o.seller_id = {0}.seller_id AND o.order_id = {0}.order_id)"
+ORDER_STATUS = _CURRENCY.replace("currency", "status")
 _IS_UNCONFIRMED = f"""EXISTS (SELECT 1 FROM confirmations c
          WHERE c.seller_id = {{0}}.seller_id AND c.order_id = {{0}}.order_id AND c.{CONFIRMING})"""
 
@@ -76,14 +77,16 @@ def _amount(one: SimpleNamespace) -> Mapping[str, Any]:
     """Return a confirmation's amount, and its next attempt: the reversal of an undone approval is a job of its own."""
     is_open = one.status in (lifecycles.PROVISIONAL.name, CONFIRMING.name)
     amount = decimal_string(one.amount_minor, CURRENCIES[one.currency].decimals)
-    return {"amount": amount, "next_ms": one.next_ms if is_open else None}
+    payment_id = f"PAY{one.order_id[3:]}"
+    return {"amount": amount, "payment_id": payment_id, "next_ms": one.next_ms if is_open else None}
 
 
 INQUIRY = Work(
     "inquiries",
-    "order_id seller_id live reason reversing_ms outcome",
+    "order_id seller_id live reason reversing_ms outcome order_status",
     INQUIRIES.open,
-    lambda one: {"status": lifecycles.inquiry_status(one.reversing_ms, one.outcome)},
+    lambda one: dict.fromkeys(("status", "waits_for"), lifecycles.inquiry_status(one.reversing_ms, one.outcome)),
+    {"order_status": ORDER_STATUS},
 )
 REVERSAL = Work(
     "reversals",
@@ -150,6 +153,7 @@ class InquiryDocument(Retried, frozen=True):
     reason: str
     status: Annotated[str, one_of(INQUIRIES.names)]
     outcome: InquiryOutcome | None = None
+    order_status: Annotated[str, Meta(description="An inquiry may go on after its order has ended.")] | None = None
 
 
 class RefundDocument(Retried, frozen=True):
@@ -170,6 +174,7 @@ class ConfirmationDocument(Retried, frozen=True):
     """A provisional approval of the acquirer, which is confirmed or undone."""
 
     order_id: str
+    payment_id: str
     seller_id: int
     live_mode: bool
     status: Annotated[str, one_of(CONFIRMATIONS.names)]

@@ -102,7 +102,7 @@ async def serving(
         currency = currency_of(recorded.adapter)
         await database.write(lambda tx: tx.run(SET_CURRENCY, currency.code, currency.country))
         acquirers = Acquirers(live={target.name: cast("Acquirer", recorded)}, routing=Routing(target.name))
-        async with acquirers.closing():
+        async with acquirers.running():
             if probe is not None:
                 await until_reachable(recorded.adapter, probe)
             async with service.serving(settings, database, folder, clock, listener, acquirers, acquirers.routing):

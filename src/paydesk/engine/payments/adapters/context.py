@@ -30,7 +30,7 @@ class AdapterContext:
     """The machine's time, and where an adapter reports that its acquirer became unreachable or reachable."""
 
     report: Callable[[bool, str], Awaitable[None]] = _unreported
-    """Called when the acquirer becomes reachable (True) or unreachable, with the reason."""
+    """Called after an outage and each echo in it: whether the acquirer is reachable now, and the reason."""
     now_ns: Callable[[], int] = runtime.wall_ns
     """The machine's clock: another system compares it with its own, so it is never that of `paydesk dev`."""
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -48,6 +48,7 @@ class AcquirerState:
     breaker: BreakerState | None = None
     reason: str | None = None
     """The reason why the breaker is open."""
+    next_echo_ms: int | None = None
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -27,7 +27,7 @@ def options_of(options: Mapping[str, Any], kind: type[T], *, where: str = "") ->
     try:
         return msgspec.convert(options, kind, dec_hook=_refuse)
     except msgspec.ValidationError as error:
-        raise AdapterRefused(f"{where}{error}") from None
+        raise AdapterRefused(f"{where}{_with_choices(str(error), kind)}") from None
 
 
 def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
@@ -38,19 +38,29 @@ def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
     closings = {
         name: _day_close(name, options[name])
         for name in ("confirm_before", "reverse_until")
-        if isinstance(options.get(name), Mapping)
+        if not isinstance(options.get(name, 0), int)
     }
     others = {name: value for name, value in options.items() if name not in closings}
     return replace(options_of(others, Capabilities, where="`capabilities`: "), **closings)  # type: ignore[arg-type]
+
+
+def _with_choices(message: str, kind: type) -> str:
+    """Return the message about an unknown option, or about a value that is none of an enum, with those that exist."""
+    hints = get_type_hints(kind)
+    if message.startswith("Object contains unknown field"):
+        return f"{message}: it has {', '.join(sorted(hints))}"
+    hint = hints.get(message.rpartition("`$.")[2].partition("[")[0].rstrip("`"))
+    enum = next((part for part in (hint, *get_args(hint)) if get_origin(part) is Literal), None)
+    return f"{message}: use {', '.join(get_args(enum))}" if message.startswith("Invalid enum value") else message
 
 
 def _refuse(kind: type, value: object) -> object:
     raise ValueError(f"{value!r} is no {kind.__name__}")
 
 
-def _day_close(name: str, value: Mapping[str, object]) -> DayClose:
+def _day_close(name: str, value: object) -> DayClose:
     example = '{ time = "00:00", zone = "America/Sao_Paulo" }'
-    if set(value) != {"time", "zone"}:
+    if not isinstance(value, Mapping) or set(value) != {"time", "zone"}:
         raise AdapterRefused(f"`{name}` must be a number of seconds, or a closing hour such as {example}")
     try:
         closing = time.fromisoformat(str(value["time"]))

@@ -62,7 +62,7 @@ class HttpAcquirer(Acquirer):
         context: AdapterContext,
     ) -> None:
         self._name, self._exchange, self._capabilities, self._details = name, exchange, capabilities, details
-        self._breaker = Breaker(name, self._echo_fault, context)
+        self._breaker = Breaker(name, self._send_echo, context)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -72,9 +72,8 @@ class HttpAcquirer(Acquirer):
     @property
     def state(self) -> AcquirerState:
         """Return the address, the id of the key, and the state of the breaker."""
-        return AcquirerState(
-            self._exchange.url, self._exchange.signer.key_id or None, self._breaker.state, self._breaker.reason
-        )
+        breaker, key_id = self._breaker, self._exchange.signer.key_id or None
+        return AcquirerState(self._exchange.url, key_id, breaker.state, breaker.reason, breaker.next_echo_ms)
 
     async def authorize(self, payment: Payment, card: Card | None, *, blob: bytes = b"") -> Outcome:
         """Charge the payment, once per `payment.payment_id`."""
@@ -100,10 +99,8 @@ class HttpAcquirer(Acquirer):
         return await self._ask(wire.REVERSE, payment, key, reference_id=reference_id, chip_data=chip_data)
 
     async def echo(self) -> Echo:
-        """Ask the switch for an answer, whatever the breaker's state is."""
-        seconds_max = min(ECHO_SECONDS_MAX, self.capabilities.answer_seconds / 2)
-        answer = await self._exchange.send("GET", "/echo", seconds_max=seconds_max)
-        return Echo(_fault(answer), answer.difference_seconds)
+        """Ask the switch for an answer, whatever the breaker's state is: a good one closes it."""
+        return await self._breaker.echo()
 
     async def ledger(self, since: datetime) -> AsyncIterator[LedgerEntry]:
         """Yield the switch's entries since then. Raises `LedgerUnreadable`."""
@@ -126,8 +123,10 @@ class HttpAcquirer(Acquirer):
     def _seconds_max(self) -> float:
         return self.capabilities.answer_seconds - MARGIN_SECONDS
 
-    async def _echo_fault(self) -> str | None:
-        return (await self.echo()).fault
+    async def _send_echo(self) -> Echo:
+        seconds_max = min(ECHO_SECONDS_MAX, self.capabilities.answer_seconds / 2)
+        answer = await self._exchange.send("GET", "/echo", seconds_max=seconds_max)
+        return Echo(_fault(answer), answer.difference_seconds)
 
     async def _ask(
         self, operation: Operation[R], payment: Payment, key: str = "", **more: Any

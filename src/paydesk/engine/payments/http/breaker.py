@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from itertools import chain, repeat
 
 import structlog
 
+from paydesk.engine.payments.acquirer import Echo
 from paydesk.engine.payments.adapters.context import AdapterContext, BreakerState
 
 FAILURES_MAX = 5
 """Failures in a row that open it."""
-PAUSES_SECONDS = (5, 10, 20, 40)
-PAUSE_SECONDS_MAX = 60
+PAUSES_SECONDS = (5, 10, 20, 40, 60)
 """Pauses before the echoes of an open breaker; the last one repeats."""
 
 log = structlog.get_logger("acquirer")
@@ -23,15 +22,17 @@ log = structlog.get_logger("acquirer")
 class Breaker:
     """Begins untested, and open after failures. An answered echo closes it; payments never probe.
 
-    `echo` returns why there was no answer that can be trusted, or None.
+    `send` sends an echo. Pauses between echoes begin anew only after a minute without an outage.
     """
 
-    def __init__(self, name: str, echo: Callable[[], Awaitable[str | None]], context: AdapterContext) -> None:
-        self._name, self._echo, self._context = name, echo, context
+    def __init__(self, name: str, send: Callable[[], Awaitable[Echo]], context: AdapterContext) -> None:
+        self._name, self._send, self._context = name, send, context
         self._failures, self._tested = 0, asyncio.Event()
         self._proving: asyncio.Task[None] | None = None
+        self._paused, self._closed_ns = 0, 0
         self.state: BreakerState = "untested"
         self.reason: str | None = None
+        self.next_echo_ms: int | None = None
 
     async def refusal(self) -> str | None:
         """Return why nothing may be sent, or None. The first call of a process waits for the first echo."""
@@ -39,6 +40,15 @@ class Breaker:
             self._prove()
             await self._tested.wait()
         return None if self.state == "closed" else f"the circuit breaker is open: {self.reason}"
+
+    async def echo(self) -> Echo:
+        """Send an echo at once and return its answer; a good one closes the breaker."""
+        before, echo = self.state, await self._tried()
+        if before != "closed":
+            # A new task reports at once, also during a pause.
+            await self.close()
+            self._prove()
+        return echo
 
     def succeeded(self) -> None:
         """Count an answer."""
@@ -53,6 +63,8 @@ class Breaker:
     def trip(self, reason: str) -> None:
         """Open it at once."""
         if self.state == "closed":
+            if self._context.now_ns() - self._closed_ns >= PAUSES_SECONDS[-1] * 10**9:
+                self._paused = 0
             self.state, self.reason = "open", reason
             self._prove()
 
@@ -68,35 +80,35 @@ class Breaker:
             self._proving = asyncio.create_task(self._until_answered(), name=f"echo {self._name}")
 
     async def _until_answered(self) -> None:
-        while self.state != "closed":
-            await self._recover()
+        """Send echoes until one is answered, and report each result until an answer is reported too."""
+        if self.state == "untested":
+            await self._tried()
+        while not await self._report() or self.state != "closed":
+            pause = PAUSES_SECONDS[min(self._paused, len(PAUSES_SECONDS) - 1)]
+            self._paused += 1
+            self.next_echo_ms = self._context.now_ns() // 10**6 + pause * 1000
+            await self._context.sleep(pause)
+            if self.state != "closed":
+                await self._tried()
 
-    async def _recover(self) -> None:
-        pauses, fault = chain(PAUSES_SECONDS, repeat(PAUSE_SECONDS_MAX)), self.reason or await self._fault()
-        was_open = fault is not None
-        if was_open:
-            self.state, self.reason = "open", fault
-            self._tested.set()
-            await self._report(is_reachable=False)
-        while fault is not None:
-            self.reason = fault
-            await self._context.sleep(next(pauses))
-            fault = await self._fault()
-        self.state, self.reason, self._failures = "closed", None, 0
-        self._tested.set()
-        if was_open:
-            await self._report(is_reachable=True)
-
-    async def _fault(self) -> str | None:
-        """Return the fault of an echo. A defect of the adapter counts as a fault: the echoes go on."""
+    async def _tried(self) -> Echo:
+        """Send an echo and return its answer, which closes the breaker. A defect of the adapter counts as a fault."""
         try:
-            return await self._echo()
+            echo = await self._send()
         except Exception as error:
             log.exception("acquirer_echo_failed", acquirer=self._name)
-            return f"the echo failed: {type(error).__name__}"
+            echo = Echo(f"the echo failed: {type(error).__name__}")
+        if self.state != "closed":
+            self.state, self.reason = ("closed", None) if echo.fault is None else ("open", echo.fault)
+            self._failures, self._closed_ns, self.next_echo_ms = 0, self._context.now_ns(), None
+        self._tested.set()
+        return echo
 
-    async def _report(self, *, is_reachable: bool) -> None:
+    async def _report(self) -> bool:
+        """Report the state; return whether that succeeded."""
         try:
-            await self._context.report(is_reachable, self.reason or "it answers an echo again")
+            await self._context.report(self.state == "closed", self.reason or "it answers an echo")
         except Exception:
             log.exception("acquirer_report_failed", acquirer=self._name)
+            return False
+        return True

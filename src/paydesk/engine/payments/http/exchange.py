@@ -18,6 +18,7 @@ from paydesk import __version__
 from paydesk.engine.payments.adapters.context import AdapterContext
 from paydesk.engine.payments.http.signing import HEADER, Signer, Verdict
 from paydesk.engine.payments.http.wire import UNREADABLE, Refused
+from paydesk.platform.http.connect_errors import connect_message
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -156,8 +157,9 @@ class Exchange:
             ):
                 return await self._answer(response, key)
         except TimeoutError:
-            limit = seconds_max if connection.made else CONNECT_SECONDS_MAX
-            return Unanswered(f"no {'answer' if connection.made else 'connection'} within {limit:g} s", connection.made)
+            limit = max(seconds_max, 1) if connection.made else CONNECT_SECONDS_MAX
+            awaited = "answer" if connection.made else "connection"
+            return Unanswered(f"no {awaited} within {limit:.0f} s", connection.made)
         except (ClientError, OSError, ValueError) as error:
             is_refused = self._tls is not None and _is_refused(error, connection)
             return Unanswered(f"{_reason(error)}{REFUSED if is_refused else ''}", connection.made)
@@ -234,8 +236,12 @@ def _is_refused(error: Exception, connection: _Connection) -> bool:
 
 def _reason(error: Exception) -> str:
     """Return what failed; for an invalid answer only its kind, because the text would repeat what was sent."""
-    from aiohttp import ClientConnectionError
+    from aiohttp import ClientConnectionError, ClientConnectorError
 
+    if isinstance(error, ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+        return f"{error.host}:{error.port} refuses connections"
+    if reason := connect_message(error) or getattr(error, "strerror", ""):
+        return reason
     if isinstance(error, (ClientConnectionError, OSError)) and str(error):
         return str(error)
     return type(error).__name__

@@ -191,7 +191,7 @@ class Refused(msgspec.Struct):
     @property
     def reason(self) -> str:
         """Return what it says, as it may be logged."""
-        return f"{self.error}: {readable(self.message)}" if self.message else self.error
+        return f"{self.error}: {readable(self.message).rstrip('.')}" if self.message else self.error
 
 
 class LedgerPage(msgspec.Struct):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from paydesk.core.text.redaction import redacted, redacted_answer
 from paydesk.engine.webhooks import urls
 from paydesk.engine.webhooks.addresses import AddressRefused, CheckedResolver
+from paydesk.platform.http.connect_errors import connect_message
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
@@ -128,7 +127,7 @@ class Sender:
             cause = getattr(error, "os_error", error)
             refused = cause if isinstance(cause, AddressRefused) else None
             # `message` lacks the URL that aiohttp adds to an error's text: its query may have credentials.
-            own = str(refused or _connect_message(error))
+            own = str(refused or connect_message(error))
             text = own or str(getattr(error, "message", "") or error) or type(error).__name__
             # Any other error may repeat what the receiver sent.
             reason = str((redacted if own else redacted_answer)(" ".join(text.replace("\0", "").split())))
@@ -156,22 +155,3 @@ def _text(raw: bytes) -> str:
         # Masking shortens the text, so an unmasked first part of a secret could move into the stored part.
         masked = masked[:-MASKING_BYTES_EXTRA]
     return masked[:STORED_BYTES_MAX].decode("utf-8", "ignore")
-
-
-def _connect_message(error: Exception) -> str:
-    """Return what happened when connecting failed, without the internals that aiohttp names; empty for other errors."""
-    from aiohttp import ClientConnectorCertificateError, ClientConnectorError
-
-    if isinstance(error, ClientConnectorCertificateError):
-        cause: Exception = error.certificate_error
-        reason = f"its certificate is not valid, {getattr(cause, 'verify_message', '') or cause}"
-    elif isinstance(error, ClientConnectorError):
-        cause = error.os_error
-        if isinstance(cause, SSLError):
-            reason = f"TLS failed, {(cause.reason or str(cause)).replace('_', ' ').lower()}"
-        else:
-            number = cause.errno or 0
-            reason = os.strerror(number) if number > 0 else cause.strerror or str(cause)
-    else:
-        return ""
-    return f"Cannot connect to host {error.host}:{error.port}: {reason}"
