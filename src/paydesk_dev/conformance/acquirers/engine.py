@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from paydesk.core import runtime
 from paydesk.core.money import CURRENCIES, Currency
 from paydesk.engine.orders.routing import Routing
 from paydesk.engine.payments import jobs
@@ -25,6 +26,7 @@ from paydesk.platform.storage.database import Database
 from paydesk_dev.clock.clock import restore_clock
 from paydesk_dev.conformance import service
 from paydesk_dev.conformance.acquirers.target import Target
+from paydesk_dev.conformance.case import NotShown
 from paydesk_dev.conformance.service import RunningService
 
 OPERATIONS = ("authorize", "confirm", "inquire", "refund", "reverse")
@@ -118,13 +120,15 @@ def currency_of(adapter: Acquirer) -> Currency:
 
 
 async def until_reachable(adapter: Acquirer, probe: Payment) -> None:
-    """Wait until the adapter sends requests: its circuit breaker is closed, or was never tested. Raises `TimeoutError`.
+    """Wait until the adapter sends requests: its circuit breaker is closed, or was never tested. Raises `NotShown`.
 
     `probe` is a payment that the acquirer does not have: its inquiry or reversal has no effect.
     """
-    async with asyncio.timeout(REACHABLE_SECONDS):
-        while isinstance(await _probed(adapter, probe), NotSent):  # noqa: ASYNC110  # adapters notify of nothing
-            await asyncio.sleep(POLL_SECONDS)
+    end = runtime.monotonic() + REACHABLE_SECONDS
+    while isinstance(result := await _probed(adapter, probe), NotSent):
+        if runtime.monotonic() > end:
+            raise NotShown(f"The adapter sends nothing for {REACHABLE_SECONDS:g} s: {result.reason}.")
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _probed(adapter: Acquirer, probe: Payment) -> Result:

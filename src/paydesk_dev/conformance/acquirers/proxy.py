@@ -1,7 +1,7 @@
 """The proxy between the adapter and its acquirer, on the byte stream: one request and at most one fault a connection.
 
-The requests are HTTP. Their bytes are passed on unchanged but for the headers `Host` and `Connection`, so that a
-signature of the body and the path stays valid.
+Requests and answers are HTTP. Their bytes are passed on unchanged but for the headers `Host` and `Connection`, so that
+a signature of the body and the path stays valid. Every answer says `Connection: close`: the proxy closes it afterwards.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Proxy:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 writer.transport.abort()
                 return
-            writer.write(await self._answer(request, fault))
+            writer.write(_closing(await self._answer(request, fault)))
             await writer.drain()
         writer.close()
 
@@ -151,14 +151,21 @@ class Proxy:
         return REPLACED[fault](answer) if fault in REPLACED else answer
 
     async def _forward(self, request: Request) -> bytes:
-        """Send the request on a connection of its own and return all bytes of the answer."""
+        """Send the request on a connection of its own and return the answer, without a length all bytes to the end."""
         port = self._address.port or (443 if self._tls else 80)
         async with asyncio.timeout(UPSTREAM_SECONDS_MAX):
             reader, writer = await asyncio.open_connection(self._address.hostname or "", port, ssl=self._tls)
             try:
-                own = b"\r\nHost: " + self._address.netloc.encode() + b"\r\nConnection: close\r\n\r\n"
-                writer.write(_OWN_HEADERS.sub(b"", request.head).removesuffix(b"\r\n\r\n") + own + request.body)
+                writer.write(_closing(request.head + request.body, b"Host: " + self._address.netloc.encode()))
                 await writer.drain()
-                return await reader.read()
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = _LENGTH.search(head)
+                return head + (await reader.readexactly(int(length[1])) if length else await reader.read())
             finally:
                 writer.close()
+
+
+def _closing(message: bytes, *headers: bytes) -> bytes:
+    """Return the message with these headers, and with `Connection: close` whatever it says; noise as it is."""
+    head, end, body = message.partition(b"\r\n\r\n")
+    return b"\r\n".join((_OWN_HEADERS.sub(b"", head), *headers, b"Connection: close")) + end + body if end else message
