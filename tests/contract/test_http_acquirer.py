@@ -156,6 +156,8 @@ async def test_an_answer_that_cannot_be_trusted_is_unknown_and_opens_the_breaker
             seconds_off=900,
         ),
         Reply(b"<html>", 502, signed=False, media_type="text/html"),
+        Reply({"time": "2026-01-31T14:26:43.702"}),
+        Reply({"time": None}),
         Reply(cut=20),
     ],
 )

@@ -88,6 +88,21 @@ def test_an_answer_is_the_result_that_it_says(operation: str, answer: object, ex
 
 
 @each(
+    "answer, name",
+    [
+        *((FULL, name) for name in FULL if name not in ("outcome", "a_later_version")),
+        *(({"outcome": "declined"}, name) for name in ("code", "detail", "advice", "issuer_data")),
+    ],
+)
+def test_null_is_no_value_of_any_field(answer: dict[str, Any], name: str) -> None:
+    """The reason names the field."""
+    result = wire.AUTHORIZE.result(PAYMENT, json.dumps({**answer, name: None}).encode(), {})
+    assert isinstance(result, Unknown)
+    assert result.reason.startswith(UNREADABLE)
+    assert f"got `null` - at `$.{name}`" in result.reason
+
+
+@each(
     "operation, body",
     [
         *(

@@ -26,9 +26,10 @@ adapter `http`. `examples/switch/` of Paydesk is a switch to start from, and doc
 asks what.
 
 **Transport.** HTTPS, or HTTP on loopback. One address: Paydesk follows no redirect, uses no proxy of its environment
-and asks for no compression. JSON in UTF-8, at most 64 KiB in each direction. Amounts are integers of minor units with
-their currency, and a currency has the decimals of ISO 4217 (CLP none). A field without a value is left out; never
-answer `null`. Fields that you do not know may be added: ignore them, as Paydesk does.
+and asks for no compression. Paydesk reuses connections: keep idle ones open for more than 10 s, or answer
+`Connection: close`. JSON in UTF-8, at most 64 KiB in each direction. Amounts are integers of minor units with their
+currency, and a currency has the decimals of ISO 4217 (CLP none). Times have their offset. A field without a value is
+left out; an answer with `null` is unreadable. Fields that you do not know may be added: ignore them, as Paydesk does.
 
 **Outcomes.** Every outcome is a 200, a decline too. A signed 400, 401, 403, 422, 429 or 503 means that the request
 was refused before it had any effect. Paydesk takes *everything else* for an unknown outcome, which may have charged

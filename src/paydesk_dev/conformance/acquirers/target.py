@@ -50,7 +50,7 @@ class Target:
         finally:
             await acquirer.close()
         if fault is not None:
-            raise StartRefused(f"`{self.name}` does not answer at {self.url}: {fault}.")
+            raise StartRefused(f"The switch cannot be used: {fault}. Nothing else was tested.")
 
     def behind(self, url: str) -> Target:
         """Return the acquirer with another address, on this machine and without TLS."""

@@ -110,7 +110,7 @@ class HttpAcquirer(Acquirer):
             page = _ledger_page(await self._exchange.send("GET", target, seconds_max=self._seconds_max))
             for entry in page.entries:
                 yield entry
-            if page.next is None:
+            if not page.next:
                 return
             query["cursor"] = page.next
 
@@ -126,7 +126,7 @@ class HttpAcquirer(Acquirer):
     async def _send_echo(self) -> Echo:
         seconds_max = min(ECHO_SECONDS_MAX, self.capabilities.answer_seconds / 2)
         answer = await self._exchange.send("GET", "/echo", seconds_max=seconds_max)
-        return Echo(_fault(answer), answer.difference_seconds)
+        return Echo(_fault(answer) or _echo_fault(answer), answer.difference_seconds)
 
     async def _ask(
         self, operation: Operation[R], payment: Payment, key: str = "", **more: Any
@@ -173,6 +173,16 @@ def _fault(answer: Answered | Unanswered) -> str | None:
         reason = "" if answer.refused is None else f": {answer.refused.reason}"
         fault = f"status {answer.status}{reason}"
     return fault
+
+
+def _echo_fault(answer: Answered | Unanswered) -> str | None:
+    """Return why the answer to an echo is not as described, or None."""
+    if isinstance(answer, Answered) and answer.document is not None:
+        try:
+            msgspec.json.decode(answer.document, type=wire.EchoAnswer)
+        except wire.UNREADABLE as error:
+            return wire.unreadable(error)
+    return None
 
 
 def _ledger_page(answer: Answered | Unanswered) -> wire.LedgerPage:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from paydesk.core.text.redaction import redacted
 from paydesk.engine.payments.acquirer import (
@@ -53,7 +54,7 @@ class _Digits(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct, tag_field="outcome"):
-    """An answer with status 200. Further members are ignored."""
+    """An answer with status 200. Further members are ignored; a member without a value is left out, never null."""
 
 
 class _Approved(_Answer, tag="approved", kw_only=True):
@@ -62,18 +63,18 @@ class _Approved(_Answer, tag="approved", kw_only=True):
     amount_minor: Amount
     currency: Currency
     reference_id: Reference
-    authorization_code: Annotated[str, Meta(pattern="^[0-9A-Za-z]{1,12}$")] | None = None
+    authorization_code: Annotated[str, Meta(pattern="^[0-9A-Za-z]{1,12}$")] = ""
     needs_confirmation: bool = False
     issuer_data: IssuerData = b""
-    payment_method: _Method | None = None
-    card: _Digits | None = None
-    installments: Annotated[int, Meta(ge=1, le=48)] | None = None
+    payment_method: _Method | UnsetType = UNSET
+    card: _Digits | UnsetType = UNSET
+    installments: Annotated[int, Meta(ge=1, le=48)] = 0
 
 
 class _Declined(_Answer, tag="declined"):
     code: str = ""
     detail: str = ""
-    advice: Advice | None = None
+    advice: Advice | UnsetType = UNSET
     issuer_data: IssuerData = b""
 
 
@@ -104,13 +105,13 @@ class Operation(Generic[R]):
         try:
             answer = self.answers.decode(body)
         except UNREADABLE as error:
-            return Unknown(f"the answer is unreadable: {readable(str(error))}")
+            return Unknown(unreadable(error))
         match answer:
             case _Approved():
                 return _approved(answer, payment)
             case _Declined():
                 detail = answer.detail or details.get(answer.code, OTHER_REASON)
-                return Declined(detail, answer.issuer_data, advice=answer.advice)
+                return Declined(detail, answer.issuer_data, advice=answer.advice or None)
             case _NotFound():
                 return NotFound(is_final=answer.final)
             case _TooLate():
@@ -167,12 +168,12 @@ def _approved(answer: _Approved, payment: Payment) -> Approved | Unknown:
     if answer.payment_id != payment.payment_id:
         return Unknown("the answer differs in payment_id", differs=True)
     card, digits, method = None, answer.card, answer.payment_method
-    if digits is not None and method is not None:
+    if digits and method:
         card = Card(method.id, method.type, digits.first_digits, digits.last_digits, digits.entry_mode)
     return Approved(
         answer.reference_id,
         answer.amount_minor,
-        answer.authorization_code,
+        answer.authorization_code or None,
         card,
         answer.installments or payment.installments,
         currency=answer.currency,
@@ -198,7 +199,18 @@ class LedgerPage(msgspec.Struct):
     """A page of the switch's ledger; `next` is the cursor of the page after it."""
 
     entries: list[LedgerEntry]
-    next: str | None = None
+    next: str = ""
+
+
+class EchoAnswer(msgspec.Struct):
+    """The answer to an echo."""
+
+    time: Annotated[datetime, Meta(tz=True)] | UnsetType = UNSET
+
+
+def unreadable(error: Exception) -> str:
+    """Return what is wrong with an answer that cannot be decoded."""
+    return f"the answer is unreadable: {readable(str(error))}"
 
 
 def readable(text: str) -> str:
