@@ -91,6 +91,7 @@ DueKind = Literal[
     "outcome_deadline",
     "cancel_deadline",
     "print_action_expiry",
+    "confirmation",
     "refund_attempt",
     "inquiry",
     "reversal_attempt",

@@ -14,7 +14,7 @@ from paydesk.engine.webhooks.schedule import PARKED_MS
 from paydesk.platform.settings import Settings
 from paydesk.platform.storage.database import Database
 from paydesk_dev.clock import next_due
-from plain_rows import DELIVERY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
+from plain_rows import CONFIRMATION, DELIVERY, REFUND, REVERSAL, SUBSCRIBE, SUBSCRIPTION, run
 from print_scene import print_on
 from service import Service, running
 from waiting import HANGS_SECONDS
@@ -123,7 +123,7 @@ async def test_print_action_expires(service: Service) -> None:
 
 @pytest.mark.on_postgres
 async def test_attempts_are_due_in_order(service: Service, database: Database) -> None:
-    """Of refunds, inquiries, reversals and webhooks; deliveries that wait for a resume are never due."""
+    """Of confirmations, refunds, inquiries, reversals and webhooks; deliveries that wait for a resume never are."""
     desk, seller_id = await operator(service), service.seller_id
     await run(database, SUBSCRIBE, SUBSCRIPTION)
     for number, next_ms in enumerate((NOW_MS + 4_000, NOW_MS + 4_000, NOW_MS - 1, PARKED_MS)):
@@ -131,13 +131,17 @@ async def test_attempts_are_due_in_order(service: Service, database: Database) -
         await run(database, DELIVERY, *key)
         sql = "UPDATE deliveries SET next_ms = $3 WHERE seller_id = $1 AND delivery_id = $2"
         await run(database, sql, *key[:2], next_ms)
+    await run(database, CONFIRMATION, seller_id, ORDER)
+    sql = "UPDATE confirmations SET status = 'provisional', ended_ms = NULL, next_ms = $2 WHERE seller_id = $1"
+    await run(database, sql, seller_id, NOW_MS + 500)
     await run(database, REFUND.replace("'processed'", "'processing'"), seller_id, "REF1")
     await run(database, "UPDATE refunds SET next_ms = $2 WHERE seller_id = $1", seller_id, NOW_MS + 1_000)
     await run(database, OPEN_INQUIRY, seller_id, ORDER, NOW_MS + 2_000)
     await run(database, REVERSAL.replace("'reversed'", "'pending'"), seller_id, "01J67CQQH5904WDBVZEM4JMEP3", "1")
     await run(database, "UPDATE reversals SET next_ms = $2 WHERE seller_id = $1", seller_id, NOW_MS + 3_000)
-    found = [(await to_next(desk))["next"] for _ in range(4)]
+    found = [(await to_next(desk))["next"] for _ in range(5)]
     assert [(one["kind"], one["count"], one["due_date"]) for one in found] == [
+        ("confirmation", 1, rfc3339(NOW_MS + 500)),
         ("refund_attempt", 1, rfc3339(NOW_MS + 1_000)),
         ("inquiry", 1, rfc3339(NOW_MS + 2_000)),
         ("reversal_attempt", 1, rfc3339(NOW_MS + 3_000)),

@@ -98,6 +98,7 @@ ALLOWED = {
     "operators.deletion.uses.APPLICATION_ORDERS": "finds what uses an application before its deletion",
     "paydesk_dev.clock.next_due.COUNT_REFUNDS": _NEXT_DUE,
     "paydesk_dev.clock.next_due.COUNT_INQUIRIES": _NEXT_DUE,
+    "paydesk_dev.clock.next_due.COUNT_CONFIRMATIONS": _NEXT_DUE,
     "paydesk_dev.clock.next_due.COUNT_REVERSALS": _NEXT_DUE,
     "paydesk_dev.clock.next_due.COUNT_DELIVERIES": _NEXT_DUE,
     "paydesk_dev.clock.clock.DATED": _CLOCK_BACK,

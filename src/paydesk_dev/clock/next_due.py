@@ -10,8 +10,8 @@ from paydesk.engine.orders import expiry
 from paydesk.engine.orders import store as orders
 from paydesk.engine.orders.expiry import Deadline
 from paydesk.engine.orders.order import Order
-from paydesk.engine.payments import inquiries, reversals
-from paydesk.engine.payments.lifecycles import INQUIRIES, REFUNDS, REVERSALS
+from paydesk.engine.payments import confirmations, inquiries, reversals
+from paydesk.engine.payments.lifecycles import CONFIRMATIONS, INQUIRIES, REFUNDS, REVERSALS
 from paydesk.engine.payments.refunds import attempts as refunds
 from paydesk.engine.terminals.print_actions import store as action_store
 from paydesk.engine.webhooks import schedule
@@ -26,6 +26,7 @@ ROWS_MAX = 500
 CLOCK_MS_MAX = 4_102_444_800_000
 """The end of 2099. The clock of development does not go beyond it."""
 
+COUNT_CONFIRMATIONS = f"SELECT count(*) FROM confirmations WHERE {CONFIRMATIONS.open} AND next_ms = $1"
 COUNT_REFUNDS = f"SELECT count(*) FROM refunds WHERE {REFUNDS.open} AND next_ms = $1"
 COUNT_INQUIRIES = f"SELECT count(*) FROM inquiries WHERE {INQUIRIES.open} AND next_ms = $1"
 COUNT_REVERSALS = f"SELECT count(*) FROM reversals WHERE {REVERSALS.open} AND next_ms = $1"
@@ -77,6 +78,7 @@ KINDS: dict[DueKind, FindNext] = {
     "outcome_deadline": _order(expiry.UNKNOWN_OUTCOME, lambda order: order.permitted_ms),
     "cancel_deadline": _order(expiry.CANCEL_TIMEOUT, lambda order: order.cancel_requested_ms),
     "print_action_expiry": _print_action,
+    "confirmation": _attempt(confirmations.JOB.next_ms, COUNT_CONFIRMATIONS),
     "refund_attempt": _attempt(refunds.JOB.next_ms, COUNT_REFUNDS),
     "inquiry": _attempt(inquiries.JOB.next_ms, COUNT_INQUIRIES),
     "reversal_attempt": _attempt(reversals.JOB.next_ms, COUNT_REVERSALS),

@@ -21,6 +21,7 @@ DUE = {
     "outcome_deadline": ("outcome of an order", "outcomes of orders"),
     "cancel_deadline": ("answer to a cancel request", "answers to cancel requests"),
     "print_action_expiry": ("expiry of a print action", "expiries of print actions"),
+    "confirmation": ("confirmation or undo of an approval", "confirmations or undos of approvals"),
     "refund_attempt": ("attempt of a refund", "attempts of refunds"),
     "inquiry": ("inquiry", "inquiries"),
     "reversal_attempt": ("attempt of a reversal", "attempts of reversals"),

@@ -31,6 +31,7 @@ DUE = {
     "outcome_deadline": ("the outcome of an order becomes unknown", "the outcomes of {} orders become unknown"),
     "cancel_deadline": ("a cancel request ends", "{} cancel requests end"),
     "print_action_expiry": ("a print action expires", "{} print actions expire"),
+    "confirmation": ("an approval is confirmed or undone", "{} approvals are confirmed or undone"),
     "refund_attempt": ("a refund is attempted", "{} refunds are attempted"),
     "inquiry": ("the acquirer is asked for an outcome", "the acquirer is asked for {} outcomes"),
     "reversal_attempt": ("a reversal is attempted", "{} reversals are attempted"),
