@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broken_acquirers import FOUND_BY, RaisesOnRefund, SecondHost, UnreadableLedger, WithoutLedger
+from free_port import refusing_port
 from paydesk.core.clock import MovableClock
+from paydesk.platform.process.node import StartRefused
 from paydesk_dev.conformance.acquirers import runner
 from paydesk_dev.conformance.acquirers.cases import kills
 from paydesk_dev.conformance.acquirers.kit import Kit
 from paydesk_dev.conformance.acquirers.target import Target
 from paydesk_dev.conformance.case import Outcome
+from played_switch import OTHER_SECRET, SECRET, PlayedSwitch, Reply, listening
 from switch_process import SwitchProcess, switch
+from tables import each
 
 BROKEN = {case: broken for broken, case in FOUND_BY.items()}
 OPTIONS = {"needs_confirmation": "--needs-confirmation", "reversal_blocks": "--reversal-blocks"}
@@ -107,6 +111,35 @@ async def test_a_killed_engine_loses_nothing() -> None:
     assert {name: outcomes[name].status for name in KILLED} == dict.fromkeys(KILLED, "held")
 
 
+@each(
+    "echo, fault",
+    [
+        (Reply(secret=OTHER_SECRET), "status 200 with a wrong signature: compare the secrets and `key_id`"),
+        (
+            Reply({"time": "2026-01-31T14:26:43"}),
+            "the answer is unreadable: Expected .* a timezone .*time`",
+        ),
+        (None, "127.0.0.1:[0-9]+ refuses connections"),
+    ],
+)
+async def test_a_switch_that_cannot_be_used_ends_it(
+    echo: Reply | None, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one sentence, before anything else: the cases would wait for it."""
+    monkeypatch.setenv("SWITCH_KEY", SECRET)
+    played = PlayedSwitch()
+    async with AsyncExitStack() as stack:
+        if echo is None:
+            port = stack.enter_context(refusing_port())
+        else:
+            played.echo, port = echo, await stack.enter_async_context(listening(played))
+        url = f"http://127.0.0.1:{port}/paydesk"
+        target = Target("main", {"adapter": "http", "url": url, "key_id": "shop-1", "secret": "env:SWITCH_KEY"})
+        with pytest.raises(StartRefused, match=f"^The switch cannot be used: {fault}. Nothing else was tested.$"):
+            await stack.enter_async_context(opened(target))
+    assert played.requests == []
+
+
 async def test_a_run_ends_whatever_an_adapter_lacks_or_raises() -> None:
     """The report says that there is no ledger, that it cannot be read, or what was raised; each case is played."""
     names = ("approve", "refund_of_too_much")
@@ -119,7 +152,7 @@ async def test_a_run_ends_whatever_an_adapter_lacks_or_raises() -> None:
         replace_adapter(kit, UnreadableLedger(sound))
         unreadable = await play(kit, names)
     assert missed(without) == {}
-    assert without["ledger"].status == "not applicable"
+    assert without["ledger"].status == "not tested"
     assert "has no ledger" in without["ledger"].reason
     assert missed(raising) == {"refund_of_too_much": "RuntimeError: no refunds."}
     assert set(missed(unreadable)) == {*names, "ledger"}

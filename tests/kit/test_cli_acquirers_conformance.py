@@ -40,15 +40,20 @@ def test_wrong_usage_is_refused(arguments: tuple[str, ...], code: int, message: 
 
 
 def test_prints_what_held_and_exits_0(tmp_path: Path) -> None:
-    """Tab-separated where it is not a terminal, and as JUnit XML; the progress is on standard error."""
-    options = ("--only", "approve", "--only", "confirm_once", "--junit", "kit.xml")
+    """Tab-separated where it is not a terminal, and as JUnit XML; the progress and what was not tested on the other."""
+    options = ("--only", "approve", "--only", "delivered_twice", "--only", "confirm_once", "--junit", "kit.xml")
     ended = command(*CONFORMANCE, "simulator", *options, folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     rows = [line.split("\t")[:2] for line in ended.stdout.splitlines()]
-    assert rows[:2] == [["approve", "held"], ["confirm_once", "not applicable"]]
+    assert rows[:3] == [["approve", "held"], ["delivered_twice", "not tested"], ["confirm_once", "not applicable"]]
     assert "approve: held." in ended.stderr
+    assert ended.stderr.splitlines()[-2:] == [
+        "Not tested: lost, late and doubled answers: the adapter has no `url` that the kit can stand in for.",
+        "All 2 held, 1 not applicable, 1 not tested.",
+    ]
     suite = ET.parse(tmp_path / "kit.xml").getroot()  # noqa: S314  # our own
-    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("paydesk.acquirers.simulator", "3", "0")
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("paydesk.acquirers.simulator", "4", "0")
+    assert suite.get("skipped") == "2"
 
 
 def test_a_case_that_does_not_hold_exits_1(tmp_path: Path) -> None:

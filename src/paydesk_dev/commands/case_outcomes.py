@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,18 +71,20 @@ def report(
     show_list({"data": rows}, columns, as_json=as_json)
     if junit is not None:
         _write_junit(outcomes, junit, suite)
+    for reason in dict.fromkeys(outcome.reason for outcome in outcomes if outcome.status == "not tested"):
+        note(f"Not tested: {reason}")
     missed = [outcome.name for outcome in outcomes if not outcome.passed]
     if missed:
         raise Failure(f"{len(missed)} of {len(outcomes)} did not hold: {', '.join(missed)}.")
-    left_out = sum(outcome.status == "not applicable" for outcome in outcomes)
-    note(f"All {len(outcomes) - left_out} held{f', {left_out} not applicable' if left_out else ''}.")
+    counts = Counter(outcome.status for outcome in outcomes)
+    note(f"All {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}.")
 
 
 def _write_junit(outcomes: Sequence[Outcome], file: Path, suite: str) -> None:
     from xml.etree import ElementTree as ET
 
     failed = sum(not one.passed for one in outcomes)
-    skipped = sum(one.status == "not applicable" for one in outcomes)
+    skipped = sum(one.passed and one.status != "held" for one in outcomes)
     counts = {"tests": len(outcomes), "failures": failed, "skipped": skipped}
     root = ET.Element("testsuite", {"name": suite, **{name: str(count) for name, count in counts.items()}})
     for one in outcomes:
@@ -89,7 +92,7 @@ def _write_junit(outcomes: Sequence[Outcome], file: Path, suite: str) -> None:
         case = ET.SubElement(root, "testcase", names)
         if not one.passed:
             ET.SubElement(case, "failure", {"message": one.reason, "type": one.status}).text = one.repair
-        elif one.status == "not applicable":
+        elif one.status != "held":
             ET.SubElement(case, "skipped", {"message": one.reason})
     try:
         ET.ElementTree(root).write(file, "utf-8", xml_declaration=True)

@@ -6,24 +6,44 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from paydesk.core import runtime
 
-Status = Literal["held", "failed", "not shown", "not applicable"]
+Status = Literal["held", "failed", "not shown", "not applicable", "not tested"]
+PASSED: tuple[Status, ...] = ("held", "not applicable", "not tested")
+"""What does not count against what is tested."""
 K = TypeVar("K")
 
 
-class Failed(Exception):
+class NotHeld(Exception):
+    """A case ended without holding; the message says why."""
+
+    status: ClassVar[Status]
+
+
+class Failed(NotHeld):
     """What is tested did what is forbidden, or not what is demanded; the message says what."""
 
+    status = "failed"
 
-class NotShown(Exception):
+
+class NotShown(NotHeld):
     """The situation did not come about, so nothing was judged; the message says what was missing."""
 
+    status = "not shown"
 
-class NotApplicable(Exception):
+
+class NotApplicable(NotHeld):
     """The case does not concern what is tested; the message says why."""
+
+    status = "not applicable"
+
+
+class NotTested(NotHeld):
+    """The kit cannot bring the situation about; the message says what is not tested, and why."""
+
+    status = "not tested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether it does not count against what is tested."""
-        return self.status in ("held", "not applicable")
+        return self.status in PASSED
 
 
 def cases_of(*modules: ModuleType) -> Mapping[str, Case[Any]]:
@@ -78,17 +98,13 @@ async def play(
             begins(each)
             began = runtime.monotonic()
             status, reason = await _judged(perform(each))
-            repair = "" if status in ("held", "not applicable") else each.repair
+            repair = "" if status in PASSED else each.repair
             yield Outcome(each.name, each.section, each.must, status, reason, runtime.monotonic() - began, repair)
 
 
 async def _judged(performing: Awaitable[None]) -> tuple[Status, str]:
     try:
         await performing
-    except Failed as error:
-        return "failed", str(error)
-    except NotShown as error:
-        return "not shown", str(error)
-    except NotApplicable as error:
-        return "not applicable", str(error)
+    except NotHeld as error:
+        return error.status, str(error)
     return "held", ""

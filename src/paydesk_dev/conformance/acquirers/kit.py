@@ -22,7 +22,7 @@ from paydesk_dev.conformance.acquirers import books
 from paydesk_dev.conformance.acquirers.engine import Engine, currency_of, until_reachable
 from paydesk_dev.conformance.acquirers.proxy import Proxy
 from paydesk_dev.conformance.acquirers.victim import Victim
-from paydesk_dev.conformance.case import Failed, NotApplicable, NotShown
+from paydesk_dev.conformance.case import Failed, NotApplicable, NotHeld, NotShown, NotTested
 from paydesk_dev.conformance.shop import Order, Shop
 from paydesk_dev.http_client import Client, Document, Reply
 
@@ -41,6 +41,7 @@ RESOLVABLE_SECONDS = 3600
 LEDGER_PAUSES_SECONDS = (0.0, 0.5, 2.0)
 """Pauses before the ledger is read again if it differs: an acquirer may write it a moment later."""
 DIFFERS = "The ledger differs: "
+NO_PROXY = "lost, late and doubled answers: the adapter has no `url` that the kit can stand in for."
 MARGIN = timedelta(minutes=10)
 """By which the acquirer's clock may be behind this machine's."""
 FINAL = ("processed", "refunded", "failed", "canceled", "expired")
@@ -115,7 +116,7 @@ class Kit:
             await play(self)
             for order in self.orders:
                 await self.settle(order)
-        except (Failed, NotShown, NotApplicable) as error:
+        except NotHeld as error:
             fault = error
         except Exception as error:  # noqa: BLE001  # also of the adapter, which should raise nothing
             fault = Failed(f"{type(error).__name__}: {error}.")
@@ -131,9 +132,9 @@ class Kit:
 
     @property
     def wire(self) -> Proxy:
-        """The proxy. Raises `NotApplicable` without one."""
+        """The proxy. Raises `NotTested` without one."""
         if self.proxy is None:
-            raise NotApplicable("The adapter has no `url`, or no `secret`: the kit cannot lose requests and answers.")
+            raise NotTested(NO_PROXY)
         return self.proxy
 
     def need(self, capability: str) -> None:
@@ -220,9 +221,9 @@ class Kit:
         return [result for *call, result in self.recorded.asked if tuple(call) == asked]
 
     def said(self, order: Order) -> str:
-        """Return the adapter's last answers about the order."""
+        """Return the adapter's last answers about the order, equal ones once."""
         asked = [one for one in self.recorded.asked if order.payment_id in one][-6:]
-        return ", ".join(f"{operation}: {describe(result)}" for operation, _, result in asked) or "nothing"
+        return ", ".join(dict.fromkeys(f"{name}: {describe(result)}" for name, _, result in asked)) or "nothing"
 
     async def until_answered(self, operation: str, order: Order) -> None:
         """Wait until the engine has an answer to the operation for the order. Raises `NotShown`."""
