@@ -58,14 +58,15 @@ generate: $(DEV) ## Write the generated files: pages of docs/, versions, the lis
 screenshots: $(DEV) ## Write the screenshots in docs/; needs Chromium
 	@$(BIN)/python -m tests.browser
 
-LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-emit-package paydesk --no-emit-package paydesk-dev --no-header --upgrade \
-	--group build
+LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-header --upgrade
+LOCK := $(LOCK_ALONE) pyproject.toml --no-emit-package paydesk --no-emit-package paydesk-dev --group build
 
 lock: $(DEV) ## Update the lock files and the bill of materials
 	@$(LOCK) --output-file requirements.lock
 	@$(LOCK) src/pyproject.toml --constraints requirements.lock --output-file requirements-kit.lock
 	@$(LOCK) src/pyproject.toml --group dev --constraints requirements-kit.lock --output-file requirements-dev.lock
+	@$(LOCK_ALONE) --group deploy --output-file tests/deploy/requirements.lock
 	@$(MAKE) --no-print-directory sbom
 
 # The installed packages must match the lock: their licences are read.
