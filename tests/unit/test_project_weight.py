@@ -13,7 +13,7 @@ LINES_MAX = {
     "src/paydesk/platform": 11_400,
     "src/paydesk/engine": 22_200,
     "src/paydesk/console": 1_300,
-    "src/paydesk/operators": 14_510,
+    "src/paydesk/operators": 14_600,
     "src/paydesk/service": 1_300,
     "src/paydesk/commands": 3_750,
     "src/paydesk_dev": 15_300,
