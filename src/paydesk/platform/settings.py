@@ -70,6 +70,8 @@ class Settings(BaseModel):
 
     database_url: str = Field("sqlite:paydesk.db", pattern=r"^(sqlite:.+|postgres(ql)?://.+)$")
     """`sqlite:FILE`, or `postgresql://user:password@host/name`."""
+    database_listen_url: str | None = Field(None, pattern=r"^postgres(ql)?://.+$")
+    """URL of PostgreSQL itself if `database_url` is that of a connection pooler: for LISTEN and for migrations."""
     database_connections_max: Positive = 20
     """PostgreSQL connections; one more is for LISTEN."""
     database_timeout_seconds: Positive = 15
@@ -255,6 +257,11 @@ class Settings(BaseModel):
         return seconds
 
     @property
+    def direct_database_url(self) -> str:
+        """Return the URL of the database past a connection pooler."""
+        return self.database_listen_url or self.database_url
+
+    @property
     def issuer(self) -> str:
         """Return the URL of the issuer of tokens and of the pages."""
         return self.public_url or f"http://{self.listen}"
@@ -332,6 +339,6 @@ def _explained(fault: Any, origin: Mapping[str, str]) -> str:
     if name not in Settings.model_fields:
         close = difflib.get_close_matches(name, Settings.model_fields, 1)
         return f"{where}: unknown setting" + (f"; did you mean {close[0]}?" if close else "")
-    got = "***" if name == "database_url" else repr(fault["input"])
+    got = "***" if name in ("database_url", "database_listen_url") else repr(fault["input"])
     message = fault["msg"][:1].lower() + fault["msg"][1:]
     return f"{where}: {message} (got {got}). {description(name)}"

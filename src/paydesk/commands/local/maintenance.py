@@ -74,19 +74,23 @@ def migrate(
     from paydesk.platform.storage import mark
     from paydesk.platform.storage import migrate as migrations
     from paydesk.platform.storage import plan as plans
+    from paydesk.platform.storage.connect import DIRECT_NEEDED, pooler_of
 
     changes = not (check or plan)
 
     async def work(database: Database) -> tuple[list[str], migrations.State]:
         applied = list[str]()
         if changes:
+            if pooler_of(database) == "transaction":
+                raise Failure(DIRECT_NEEDED)
             now_ms = SystemClock().now_ms()
             applied = await migrations.migrate(database, now_ms)
             await mark.find_or_set(database, "production", now_ms)
         return applied, await migrations.state(database)
 
     loaded = load_settings(settings, database_timeout_seconds=STATEMENT_SECONDS_MAX)
-    applied, (pending, newer) = run_with_database(loaded, work, exclusive=changes)
+    direct = loaded.model_copy(update={"database_url": loaded.direct_database_url})
+    applied, (pending, newer) = run_with_database(direct, work, exclusive=changes)
     planned = plans.plan(pending)
     lines = [*(f"applied {name}" for name in applied), *plans.as_lines(planned, statements=plan)]
     if newer:
@@ -117,8 +121,11 @@ def doctor(
     of the folder of PAYDESK_CREDENTIALS.
     """
     from paydesk.engine.invariants import check as checks
+    from paydesk.platform.storage.connect import pooler_of
 
     async def work(database: Database) -> list[str]:
+        if pooler := pooler_of(database):
+            note(f"Between Paydesk and PostgreSQL is a connection pooler in {pooler} mode.")
         await check_tables(database)
         problems = await checks.integrity(database)
         return [str(one) for one in (*problems, *(await checks.check(database) if invariants else ()))]

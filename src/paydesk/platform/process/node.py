@@ -21,8 +21,8 @@ from paydesk.core.signals import Signals
 from paydesk.core.version import version
 from paydesk.platform.http.server import server
 from paydesk.platform.settings import Settings
-from paydesk.platform.storage.connect import notifications_published, open_database
-from paydesk.platform.storage.database import Database
+from paydesk.platform.storage.connect import DIRECT_NEEDED, notifications_published, open_database, pooler_of
+from paydesk.platform.storage.database import Database, UnsafeDatabase
 
 YOUNG_OBJECTS_MAX = 10_000
 """Garbage collection threshold; the running requests alone exceed Python's default of 700 objects."""
@@ -46,7 +46,10 @@ class StartRefused(Exception):
 
 @asynccontextmanager
 async def database_of(settings: Settings) -> AsyncIterator[Database]:
-    """Open the node's database and exchange signals with the other nodes on it; close it at the end."""
+    """Open the node's database and exchange signals with the other nodes on it; close it at the end.
+
+    Raises `UnsafeDatabase` as `open_database` does, and for a pooler in transaction mode without a URL past it.
+    """
     database = await open_database(
         settings.database_url,
         signals=Signals(),
@@ -54,7 +57,9 @@ async def database_of(settings: Settings) -> AsyncIterator[Database]:
         timeout_seconds=settings.database_timeout_seconds,
     )
     try:
-        async with notifications_published(settings.database_url, database):
+        if pooler_of(database) == "transaction" and settings.database_listen_url is None:
+            raise UnsafeDatabase(DIRECT_NEEDED)
+        async with notifications_published(settings.direct_database_url, database):
             yield database
     finally:
         await database.close()

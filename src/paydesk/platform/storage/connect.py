@@ -8,7 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from paydesk.core.signals import Signals
-from paydesk.platform.storage.database import Database, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.database import Database, Pooling, Unavailable, UnsafeDatabase
+
+DIRECT_NEEDED = (
+    "A connection pooler in transaction mode is between Paydesk and PostgreSQL. Notifications and migrations need a"
+    " session of their own: set PAYDESK_DATABASE_LISTEN_URL to the URL of PostgreSQL itself."
+)
 
 
 async def open_database(
@@ -40,6 +45,12 @@ async def open_database(
             raise
         return database
     raise UnsafeDatabase("A database URL is `sqlite:FILE` or `postgresql://user:password@host/name`.")
+
+
+def pooler_of(database: Database) -> Pooling | None:
+    """Return how a connection pooler in front of the database lends connections; None without one."""
+    pooler: Pooling | None = getattr(database, "pooler", None)
+    return pooler
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ driver may run it again, and in one transaction with others. Raising rolls it ba
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from paydesk.core.signals import Signals
 from paydesk.platform.storage.conflict_keys import ConflictKey
@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 Row = Sequence[Any]
 """A row: its values in the order of the statement's columns, as for `Order(*row)`."""
+
+
+Pooling = Literal["session", "transaction"]
+"""For how long a connection pooler lends its clients a connection to the server."""
 
 
 class Transaction(Protocol):

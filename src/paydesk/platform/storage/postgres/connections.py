@@ -15,8 +15,14 @@ import asyncpg
 from asyncpg.protocol import protocol
 
 from paydesk.core.runtime import monotonic
-from paydesk.platform.storage.database import ReadOnly, Unavailable, UnsafeDatabase
-from paydesk.platform.storage.postgres.hosts import Hosts, Unanswered
+from paydesk.platform.storage.database import Pooling, ReadOnly, Unavailable, UnsafeDatabase
+from paydesk.platform.storage.postgres.hosts import Expired, Hosts, Lost, Unanswered
+from paydesk.platform.storage.postgres.pooler import (
+    STATEMENTS_LOST,
+    STATEMENTS_LOST_ERRORS,
+    check_settings,
+    pooling,
+)
 from paydesk.platform.storage.silence import Silence
 
 T = TypeVar("T")
@@ -77,19 +83,12 @@ def _take_only_lists_for_arrays() -> None:
 _take_only_lists_for_arrays()
 
 
-class Lost(Exception):
-    """The connection or the server was lost."""
-
-
-class Expired(Exception):
-    """A round trip exceeded its deadline, and the connection was dropped."""
-
-
 class Connection:
     """A connection, used by one unit of work or batch at a time."""
 
     __slots__ = (
-        "_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "backend", "expired", "types", "warned",
+        "_deadline", "_loop", "_overdue", "_raw", "_seconds", "_timer", "backend", "expired", "is_pooled", "types",
+        "warned",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +107,8 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         self.backend: tuple[Any, ...] = ()
         """The id of the server's process, and when it began."""
+        self.is_pooled = False
+        """Whether a pooler is in between: the server's process may be another one for each transaction."""
         self.expired = False
         self.warned = False
 
@@ -208,7 +209,7 @@ class Connections:
         self._timeout_seconds = timeout_seconds
         self._settings = {
             "application_name": "paydesk",
-            "lock_timeout": f"{round(lock_timeout_seconds * 1000)}ms",
+            "lock_timeout": str(round(lock_timeout_seconds * 1000)),
             **BY_KEY,
         }
         self.types: dict[str, tuple[str, ...] | None] = {}
@@ -233,6 +234,25 @@ class Connections:
             self._release_permit()
             raise
         return connection
+
+    async def pooling(self) -> Pooling | None:
+        """Return how a pooler lends connections, None without one. Raises `UnsafeDatabase` or `Unavailable`."""
+        first = await self._connect(self._timeout_seconds, is_first=True)
+        self._free.append(first)
+        mode = None
+        try:
+            if first.is_pooled:
+                second = await self._connect(self._timeout_seconds, is_first=True)
+                self._free.append(second)
+                mode = await pooling(first, second)
+            await self._check_settings(first)
+        except (Lost, Expired) as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+        return mode
+
+    async def _check_settings(self, connection: Connection) -> None:
+        if connection.is_pooled or self._hosts.refuse_settings:
+            await check_settings(connection, {name: self._settings[name] for name in ("lock_timeout", *BY_KEY)})
 
     def _usable_free(self) -> Connection | None:
         while self._free:
@@ -318,7 +338,7 @@ class Connections:
         connection.drop()
         return True
 
-    async def _connect(self, seconds: float) -> Connection:
+    async def _connect(self, seconds: float, *, is_first: bool = False) -> Connection:
         try:
             raw = await self._hosts.connect(
                 seconds,
@@ -335,6 +355,12 @@ class Connections:
             *session, pid, began = (await connection.fetch(_SESSION, ()))[0]
             connection.backend = (pid, began)
             _check(*session)
+            connection.is_pooled = raw.get_server_pid() != pid
+            if not is_first:
+                await self._check_settings(connection)
+        except STATEMENTS_LOST_ERRORS as error:
+            connection.drop()
+            raise UnsafeDatabase(STATEMENTS_LOST) from error
         except Expired as error:
             raise Unanswered(f"PostgreSQL cannot be reached: {error}") from error
         except (Lost, asyncpg.InterfaceError) as error:

@@ -21,6 +21,7 @@ from paydesk.platform.storage.database import (
     DiskFull,
     Locked,
     Overtaken,
+    Pooling,
     ReadOnly,
     Unavailable,
     UnsafeDatabase,
@@ -35,7 +36,8 @@ from paydesk.platform.storage.postgres.batch import (
     run_in_lockstep,
     settle_all,
 )
-from paydesk.platform.storage.postgres.connections import STANDBY, Connection, Connections, Expired, Lost
+from paydesk.platform.storage.postgres.connections import STANDBY, Connection, Connections
+from paydesk.platform.storage.postgres.hosts import Expired, Lost
 from paydesk.platform.storage.postgres.sets import BATCH_LOCK_TIMEOUT, form_at_once
 from paydesk.platform.storage.postgres.transaction import PostgresTransaction, drive, finish
 from paydesk.platform.storage.silence import SILENT
@@ -104,10 +106,12 @@ class PostgresDatabase:
         self._writes = Batches(self._write_batch, flushes_max=WRITES_MAX, units_max=write_units_max)
         self._reads = Batches(self._read_batch, flushes_max=READS_MAX, units_max=READ_UNITS_MAX)
         self._closed = False
+        self.pooler: Pooling | None = None
+        """How a connection pooler in between lends connections, once checked."""
 
     async def check(self) -> None:
-        """Open a first connection. Raises `UnsafeDatabase` or `Unavailable`."""
-        self._connections.release(await self._connections.acquire())
+        """Open a first connection, and a second if there is a pooler. Raises `UnsafeDatabase` or `Unavailable`."""
+        self.pooler = await self._connections.pooling()
 
     async def write(self, work: Work[T], *, conflict_keys: Collection[ConflictKey] = ()) -> T:
         """Run `work` in a transaction, with others if it names its conflict keys. Return after the commit."""
@@ -178,7 +182,8 @@ class PostgresDatabase:
                 return
             left = [unit for unit in batch if not unit.has_ended]
             for units in ended_alike(batch):
-                if not await self._write_at_once(units, connection):
+                # Behind a pooler the backend of a statement that commits itself is not known, so it can't be ended.
+                if connection.is_pooled or not await self._write_at_once(units, connection):
                     left += units
             if left:
                 await self._write_in_transaction(left, connection)

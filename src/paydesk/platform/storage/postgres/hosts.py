@@ -30,12 +30,23 @@ _TIMEOUT_MALFORMED = "connect_timeout in the database URL must be a whole number
 _REFUSED = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
 """Parameters of libpq that the driver would send to the server, which has no such settings."""
 
+_REFUSES_SETTINGS = "unsupported startup parameter"
+"""The error of a connection pooler for settings in the startup message that it does not keep for each client."""
+
 _CONNECTION_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 _UNREACHABLE = (errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ENETUNREACH)
 """The system reports these after seconds without an answer."""
 
 log = structlog.get_logger("database")
+
+
+class Lost(Exception):
+    """The connection or the server was lost."""
+
+
+class Expired(Exception):
+    """A round trip exceeded its deadline, and the connection was dropped."""
 
 
 class Unanswered(Unavailable):
@@ -62,6 +73,8 @@ class Hosts:
         except ValueError as error:
             raise UnsafeDatabase(MALFORMED) from error
         self._failed: dict[Host, str] = {}
+        self.refuse_settings = False
+        """Whether a pooler refused the session's settings: connections have only their name since."""
 
     async def connect(self, timeout_seconds: float, **options: Any) -> asyncpg.Connection:
         """Connect to the first host that answers. Raises `Unavailable`, `UnsafeDatabase` for a malformed URL.
@@ -76,9 +89,7 @@ class Hosts:
         is_silent = False
         for host in tuple(self._hosts):
             try:
-                connection = await asyncpg.connect(
-                    host.url, timeout=seconds, target_session_attrs=self._attributes, **options
-                )
+                connection = await self._connect(host, seconds, **options)
             except (asyncpg.ClientConfigurationError, ValueError) as error:
                 raise UnsafeDatabase(MALFORMED) from error
             except _CONNECTION_ERRORS as error:
@@ -93,6 +104,26 @@ class Hosts:
         raise (Unanswered if is_silent else Unavailable)(
             f"PostgreSQL cannot be reached: {'; '.join(reasons)}"
         ) from failure
+
+    async def _connect(
+        self, host: Host, seconds: float, *, server_settings: dict[str, str], **options: Any
+    ) -> asyncpg.Connection:
+        """Connect to a host, without the settings of the session if it refuses them."""
+        if self.refuse_settings:
+            server_settings = {"application_name": server_settings["application_name"]}
+        try:
+            return await asyncpg.connect(
+                host.url,
+                timeout=seconds,
+                target_session_attrs=self._attributes,
+                server_settings=server_settings,
+                **options,
+            )
+        except asyncpg.ProtocolViolationError as error:
+            if self.refuse_settings or _REFUSES_SETTINGS not in str(error):
+                raise
+            self.refuse_settings = True
+            return await self._connect(host, seconds, server_settings=server_settings, **options)
 
     def _reason(self, error: Exception, seconds: float) -> str:
         if isinstance(error, TimeoutError):

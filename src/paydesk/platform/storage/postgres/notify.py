@@ -192,7 +192,9 @@ class Relay:
                 await connection.execute(NOTIFY, payloads(self._node, topics))
                 await self._received.wait()
         except TimeoutError:
-            raise TimeoutError("a notification did not come back: is there a connection pooler in between?") from None
+            raise TimeoutError(
+                "a notification did not come back: set database_listen_url to PostgreSQL itself, not to a pooler"
+            ) from None
         # Of what others sent before, everything has been received by now, also after a pause of this process.
         now = asyncio.get_running_loop().time()
         if now >= self._next_heartbeat:

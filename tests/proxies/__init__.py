@@ -1,0 +1,1 @@
+"""Paydesk behind the proxies of `deploy/proxy` and behind PgBouncer."""
