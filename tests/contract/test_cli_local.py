@@ -72,7 +72,7 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...], message: str, tmp_path:
         ({"PAYDESK_ORDER_EXPIRATION_DEFAULT": "P1Y"}, "must be a duration from PT30S to PT3H"),
         ({"PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX": "0"}, "PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX"),
         ({"PAYDESK_CLOCK_DIFFERENCE_SECONDS_MAX": "301"}, "less than or equal to 300"),
-        ({"PAYDESK_TRUSTED_PROXIES": "10.0.0.0/8"}, "must be an IP address"),
+        ({"PAYDESK_TRUSTED_PROXIES": "10.0.0.1/8"}, "must be an IP address, or a network such as 10.0.0.0/8"),
         ({"PAYDESK_WEBHOOK_PRIVATE_NETWORKS": "10.20.0.1/16"}, "must be a network such as 10.20.0.0/16"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -41,7 +42,26 @@ def _canonical(parse: Callable[[str], object], message: str) -> AfterValidator:
 
 
 _NETWORK = _canonical(ipaddress.ip_network, "must be a network such as 10.20.0.0/16, whose address ends with it")
+_PROXY = _canonical(
+    ipaddress.ip_network,
+    "must be an IP address, or a network such as 10.0.0.0/8 or fd00::/8, whose address ends with it",
+)
 
+
+def _is_listen_address(text: str) -> bool:
+    """Return whether the text is `host:port` or `[IPv6 address]:port`."""
+    match = re.fullmatch(r"(?:\[(?P<address>[^\]]+)\]|[^:\[\]]+):(?P<port>[0-9]{1,5})", text)
+    try:
+        return (
+            match is not None
+            and int(match["port"]) <= 65_535
+            and ipaddress.IPv6Address(match["address"] or "::") is not None
+        )
+    except ValueError:
+        return False
+
+
+ListenAddress = Annotated[str, rule("must be host:port, such as 127.0.0.1:8377 or [::]:8377", _is_listen_address)]
 
 Expiration = Annotated[
     str,
@@ -90,12 +110,12 @@ class Settings(BaseModel):
     `<operator_public_url>/console/pair`."""
     host_names: tuple[str, ...] = ()
     """Host names accepted besides that of `public_url`, comma-separated; any other gets 421."""
-    listen: str = Field("127.0.0.1:8377", pattern=r"^[^:]+:\d{1,5}$")
-    """Address `serve` listens on."""
-    operator_listen: str = Field("127.0.0.1:8378", pattern=r"^[^:]+:\d{1,5}$")
+    listen: ListenAddress = "127.0.0.1:8377"
+    """Address `serve` listens on; `[::]:8377` accepts IPv6 and IPv4."""
+    operator_listen: ListenAddress = "127.0.0.1:8378"
     """Address `serve` listens on for operators."""
-    trusted_proxies: tuple[Annotated[str, _canonical(ipaddress.ip_address, "must be an IP address")], ...] = ()
-    """Addresses of proxies whose X-Forwarded-For is used, comma-separated."""
+    trusted_proxies: tuple[Annotated[str, _PROXY], ...] = ()
+    """Addresses or networks of proxies whose X-Forwarded-For is used, comma-separated."""
     log_format: Literal["auto", "json", "text"] = "auto"
     """`json`, `text`, or `auto`: text on a terminal, otherwise JSON."""
     log_level: Literal["info", "warning"] = "info"

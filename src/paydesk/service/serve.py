@@ -126,7 +126,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def _is_this_machine(host: str) -> bool:
-    return host == "localhost" or is_loopback(host)
+    return host == "localhost" or is_loopback(host.strip("[]"))
 
 
 def check_files(settings: Settings) -> None:

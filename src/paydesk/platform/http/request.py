@@ -210,7 +210,7 @@ class Request:
                 message=f"X-Test-Token requests a test order, but the access token is live; {HOW_TO_GET_TEST_TOKENS}.",
             )
 
-    def client_address(self, trusted_proxies: Collection[str]) -> str:
+    def client_address(self, trusted_proxies: tuple[str, ...]) -> str:
         """Return the client's address: what trusted proxies report, otherwise the connection's."""
         if not trusted_proxies:
             return self.address
@@ -260,19 +260,29 @@ class PathRules:
         return last, (*others, last)
 
 
-def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: Collection[str]) -> str:
+def forwarded_address(address: str, forwarded: Iterable[str], trusted_proxies: tuple[str, ...]) -> str:
     """Return the address that trusted proxies report for a connection from `address`.
 
     If a proxy reports anything but an IP address, the proxy counts as the client.
     """
     hops = [hop.strip() for value in forwarded for hop in value.split(",")]
-    while hops and address in trusted_proxies:
+    while hops and is_trusted(address, trusted_proxies):
         hop = hops.pop()
         reported = _ip_address(hop) if len(hop) <= HOP_CHARACTERS_MAX else None
         if reported is None:
             break
         address = reported
     return address
+
+
+@lru_cache(10_000)
+def is_trusted(address: str, trusted_proxies: tuple[str, ...]) -> bool:
+    """Return whether the address is in one of the networks of proxies."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return any(parsed in ipaddress.ip_network(network) for network in trusted_proxies)
 
 
 @lru_cache(10_000)

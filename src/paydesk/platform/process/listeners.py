@@ -61,7 +61,7 @@ class Listeners:
         self._ready_count += 1
         if self._ready_count == 2:
             names = [listener.getsockname() for listener in (self.clients, self.operators)]
-            clients, operators = (f"{host}:{port}" for host, port, *_ in names)
+            clients, operators = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port, *_ in names)
             log.info("listening", clients=clients, operators=operators)
             if self._channel is not None:
                 self._channel.send(b"ready")

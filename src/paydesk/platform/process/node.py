@@ -149,6 +149,7 @@ def listen_at(address: str, *, beside: bool) -> socket.socket:
     Without `beside` the port must be free. Raises `StartRefused`.
     """
     host, _, port = address.rpartition(":")
+    host = host.strip("[]")
     if not beside:
         # A shared socket does not detect that the port is in use.
         listen(host, int(port), taken=" If Paydesk runs there already, use --beside.").close()

@@ -28,6 +28,9 @@ HEAD_BYTES_MAX = URL_BYTES_MAX + HEADER_BYTES_MAX + 1024
 PARSED_BYTES_MAX = 4 * 1024
 """A larger chunk is parsed in such parts and only while no request waits in the pipeline, to bound memory."""
 
+_MAPPED = "::ffff:"
+"""The prefix of an IPv4 client's address at a listener of IPv6."""
+
 
 class _HeadRefused(Exception):
     """Raised in a callback of the parser to stop it."""
@@ -52,6 +55,8 @@ class BoundedProtocol(EvictableProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the deadline of the first head, and refuse the connection if there are too many."""
         super().connection_made(transport)
+        if self.client is not None and self.client[0].startswith(_MAPPED):
+            self.client = self.client[0].removeprefix(_MAPPED), self.client[1]
         self.deadline = self.loop.time() + self.limits.head_seconds
         if not self.limits.admit(self, len(self.connections)):
             self._refuse(errors.SERVICE_UNAVAILABLE)

@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from paydesk.core.limits.rates import network
 from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.platform.http.request import is_trusted
 from paydesk.platform.http.server.connection_state import Evictable, State
 from paydesk.platform.settings import Settings
 
@@ -48,7 +49,6 @@ class ConnectionLimits:
         self._states = (self.unfinished, self.stalled, self.pipelining, self.idle)
         self._connections_max = settings.connections_max
         self._per_address_max = settings.connections_per_address_max
-        self._unlimited = frozenset(map(network, settings.trusted_proxies))
         self._addresses: dict[str, State] = {}
         self._log = ThrottleLog()
 
@@ -96,8 +96,8 @@ class ConnectionLimits:
         """Return the address that the connection counts for, or an empty string for unlimited ones."""
         if not self._per_address_max or connection.client is None:
             return ""
-        address = network(connection.client[0])
-        return "" if address in self._unlimited else address
+        address = connection.client[0]
+        return "" if is_trusted(address, self.trusted_proxies) else network(address)
 
     def _states_of(self, peers: State) -> Iterator[State]:
         """Yield, for each state, the connections among `peers` in the order in which they entered it."""

@@ -140,7 +140,7 @@ async def _yield_to_loop() -> None:
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a listening socket; port 0 takes a free one. Raises `OSError`.
+    """Return a listening socket; port 0 takes a free one, the IPv6 address `::` accepts IPv4 too. Raises `OSError`.
 
     With `shared` other sockets of this user may listen on the same port (SO_REUSEPORT).
     """
@@ -153,6 +153,9 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            # Also where the system's default is another.
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != "::")
         listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError:
