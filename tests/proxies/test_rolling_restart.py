@@ -1,0 +1,123 @@
+"""Each proxy of `deploy/proxy` in front of two nodes: no request fails while they restart one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import shared_objects
+from command_line import command
+from faults import scene
+from faults.inbox import Inbox
+from faults.records import Records
+from paydesk.platform.settings import THROTTLES
+from proxies.configured import HOST, NAMES, NODES, configured
+from proxies.load import Load
+from seeds import seeded
+from serve_process import ServeProcess
+from upgrade import kept
+from waiting import until
+
+pytestmark = pytest.mark.slow
+
+TERMINALS, ROUNDS = 12, 2
+VARIABLES = {
+    "PAYDESK_PUBLIC_URL": f"https://{HOST}",
+    "PAYDESK_OPERATOR_PUBLIC_URL": "https://console.example.com",
+    "PAYDESK_TRUSTED_PROXIES": "127.0.0.0/8",
+    "PAYDESK_DRAIN_SECONDS": "4",
+    "PAYDESK_HOST_NAMES": "localhost",
+    **{f"PAYDESK_{name.upper()}": "0" for name in THROTTLES},
+}
+
+
+def _node(url: str, folder: Path) -> ServeProcess:
+    folder.mkdir()
+    kept.write_keys(folder)
+    return ServeProcess(url, folder, shared=True, **VARIABLES)
+
+
+@asynccontextmanager
+async def _nodes(url: str, folder: Path) -> AsyncIterator[list[ServeProcess]]:
+    nodes = [_node(url, folder / f"node-{number}") for number in (1, 2)]
+    try:
+        for one in nodes:
+            one.start()
+        for one in nodes:
+            await asyncio.to_thread(one.wait_for, "listening", 1)
+        yield nodes
+    finally:
+        for one in nodes:
+            one.close()
+
+
+def _addresses(nodes: list[ServeProcess]) -> dict[str, str]:
+    return {
+        example: node.variables[name]
+        for examples, node in zip(NODES, nodes, strict=True)
+        for example, name in zip(examples, ("PAYDESK_LISTEN", "PAYDESK_OPERATOR_LISTEN"), strict=True)
+    }
+
+
+async def _restart(node: ServeProcess, number: int) -> None:
+    """Restart a node, and wait until the proxy sends it orders again."""
+    assert node.process is not None
+    ended = node.process
+    await asyncio.to_thread(node.end, ended)
+    asked = _orders(node)
+    node.start()
+    await asyncio.to_thread(node.wait_for, "listening", number)
+    await until(lambda: _orders(node) > asked + TERMINALS, lambda: "the proxy sends it no orders")
+
+
+def _orders(node: ServeProcess) -> int:
+    return node.log.read_text().count('"/v1/orders"')
+
+
+@pytest.fixture
+def people_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are derived from the key of the nodes."""
+    monkeypatch.setitem(shared_objects.KEYS._keys, 1, kept.KEY)
+
+
+async def _people(url: str) -> scene.Cast:
+    inbox = Inbox(Records({}), seeded())
+    inbox.url = "http://127.0.0.1:9"
+    return await scene.cast(url, inbox, seeded(), devices=TERMINALS, applications=2)
+
+
+@pytest.mark.usefixtures("people_key")
+@pytest.mark.parametrize("name", NAMES)
+async def test_no_request_fails_while_nodes_restart(
+    name: str, postgres_url: str, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    """Nor is one repeated by its client; the log of the nodes has the client's address."""
+    people = await _people(postgres_url)
+    async with _nodes(postgres_url, tmp_path) as nodes:
+        proxy = configured(name, tmp_path, certificate, _addresses(nodes))
+        with proxy.running():
+            load = Load(proxy.url, host=HOST, trust=proxy.trust, pause_seconds=0.2)
+            running = asyncio.create_task(load.run(people.terminals))
+            await until(lambda: load.sold > TERMINALS or running.done(), lambda: load)
+            for number in range(2, ROUNDS + 2):
+                for one in nodes:
+                    await _restart(one, number)
+            load.stop.set()
+            await running
+        print(f"{name}: {load.sold} orders, {dict(load.answers)}, errors {load.errors}")  # noqa: T201 - the figures
+        assert load.errors == []
+        for one in nodes:
+            assert one.process is not None
+            await asyncio.to_thread(one.end, one.process)
+            assert not [line for line in one.lines() if line["level"] == "error"]
+            assert {line["address"] for line in one.lines("request") if line["path"].startswith("/v1/")} == {
+                "127.0.0.1"
+            }
+    checked = await asyncio.to_thread(
+        command, "doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=postgres_url
+    )
+    assert checked.returncode == 0, checked.stdout
