@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from command_line import command
 from faults import scene
 from faults.inbox import Inbox
 from faults.records import Records
+from paydesk.commands.local.address_check import CA_FILE, TOKEN, findings
 from paydesk.platform.settings import THROTTLES
-from proxies.configured import HOST, NAMES, NODES, configured
+from proxies.configured import HOST, NAMES, NODES, Proxy, configured
 from proxies.load import Load
 from seeds import seeded
 from serve_process import ServeProcess
@@ -121,3 +123,36 @@ async def test_no_request_fails_while_nodes_restart(
         command, "doctor", "--invariants", folder=tmp_path, PAYDESK_DATABASE_URL=postgres_url
     )
     assert checked.returncode == 0, checked.stdout
+
+
+SHORT: dict[str, Callable[[str], str]] = {
+    "haproxy": lambda text: re.sub(r"timeout server \d+s", "timeout server 2s", text),
+    "nginx": lambda text: re.sub(r"proxy_read_timeout \d+s", "proxy_read_timeout 2s", text),
+    "caddy": lambda text: re.sub(r"response_header_timeout \d+s", "response_header_timeout 2s", text),
+}
+
+
+@pytest.mark.usefixtures("people_key")
+@pytest.mark.parametrize("name", NAMES)
+async def test_doctor_finds_what_a_proxy_breaks(
+    name: str, postgres_url: str, tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing behind the example; a timeout that is too short; behind nginx also a lost Host."""
+    people = await _people(postgres_url)
+    monkeypatch.setenv(TOKEN, people.terminals[0].access_token)
+    monkeypatch.setenv(CA_FILE, str(certificate[0]))
+    async with _nodes(postgres_url, tmp_path) as nodes:
+
+        def found(wait_seconds: int, folder: str, change: Callable[[str], str] = lambda text: text) -> list[str]:
+            (tmp_path / folder).mkdir()
+            proxy: Proxy = configured(name, tmp_path / folder, certificate, _addresses(nodes), change)
+            with proxy.running():
+                return findings(f"https://localhost:{proxy.port}", wait_seconds)
+
+        (short,) = await asyncio.to_thread(found, 5, "short", SHORT[name])
+        # nginx and Caddy repeat it first.
+        assert re.match(r"A poll ended after [246] s: 50[24] .* must wait for at least 75 s", short), short
+        if name == "nginx":
+            lost = await asyncio.to_thread(found, 1, "lost", lambda text: re.sub(r".*Host \$http_host.*\n", "", text))
+            assert "does not get the host localhost" in lost[0]
+        assert await asyncio.to_thread(found, 55, "good") == []

@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "serve": ("Run the service in production.", "paydesk.commands.local.serve"),
     "migrate": ("Migrate the database to this version.", "paydesk.commands.local.maintenance"),
     "doctor": (
-        "Check the integrity of the database; exits 1 if a problem is found.",
+        "Check the integrity of the database, or an address of the service; exits 1 if a problem is found.",
         "paydesk.commands.local.maintenance",
     ),
     "attention": ("List what needs a person, the most urgent first.", "paydesk.commands.nouns.overview"),

@@ -37,6 +37,7 @@ DOCTOR_EPILOG = examples(
     "paydesk doctor --invariants",
     "paydesk doctor --data /var/tmp/paydesk",
     "PAYDESK_DATABASE_URL=postgresql://paydesk@db/paydesk paydesk doctor",
+    "PAYDESK_ACCESS_TOKEN=TEST-… paydesk doctor --url https://pay.example.com",
 )
 OPENAPI_EPILOG = examples("paydesk openapi > openapi.json")
 
@@ -113,13 +114,22 @@ def doctor(
         bool,
         typer.Option("--invariants", help="Check the database against every invariant; exit 1 if any is violated."),
     ] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            help="Check this address of the service instead, through its proxy; with PAYDESK_ACCESS_TOKEN also by a"
+            " poll of a minute.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the integrity of the database; exits 1 if a problem is found.
+    """Check the integrity of the database, or an address of the service; exits 1 if a problem is found.
 
     Reads only; the service may be running. Without settings it is the database of `paydesk dev`: that of .paydesk, or
     of the folder of PAYDESK_CREDENTIALS.
     """
+    from paydesk.commands.local import address_check
     from paydesk.engine.invariants import check as checks
     from paydesk.platform.storage.connect import pooler_of
 
@@ -130,7 +140,10 @@ def doctor(
         problems = await checks.integrity(database)
         return [str(one) for one in (*problems, *(await checks.check(database) if invariants else ()))]
 
-    findings = run_with_database(existing_database(settings, data), work, exclusive=False)
+    if url is not None:
+        findings = address_check.findings(url)
+    else:
+        findings = run_with_database(existing_database(settings, data), work, exclusive=False)
     show({"findings": findings}, "\n".join(findings) or "No problems found.", as_json=as_json)
     if findings:
         raise Failure(f"Problems found: {len(findings)}.")
