@@ -24,6 +24,7 @@ def kept_logging() -> Iterator[None]:
         yield
     finally:
         written: Any = getattr(structlog.get_config()["logger_factory"], "_file", None)
+        written = getattr(written, "_stream", written)
         if getattr(written, "name", "") == os.devnull:
             written.close()  # A command that discards its log leaves it open until the end of its process.
         structlog.configure(**structured)

@@ -28,7 +28,7 @@ LONG_FILES = {
     "platform/operation.py": 330,
     "platform/settings.py": 365,
     "platform/storage/postgres/connections.py": 405,
-    "platform/storage/postgres/database.py": 410,
+    "platform/storage/postgres/database.py": 415,
     "platform/storage/postgres/sets.py": 350,
     "platform/storage/sqlite/database.py": 375,
 }

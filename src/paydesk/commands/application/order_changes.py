@@ -110,7 +110,10 @@ def refund(
     order = {"order": answer["id"], "order status": answer["status"], "order status_detail": answer["status_detail"]}
     show({**refunded, **order}, as_json=False)
     if refunded["status"] == "processing":
-        note("It waits for the acquirer or the payment's confirmation. Do not repeat it: the order has its status.")
+        note(
+            "Do not repeat the refund: it waits for the acquirer or the payment's confirmation."
+            " The order has its status."
+        )
 
 
 @orders.app.command("simulate", epilog=SIMULATE_EPILOG)

@@ -39,7 +39,12 @@ SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
     "outcome_unknown": (
         "The outcome of a payment of {amount} is unknown since {since}: the card may have been charged.",
         First(
-            When("waits_for", "It is being reversed; it can only end as declined.", ("reversal",)),
+            When(
+                "waits_for",
+                "It is being reversed; it can only end as declined. If that takes long, look the payment up at the"
+                " acquirer and settle it there, then resolve the order.",
+                ("reversal",),
+            ),
             When(
                 "is_resolvable",
                 "Look the payment up at the acquirer, then resolve the order. Do not charge the buyer before that.",
