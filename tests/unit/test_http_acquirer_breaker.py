@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 
 from paydesk.engine.payments.acquirer import Echo
@@ -18,6 +19,7 @@ class World:
         self.faults, self.pauses = list(faults), list[float]()
         self.reports: list[tuple[bool, str]] = []
         self.report_fails = False
+        self.meanwhile: Callable[[], None] = lambda: None
         self._end, self.now_ns = asyncio.Event(), 0
         context = AdapterContext(report=self._report, now_ns=lambda: self.now_ns, sleep=self._sleep)
         self.breaker = Breaker("main", self._echo, context)
@@ -53,6 +55,7 @@ class World:
         if self.report_fails:
             raise RuntimeError
         self.reports.append((is_reachable, reason))
+        self.meanwhile()
 
 
 async def test_a_new_one_admits_after_an_echo() -> None:
@@ -62,6 +65,16 @@ async def test_a_new_one_admits_after_an_echo() -> None:
     assert await asyncio.gather(*(world.breaker.refusal() for _ in range(5))) == [None] * 5
     await until(lambda: bool(world.reports))
     assert (world.breaker.state, world.reports, world.pauses) == ("closed", [(True, "it answers an echo")], [])
+    await world.breaker.close()
+
+
+async def test_an_outage_that_begins_during_a_report_is_reported_at_once() -> None:
+    """The report is of the state before."""
+    world = World(None)
+    world.meanwhile = lambda: world.breaker.trip("a wrong signature") if len(world.reports) == 1 else None
+    await world.breaker.refusal()
+    await until(lambda: bool(world.pauses))
+    assert world.reports == [(True, "it answers an echo"), (False, "a wrong signature")]
     await world.breaker.close()
 
 

@@ -83,7 +83,12 @@ class Breaker:
         """Send echoes until one is answered, and report each result until an answer is reported too."""
         if self.state == "untested":
             await self._tried()
-        while not await self._report() or self.state != "closed":
+        while True:
+            state, is_reported = self.state, await self._report()
+            if state != self.state:
+                continue  # It was opened or closed meanwhile, which is reported too.
+            if is_reported and state == "closed":
+                return
             pause = PAUSES_SECONDS[min(self._paused, len(PAUSES_SECONDS) - 1)]
             self._paused += 1
             self.next_echo_ms = self._context.now_ns() // 10**6 + pause * 1000
