@@ -266,6 +266,20 @@ async def test_an_ended_order_gets_its_second_look_too(
     await ledgers_agree(desk)
 
 
+async def test_a_reversal_goes_on_after_an_answer_that_is_not_its_own(desk: Desk, acquirer: FakeAcquirer) -> None:
+    """It may have been delayed or crossed: the order has ended, and the buyer is still charged."""
+    acquirer.can = UNBLOCKING
+    acquirer.answer(NotFound())
+    order = await ended_with_an_open_inquiry(desk)
+    await desk.database.write(lambda tx: tx.run(CHARGED, order.seller_id, order.order_id, 2490))
+    await run(desk, acquirer, until_ms=NOT_FOUND_MS)
+    acquirer.say(replace(SAID, amount_minor=2491))
+    undone = replace(UNDONE, amount_minor=2491)
+    acquirer.answer(replace(undone, currency="USD"), undone)
+    later = await run(desk, acquirer, until_ms=NOT_FOUND_MS + 30 * MINUTE)
+    assert [operation for _, operation in later] == ["inquire", "reverse", "reverse"]
+
+
 @pytest.mark.parametrize(
     ("declared_seconds", "counts_ms"), [(90, 90 * SECOND), (300, 300 * SECOND), (10, UNDER_WAY_MS)]
 )
