@@ -36,6 +36,7 @@ def _proxy(*answers: tuple[int, Any]) -> Iterator[str]:
             body = document if isinstance(document, bytes) else json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            self.send_header("Location", "/")
             self.end_headers()
             self.wfile.write(body)
 
@@ -55,6 +56,7 @@ def _proxy(*answers: tuple[int, Any]) -> Iterator[str]:
     [
         ([READY, REFUSED, (504, b"<html>")], "A poll ended after 0 s: 504 (not a response of Paydesk). The proxy must"),
         ([READY, REFUSED, (0, None)], "A poll ended after 0 s: no response (Remote end closed"),
+        ([READY, REFUSED, (307, b"")], "A poll ended after 0 s: 307 (not a response of Paydesk)."),
         ([READY, LOST], "The service does not get the host 127.0.0.1:"),
         ([READY, (404, {"errors": [{"code": "not_found"}]})], "Give the address for clients."),
         ([(503, {"errors": [{"code": "not_ready"}]})], "GET /readyz: 503 (not_ready)."),

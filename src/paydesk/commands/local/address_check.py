@@ -79,11 +79,18 @@ def _of_a_poll(url: str, token: str, wait_seconds: int) -> list[str]:
     return []
 
 
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows none: the access token would be sent to the other address."""
+
+    def redirect_request(self, *_arguments: object) -> None:
+        """Let the redirect be the response."""
+
+
 def _get(url: str, token: str = "") -> tuple[int, Mapping[str, Any]]:
     """Return status and document of a response, which has none if it is not JSON; 0 and the reason without one."""
     try:
         context = ssl.create_default_context(cafile=os.environ.get(CA_FILE) or None)
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects)
         try:
             response = opener.open(
                 urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {}),  # noqa: S310 - http or https
