@@ -106,6 +106,6 @@ def _switch(folder: Path) -> AbstractContextManager[str]:
 def _terminal(folder: Path) -> AbstractContextManager[str]:
     """Run the reference terminal, whose orders the service sends to their acquirer; yield its code for the pairing."""
     program, journal = str(ROOT / "examples" / "terminal.py"), str(folder / "terminal.json")
-    options = ("--serial", "LIVE-1", "--kind", "service", "--journal", journal, "--pair")
+    options = ("--serial", "LIVE-1", "--journal", journal, "--pair")
     arguments = (program, f"http://{CLIENTS}", *options)
     return _running(folder, *arguments, line=r"pairing code (\S+)\n", PYTHONUNBUFFERED="1")

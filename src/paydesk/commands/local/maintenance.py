@@ -89,7 +89,8 @@ def migrate(
             await mark.find_or_set(database, "production", now_ms)
         return applied, await migrations.state(database)
 
-    loaded = load_settings(settings, database_timeout_seconds=STATEMENT_SECONDS_MAX)
+    longer = {"database_timeout_seconds": STATEMENT_SECONDS_MAX} if changes else {}
+    loaded = load_settings(settings, **longer)
     direct = loaded.model_copy(update={"database_url": loaded.direct_database_url})
     applied, (pending, newer) = run_with_database(direct, work, exclusive=changes)
     planned = plans.plan(pending)

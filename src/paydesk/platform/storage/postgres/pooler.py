@@ -30,7 +30,7 @@ STATEMENTS_LOST_ERRORS = (asyncpg.InvalidSQLStatementNameError, asyncpg.Duplicat
 _BACKEND = "SELECT pg_backend_pid()"
 _SETTINGS = """
 SELECT name, setting, quote_ident(session_user), quote_ident(current_database())
-  FROM pg_settings WHERE name = ANY($1) ORDER BY name"""
+  FROM pg_settings WHERE name = ANY(CAST($1 AS text[])) ORDER BY name"""
 
 
 class Connection(Protocol):
