@@ -175,8 +175,8 @@ class InquiryAttempt(ReversingAttempt[Inquiry]):
             await confirmation_store.forget(change, order)
             message = f"The acquirer declined to reverse the payment: {outcome.detail}."
             await self.alert_once(change, order, message)
-        is_answered_otherwise = isinstance(outcome, Unknown) and outcome.differs
-        if is_answered_otherwise and not self.capabilities.can_inquire and order.status not in status.LIVE:
+        goes_on = self.capabilities.can_inquire or order.status in status.LIVE
+        if isinstance(outcome, Unknown) and outcome.differs and not goes_on:
             # The payment was of another amount, so each answer differs. An operator has ended the order.
             await outcomes.alert_differing(change, order, outcome, self.evidence)
             await inquiry_store.end(change, order, "operator")
