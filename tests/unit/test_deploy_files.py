@@ -71,6 +71,22 @@ def test_compose_settings_are_accepted() -> None:
     serve.check_settings(load(filled))
 
 
+def test_compose_gives_paydesk_a_role_that_is_no_superuser() -> None:
+    """The image makes `POSTGRES_USER` a superuser, whom Paydesk refuses: a file makes its role, and its database."""
+    services = _compose(COMPOSE)["services"]
+    image, nodes = services["postgres"], services["paydesk-1"]["environment"]
+    url = re.fullmatch(r"postgresql://(\w+):(\$\{.+\})@postgres/(\w+)", nodes["PAYDESK_DATABASE_URL"])
+    assert url is not None
+    role, password, database = url.groups()
+    assert role != image["environment"]["POSTGRES_USER"]
+    assert image["environment"]["DATABASE_PASSWORD"] == password
+    assert "./postgres.sql:/docker-entrypoint-initdb.d/postgres.sql:ro" in image["volumes"]
+    made = (COMPOSE.parent / "postgres.sql").read_text()
+    assert f"\nCREATE ROLE {role} LOGIN PASSWORD :'password';\n" in made
+    assert f"\nCREATE DATABASE {database} OWNER {role};\n" in made
+    assert f"\nALTER ROLE {image['environment']['POSTGRES_USER']} PASSWORD NULL;\n" in made
+
+
 def test_compose_has_the_addresses_and_certificates_of_haproxy() -> None:
     """The configuration that it mounts names its nodes, its own address and the files of its certificates."""
     services = _compose(COMPOSE)["services"]
