@@ -100,7 +100,15 @@ def test_compose_has_the_addresses_and_certificates_of_haproxy() -> None:
         assert {secret["target"] for secret in proxy["secrets"]} == set(re.findall(r" crt (\S+)", text))
         binds = re.findall(r"(?m)^ +bind ([\d.]*):(\d+)", text)
         assert {address for address, _ in binds} <= {"", proxy["networks"]["inside"]["ipv4_address"]}
-        assert {f"{port}:{port}" for _, port in binds} == set(proxy["ports"])
+        published = {port.removeprefix("${OPERATOR_ADDRESS:-127.0.0.1}:") for port in proxy["ports"]}
+        assert {f"{port}:{port}" for _, port in binds} == published
+
+
+def test_compose_opens_the_port_of_operators_to_this_machine_alone() -> None:
+    """Until a person names another address; Compose opens a port without an address at all of them."""
+    ports = _compose(COMPOSE)["services"]["haproxy"]["ports"]
+    assert [port for port in ports if "8443" in port] == ["${OPERATOR_ADDRESS:-127.0.0.1}:8443:8443"]
+    assert "\n#   OPERATOR_ADDRESS " in COMPOSE.read_text()
 
 
 def test_tests_of_a_till_share_the_network_of_paydesk() -> None:
