@@ -162,12 +162,13 @@ def test_pods_have_the_time_to_drain(tools: Path, drain: float, given: int | Non
     [
         ({"drainSeconds": 20, "terminationGracePeriodSeconds": 34}, "set it to 35 or more"),
         ({"settings": {"listen": "0.0.0.0:1"}}, "invalid propertyName 'listen'"),
+        ({"settings": {"database_listen_url": "postgresql://a:b@c/d"}}, "invalid propertyName 'database_listen_url'"),
         ({"migrations": "sometimes"}, "/migrations"),
         ({"publicUrl": "http://pay.example.com"}, "/publicUrl"),
         ({"keys": {"secret": {"name": ""}}}, "/keys/secret/name"),
         ({"replicas": 3}, "replicas"),
     ],
-    ids=["grace", "setting", "migrations", "url", "secret", "unknown"],
+    ids=["grace", "setting", "password", "migrations", "url", "secret", "unknown"],
 )
 def test_wrong_values_are_refused(tools: Path, tmp_path: Path, values: dict[str, Any], message: str) -> None:
     """Before anything reaches Kubernetes."""
@@ -176,6 +177,15 @@ def test_wrong_values_are_refused(tools: Path, tmp_path: Path, values: dict[str,
     done = _helm(tools, "template", "pay", CHART, "--values", VALUES, "--values", more)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("migrations", MIGRATIONS)
+def test_nodes_and_migrations_reach_postgres_itself(tools: Path, migrations: str) -> None:
+    """By the URL of a Secret, if one is named: `database_url` may be that of a pooler."""
+    migrating = ("--set", f"migrations={migrations}")
+    containers = 1 if migrations == "none" else 2
+    assert _render(tools, *migrating).count("name: PAYDESK_DATABASE_LISTEN_URL") == containers
+    assert "LISTEN_URL" not in _render(tools, *migrating, "--set", "database.listenSecret.name=")
 
 
 def test_settings_of_the_values_reach_the_node(tools: Path) -> None:

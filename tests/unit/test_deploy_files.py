@@ -176,6 +176,22 @@ def test_chart_sets_what_its_values_may_not() -> None:
     assert {f"PAYDESK_{name.upper()}" for name in refused} == set(re.findall(r"PAYDESK_[A-Z_]*[A-Z]", templates))
 
 
+def test_chart_takes_urls_of_databases_from_secrets() -> None:
+    """For nodes and migrations alike; that of PostgreSQL itself only where a Secret is named."""
+    helpers = (CHART / "templates" / "_helpers.tpl").read_text()
+    parts = dict(re.findall(r'(?s)\{\{- define "(.+?)" -\}\}\n(.*?)(?=\{\{- define|\Z)', helpers))
+    reference = r"\s+valueFrom:\s+secretKeyRef: \{\{- toYaml "
+    of_database = parts["paydesk.database"]
+    assert re.search(rf"- name: PAYDESK_DATABASE_URL{reference}\.Values\.database\.secret ", of_database)
+    where = r"\{\{- with \.Values\.database\.listenSecret \}\}\s+\{\{- if \.name \}\}\s+"
+    assert re.search(rf"{where}- name: PAYDESK_DATABASE_LISTEN_URL{reference}\. ", of_database)
+    for text in (POD.read_text(), parts["paydesk.migrate"]):
+        assert 'include "paydesk.database" .' in text
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    refused = schema["properties"]["settings"]["propertyNames"]["not"]["enum"]
+    assert {name for name in Settings.model_fields if re.fullmatch(r"database_(.*_)?url", name)} <= set(refused)
+
+
 def _differences(values: dict[str, Any], schema: dict[str, Any], where: str = "") -> set[str]:
     """Return the names of values that the schema lacks, and of its properties without a default."""
     properties = schema.get("properties")

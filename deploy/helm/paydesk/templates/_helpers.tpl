@@ -49,10 +49,18 @@ imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* For nodes and migrations: behind a pooler, migrations need PostgreSQL itself. */}}
 {{- define "paydesk.database" -}}
 - name: PAYDESK_DATABASE_URL
   valueFrom:
     secretKeyRef: {{- toYaml .Values.database.secret | nindent 6 }}
+{{- with .Values.database.listenSecret }}
+{{- if .name }}
+- name: PAYDESK_DATABASE_LISTEN_URL
+  valueFrom:
+    secretKeyRef: {{- toYaml . | nindent 6 }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "paydesk.migrate" -}}
