@@ -63,25 +63,44 @@ find_python() {
     fail "Paydesk needs Python 3.11 or newer; none was found. Name it with --python."
 }
 
-# A link is replaced at once, so that `paydesk` is one of the two versions at any time.
-point() { "$python" -c 'import os, sys
+# A link is replaced at once, so that `paydesk` is one of the two versions at any time. An installation that was killed
+# can have left the new link.
+point() { "$python" -c 'import contextlib, os, sys
 target, link = sys.argv[1:]
+with contextlib.suppress(FileNotFoundError):
+    os.unlink(f"{link}.new")
 os.symlink(target, f"{link}.new")
 os.replace(f"{link}.new", link)' "$1" "$2"; }
 
+# What is there without being a link of this script stays: a folder cannot be replaced, and is somebody else's.
+check_links() {
+    for link in bin current previous; do
+        if [ -e "$prefix/$link" ] || [ -L "$prefix/$link" ]; then
+            case $link:$(readlink "$prefix/$link" || true) in
+                bin:current/bin | current:versions/* | previous:versions/*) ;;
+                *) fail "$prefix/$link is not of Paydesk. Choose a folder of its own with --prefix. Nothing was changed." ;;
+            esac
+        fi
+    done
+}
+
 make_current() {
+    [ -L "$prefix/bin" ] || point current/bin "$prefix/bin"
     before=$(readlink "$prefix/current" || true)
     [ "$before" = "$1" ] && return
     if [ -n "$before" ]; then point "$before" "$prefix/previous"; fi
     point "$1" "$prefix/current"
-    [ -L "$prefix/bin" ] || point current/bin "$prefix/bin"
 }
 
 find_python
+check_links
 
 if [ -n "$back" ]; then
     [ -L "$prefix/previous" ] || fail "$prefix has no earlier version to go back to."
-    make_current "$(readlink "$prefix/previous")"
+    earlier=$(readlink "$prefix/previous")
+    [ -f "$prefix/$earlier/complete" ] ||
+        fail "The earlier version is not complete: $prefix/$earlier. Install its release again. Nothing was changed."
+    make_current "$earlier"
     say "$prefix/bin/paydesk is $("$prefix/bin/paydesk" --version)."
     exit 0
 fi
@@ -151,6 +170,6 @@ fi
 
 make_current "versions/${venv##*/}"
 say "$prefix/bin/paydesk is $("$prefix/bin/paydesk" --version)."
-if [ -L "$prefix/previous" ]; then
+if [ -f "$prefix/previous/complete" ]; then
     say "The version before is kept: $0 --back --prefix $prefix"
 fi

@@ -129,3 +129,60 @@ def test_an_installation_that_cannot_be_made_says_why(
     """And what to do."""
     ended = _install(release, *options)
     assert (ended.returncode, said in ended.stdout + ended.stderr) == (code, True), ended
+
+
+@pytest.fixture
+def installed(release: Path) -> Path:
+    """Return a folder with two versions of the release, 9.9.9 after 9.9.8, whose programs print their version."""
+    folder = release.parent / "opt"
+    for version in ("9.9.8", "9.9.9"):
+        program = folder / "versions" / version / "bin" / "paydesk"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho paydesk {version}\n")
+        program.chmod(0o755)
+        (folder / "versions" / version / "complete").touch()
+    for link, target in (("bin", "current/bin"), ("current", "versions/9.9.9"), ("previous", "versions/9.9.8")):
+        (folder / link).symlink_to(target)
+    return folder
+
+
+def test_an_incomplete_version_does_not_become_the_current_one_again(release: Path, installed: Path) -> None:
+    """One that was removed, or half of it; nothing is changed, and the same version installed again is taken."""
+    mark = installed / "versions" / "9.9.8" / "complete"
+    mark.unlink()
+    ended = _install(release, "--back")
+    assert (ended.returncode, "The earlier version is not complete" in ended.stderr) == (1, True), ended
+    assert [str((installed / link).readlink()) for link in ("current", "previous")] == [
+        "versions/9.9.9",
+        "versions/9.9.8",
+    ]
+    mark.touch()
+    ended = _install(release, "--back")
+    assert f"{installed}/bin/paydesk is paydesk 9.9.8." in ended.stdout, ended.stderr
+    assert (installed / "previous").readlink() == Path("versions/9.9.9")
+
+
+def test_links_of_an_installation_that_was_killed_are_replaced(release: Path, installed: Path) -> None:
+    """New ones that did not become those in use, and `bin`, which it had not made."""
+    for link in ("bin", "current", "previous"):
+        (installed / f"{link}.new").symlink_to("versions/9.9.7")
+    (installed / "bin").unlink()
+    assert "is paydesk 9.9.8." in _install(release, "--back").stdout
+    (installed / "bin").unlink()
+    ended = _install(release, "--back")
+    assert (ended.returncode, "is paydesk 9.9.9." in ended.stdout) == (0, True), ended
+    (installed / "bin").unlink()
+    ended = _install(release)
+    assert (ended.returncode, "is paydesk 9.9.9." in ended.stdout) == (0, True), ended
+    assert not list(installed.glob("*.new"))
+
+
+@pytest.mark.parametrize("link", ["bin", "current", "previous"])
+def test_a_folder_that_is_not_of_paydesk_is_not_replaced(release: Path, link: str) -> None:
+    """Such as `bin` of /usr/local; nothing is installed beside it."""
+    folder = release.parent / "opt"
+    (folder / link).mkdir(parents=True)
+    for options in ((), ("--back",)):
+        ended = _install(release, *options)
+        assert (ended.returncode, f"{folder}/{link} is not of Paydesk" in ended.stderr) == (1, True), ended
+    assert list(folder.iterdir()) == [folder / link]
