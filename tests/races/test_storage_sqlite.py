@@ -191,14 +191,17 @@ async def test_the_log_is_checkpointed(file: Path) -> None:
         assert database._checkpoint_at_pages == 1000
 
 
-async def test_a_heavy_read_does_not_outlast_its_database(file: Path) -> None:
-    """Closing stops a read that would go on for hours, and light reads never waited for it."""
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_heavy_read_does_not_outlast_its_database(file: Path, is_late: bool) -> None:  # noqa: FBT001
+    """Closing stops a read that would go on for hours, also one that begins then. Light reads never waited for it."""
     for_ever = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
     async with _opened(file) as database:
         reading = threading.Event()
 
         async def read(tx: Transaction) -> None:
             reading.set()
+            if is_late:
+                database._commit_thread.join()  # It ends when the database is being closed.
             await tx.one(for_ever)
 
         heavy = asyncio.create_task(database.read(read, heavy=True))

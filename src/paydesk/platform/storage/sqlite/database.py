@@ -43,6 +43,8 @@ FLUSH_WORKS_MAX = 256
 BUSY_RETRY_SECONDS = 0.005
 CHECKPOINT_PAGES = 1000
 CHECKPOINT_AGAIN_PAGES = 100
+STEPS_BETWEEN_LOOKS = 100_000
+"""After so many steps, a few milliseconds, a heavy read looks whether the database was closed."""
 
 WRITE_A_PAGE = "PRAGMA user_version = 0"
 """A write without an effect: the value is 0 already, but SQLite writes the first page."""
@@ -90,6 +92,8 @@ class SqliteDatabase:
             self._writer = self._connect(writer=exclusive)
             self._reader = self._connect(writer=False)
             self._heavy_reader = self._connect(writer=False)
+            # An interrupt would be lost on a statement that is about to begin.
+            self._heavy_reader.set_progress_handler(lambda: self._closed, STEPS_BETWEEN_LOOKS)
         except BaseException:
             self._release()
             raise
@@ -364,7 +368,6 @@ class SqliteDatabase:
             return
         self._closed = True
         await self._idle.wait()
-        self._heavy_reader.interrupt()
         await asyncio.to_thread(self._end_threads)
         self._release()
 
