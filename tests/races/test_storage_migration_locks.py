@@ -33,7 +33,7 @@ SECRET = "APP_USR-4111111111111111"
 
 @pytest.fixture(autouse=True)
 def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(locks, "WAIT_SECONDS", 1.0)
 
 
 @asynccontextmanager

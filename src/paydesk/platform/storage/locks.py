@@ -53,12 +53,12 @@ class LockWatch:
             ) from error
 
     async def _watch(self) -> None:
-        while True:
+        while self._database.name == "postgres":
+            # The first look opens the connection of all others, before a lock is waited for.
+            with suppress(Unavailable, Locked):
+                found = await self._database.read(lambda tx: tx.all(_HOLDERS, self._pid))
+                self._holders = found or self._holders
             await asyncio.sleep(WAIT_SECONDS / 10)
-            if self._pid:
-                with suppress(Unavailable, Locked):
-                    found = await self._database.read(lambda tx: tx.all(_HOLDERS, self._pid))
-                    self._holders = found or self._holders
 
 
 def _described(holder: Row) -> str:
