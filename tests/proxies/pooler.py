@@ -21,7 +21,6 @@ from waiting import wait_until
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "deploy/proxy/pgbouncer.ini"
 UNPACKED = ROOT / ".venv/pgbouncer"
-MIRROR = "http://deb.debian.org/debian"
 
 
 def program(suite: str) -> list[str]:
@@ -34,7 +33,7 @@ def program(suite: str) -> list[str]:
         unfinished = UNPACKED / f"{suite}.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         options = ["--quiet", "--variant=extract", "--include=pgbouncer"]
-        subprocess.run(["mmdebstrap", *options, suite, str(unfinished), MIRROR], check=True)
+        subprocess.run(["mmdebstrap", *options, suite, str(unfinished)], check=True)
         unfinished.rename(folder)
     loader = next(path for path in folder.rglob("ld-linux-*.so.*") if path.exists())
     libraries = {str(path.parent) for path in folder.rglob("*.so.*") if "gconv" not in path.parts}
