@@ -22,6 +22,7 @@ NOT_SENT = {
     "paydesk_dev.conformance.acquirers.kit.JOBS": _KITS_FILE,
     "platform.storage.postgres.connections._END_BACKEND": "the driver's own: it has no transaction",
     "platform.storage.postgres.connections._SESSION": "the driver's own: it has no transaction",
+    "platform.storage.postgres.pooler._SETTINGS": "the driver's own: it has no transaction",
     "platform.storage.postgres.notify.NOTIFY": "the driver's own: it has no transaction",
     "engine.terminals.store.VIRTUAL": "only a development service starts virtual terminals",
     "engine.webhooks.delivery.outcome_store.RELEASE_ALL": (

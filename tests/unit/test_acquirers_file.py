@@ -39,9 +39,9 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def database(sqlite_url: str) -> AsyncIterator[Database]:
+async def database(database_url: str) -> AsyncIterator[Database]:
     """An empty database."""
-    opened = await open_database(sqlite_url)
+    opened = await open_database(database_url)
     yield opened
     await opened.close()
 
@@ -183,6 +183,7 @@ async def test_an_installed_package_adds_an_adapter(
     del sys.modules["own_adapter"]
 
 
+@pytest.mark.on_postgres
 async def test_operators_hear_of_each_change_of_an_outage(database: Database, tmp_path: Path) -> None:
     """As an event with the reason, also twice in an hour; once over all nodes, and of one that ends in a restart."""
     unreachable, reachable = "acquirer_unreachable", "acquirer_reachable"
