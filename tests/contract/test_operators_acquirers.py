@@ -213,6 +213,7 @@ async def test_without_acquirers_the_list_is_empty(service: Service) -> None:
     assert await listed(await operator(service)) == {"data": []}
 
 
+@pytest.mark.on_postgres
 async def test_a_good_test_ends_an_outage(database: Database, tmp_path: Path) -> None:
     """The breaker is closed, and no person is needed any longer."""
     switch = PlayedSwitch()
