@@ -85,3 +85,13 @@ def test_an_address_must_be_that_of_a_service(tmp_path: Path) -> None:
     """The usage is refused."""
     ended = command("doctor", "--url", "pay.example.com", folder=tmp_path)
     assert (ended.returncode, "is not the address of a service" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("options", [("--invariants",), ("--data", "."), ("--settings", "paydesk.toml")])
+def test_options_of_the_database_are_refused_beside_an_address(options: tuple[str, ...], tmp_path: Path) -> None:
+    """They would be ignored, and "No problems found." would be said of what nobody looked at."""
+    ended = command("doctor", "--url", "https://pay.example.com", *options, folder=tmp_path)
+    assert (ended.returncode, "Leave out --invariants, --settings and --data." in " ".join(ended.stderr.split())) == (
+        2,
+        True,
+    )

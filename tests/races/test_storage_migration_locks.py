@@ -81,7 +81,7 @@ async def test_another_migration_is_not_waited_for(postgres_url: str) -> None:
         _opened(postgres_url) as database,
         _session(postgres_url, "BEGIN", "SELECT pg_advisory_xact_lock(7029116352941)"),
     ):
-        with pytest.raises(Locked, match=r"without effect: .*nightly report, .* SELECT pg_advisory_xact_lock\(\?\)\."):
+        with pytest.raises(Locked, match=r"not applied: .*nightly report, .* SELECT pg_advisory_xact_lock\(\?\)\."):
             await migrate(database, 1, ALTERS)
 
 
@@ -155,9 +155,18 @@ async def test_nodes_that_build_together_build_once(postgres_url: str) -> None:
         assert await pending(first, BUILDS) == []
 
 
-def test_values_of_a_query_that_is_cut_off_are_masked() -> None:
-    """PostgreSQL keeps 1 KB of a query."""
-    holder = (7, "", None, "2026-11-27 00:00:00", f"UPDATE a SET b = $tag${SECRET}$tag$, c = '{SECRET}")
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (f"$tag${SECRET}$tag$, c = '{SECRET}", "?"),
+        (f"E'a\\'{SECRET}', c = 1", "E?, c = ?"),
+        (f"'{SECRET}\\", "?"),
+        (f"\"x'y\", c = '{SECRET}'", "?, c = ?"),
+    ],
+)
+def test_values_of_a_query_are_masked(values: str, shown: str) -> None:
+    """PostgreSQL keeps 1 KB of a query: it may be cut off anywhere."""
+    holder = (7, "", None, "2026-11-27 00:00:00", f"UPDATE a SET b = {values}")
     assert locks._described(holder) == (
-        "pid 7 (no application_name, state unknown, since 2026-11-27 00:00:00 UTC): UPDATE a SET b = ?"
+        f"pid 7 (no application_name, state unknown, since 2026-11-27 00:00:00 UTC): UPDATE a SET b = {shown}"
     )

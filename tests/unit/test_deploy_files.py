@@ -72,7 +72,7 @@ def test_compose_settings_are_accepted() -> None:
 
 
 def test_compose_gives_paydesk_a_role_that_is_no_superuser() -> None:
-    """The image makes `POSTGRES_USER` a superuser, whom Paydesk refuses: a file makes its role, and its database."""
+    """The image makes `POSTGRES_USER` a superuser, which Paydesk refuses: a file makes its role and its database."""
     services = _compose(COMPOSE)["services"]
     image, nodes = services["postgres"], services["paydesk-1"]["environment"]
     url = re.fullmatch(r"postgresql://(\w+):(\$\{.+\})@postgres/(\w+)", nodes["PAYDESK_DATABASE_URL"])

@@ -60,9 +60,9 @@ class ListScreen:
     """The rows whose forms add one."""
     live: str = ""
     every: int = 0
-    """The page fetches its rows again every so many seconds, for what changes without a hint."""
+    """Seconds after which the page fetches its rows again, for changes without a hint; 0: never."""
     has_pages: bool = True
-    """Whether a row has a page of its own."""
+    """Each row has a page of its own."""
     sheet: str = "lists.css"
     table: str = ""
     """The class of the table."""

@@ -41,7 +41,7 @@ IN_PRODUCTION = {
     "POST /operator/v1/codes": "In production the seller's browser takes the code to the application's https redirect"
     " URI: `paydesk authorize-url` prints the address to open there. See docs/get-a-token.md.",
 }
-"""What replaces such an operation in production."""
+"""The sentence about how to do the same in production, by the operation."""
 HOW_TO_REACH = "Check that the service runs, and that PAYDESK_BASE_URL is its address for operators."
 _NEXT = re.compile('<([!-~]+)>; rel="next"')
 _MALFORMED = re.compile(r"'(\w+)' - is malformed")

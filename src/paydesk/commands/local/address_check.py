@@ -24,7 +24,7 @@ TOKEN, CA_FILE = "PAYDESK_ACCESS_TOKEN", "PAYDESK_CA_FILE"
 WAIT_SECONDS: Final = 55
 """The longest wait of a poll."""
 TIMEOUT_SECONDS: Final = 75
-"""What a client and each proxy must wait for the response of a poll."""
+"""The time for which a client and each proxy must wait for the response of a poll."""
 BUSY_SECONDS_MAX: Final = 300
 """For this long events are read until a poll finds none."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paydesk.commands.client.failure import Failure
+from paydesk.commands.client.failure import Failure, WrongUsage
 from paydesk.commands.client.options import AsJson, examples, group, note, show, show_list, top
 from paydesk.commands.local.local import (
     DataFolder,
@@ -142,6 +142,10 @@ def doctor(
         return [str(one) for one in (*problems, *(await checks.check(database) if invariants else ()))]
 
     if url is not None:
+        if invariants or settings is not None or data is not None:
+            raise WrongUsage(
+                "--url checks an address without a database. Leave out --invariants, --settings and --data."
+            )
         findings = address_check.findings(url)
     else:
         findings = run_with_database(existing_database(settings, data), work, exclusive=False)

@@ -1,4 +1,4 @@
-"""What people see of acquirers: the state of the connection, and the orders that each takes."""
+"""The texts about an acquirer: the state of its connection, and the orders that it takes."""
 
 from __future__ import annotations
 

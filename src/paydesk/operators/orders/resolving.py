@@ -1,4 +1,4 @@
-"""How operators set the outcome of an order, a reversal or a refund, and say how a refused payment was settled.
+"""Operators set the outcome of an order, a reversal or a refund, and record how a refused payment was settled.
 
 The audit trail records each with the operator and the reason.
 """

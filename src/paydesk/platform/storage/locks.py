@@ -21,8 +21,13 @@ _HOLDERS = """
 SELECT pid, application_name, state,
        to_char(COALESCE(xact_start, backend_start) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), query
   FROM pg_stat_activity WHERE pid = ANY(pg_blocking_pids($1)) ORDER BY pid"""
-_VALUE = re.compile(r"(/\*.*?(?:\*/|$)|--[^\n]*)|'(?:[^']|'')*(?:'|$)|\$\w*\$.*|\b\d[\w.]*", re.DOTALL)
-"""What may be a secret or personal data in a statement: comments, texts and numbers, also ones that are cut off."""
+_VALUE = re.compile(
+    r"""(/\*.*?(?:\*/|$)|--[^\n]*)|'(?:[^'\\]|''|\\.)*(?:'|\\?$)|"[^"]*(?:"|$)|\$\w*\$.*|\b\d[\w.]*""", re.DOTALL
+)
+"""Parts of a statement that may be secrets or personal data: comments, texts, quoted names and numbers, cut off or not.
+
+A backslash is always read as an escape: where it is none, more is masked.
+"""
 
 
 class LockWatch:
@@ -47,7 +52,7 @@ class LockWatch:
         if isinstance(error, Locked) and self._pid:
             holders = "; ".join(map(_described, self._holders)) or "it has ended, or is a prepared transaction"
             raise Locked(
-                f"The migration was given up, without effect: another session has kept a lock that it needs for more"
+                f"The migration was given up and not applied: another session has kept a lock that it needs for more"
                 f" than {WAIT_SECONDS:g} s: {holders}. Wait for the end of that session, or end it, and run `paydesk"
                 " migrate` again."
             ) from error

@@ -45,7 +45,7 @@ def capabilities_of(options: Mapping[str, Any]) -> Capabilities:
 
 
 def _with_choices(message: str, kind: type) -> str:
-    """Return the message about an unknown option, or about a value that is none of an enum, with those that exist."""
+    """Return the message about an unknown option or value, with those that exist."""
     hints = get_type_hints(kind)
     if message.startswith("Object contains unknown field"):
         return f"{message}: it has {', '.join(sorted(hints))}"

@@ -89,7 +89,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How connections are encrypted, and until when the client certificate is valid; None without one."""
+    """The encryption of connections, and the time until which the client certificate is valid; None without one."""
 
     context: ssl.SSLContext
     valid_until_seconds: int | None = None
