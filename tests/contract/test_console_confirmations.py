@@ -127,7 +127,7 @@ async def test_a_refund_without_a_next_attempt_waits_for_a_person(desk: Desk) ->
     page = await desk.page(order_id)
     assert "a person ends it" in page.text
     assert "waits for an operator: it may have taken effect" in page.text
-    assert "9999" not in page.html
+    assert "9999-12" not in page.html
 
 
 @each("after, said", [("refund", "is being refunded"), ("person", "none: waits for a person")])
@@ -142,7 +142,7 @@ async def test_a_reversal_that_came_too_late_says_what_it_waits_for(
     page = await desk.page(order_id)
     assert "The acquirer's approval was undone: it was canceled at the terminal" in page.text
     assert said in page.text
-    assert "9999" not in page.html
+    assert "9999-12" not in page.html
 
 
 async def test_only_the_whole_is_refunded_where_no_part_can_be(desk: Desk) -> None:

@@ -129,7 +129,7 @@ async def test_resolve_ends_a_reversal_that_came_too_late(
         (shown,) = (await person.did("GET", f"orders/{order_id}"))["reversals"]
         assert (shown["waits_for"], "refunding_date" in shown) == (waits_for, waits_for == "refund")
         (item,) = (await person.did("GET", "attention"))["data"]
-        assert (item["kind"], said in item["message"], "9999" in str(item)) == ("reversal_unconfirmed", True, False)
+        assert (item["kind"], said in item["message"], "9999-12" in str(item)) == ("reversal_unconfirmed", True, False)
         answer = (await unclaimed(person, f"reversals/{reversal['id']}/resolve", GONE)).body
         assert (answer["status"], "waits_for" in answer) == ("reversed", False)
         assert (await person.did("GET", "attention"))["data"] == []
