@@ -60,6 +60,7 @@ def _proxy(*answers: tuple[int, Any]) -> Iterator[str]:
         ([READY, LOST], "The service does not get the host 127.0.0.1:"),
         ([READY, (404, {"errors": [{"code": "not_found"}]})], "Give the address for clients."),
         ([(503, {"errors": [{"code": "not_ready"}]})], "GET /readyz: 503 (not_ready)."),
+        ([READY, (400, {"errors": "no"})], "GET /v1/events without a token: 400 (not a response of Paydesk)."),
         ([(200, b"hello")], "GET /readyz: 200 (not a response of Paydesk)."),
         ([READY, REFUSED, REFUSED], f"Give {TOKEN} a valid access token."),
     ],

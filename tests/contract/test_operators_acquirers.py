@@ -110,7 +110,9 @@ async def test_the_list_says_which_orders_an_acquirer_takes_and_what_it_can_do(
             page = await listed(desk)
             main, other = page["data"]
             node, next_echo = main.pop("node"), main.pop("next_echo_date")
-            assert f"No sale since {unreachable[0]['since_date']}: {main.pop('reason')}." == unreachable[0]["message"]
+            assert unreachable[0]["message"] == (
+                f"A node sends no sale to it since {unreachable[0]['since_date']}: {main.pop('reason')}."
+            )
             assert node == other.pop("node")
             capabilities = main.pop("capabilities")
             assert capabilities["confirm_before"] == {"time": "00:00:00", "zone": "America/Sao_Paulo"}

@@ -112,5 +112,7 @@ def _get(url: str, token: str = "") -> tuple[int, Mapping[str, Any]]:
 def _described(status: int, document: Mapping[str, Any]) -> str:
     if not status:
         return f"no response ({document['reason']})"
-    code = (document.get("errors") or [{}])[0].get("code", "") if document else "not a response of Paydesk"
-    return f"{status}{f' ({code})' if code else ''}"
+    match document:
+        case {"errors": [{"code": str(code)}, *_]}:
+            return f"{status} ({code})"
+    return f"{status} (not a response of Paydesk)"

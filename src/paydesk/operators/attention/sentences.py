@@ -33,7 +33,7 @@ def _by_wait(usual: str, **others: str) -> First:
 
 SENTENCES: Mapping[Kind, tuple[Lines, Lines]] = {
     "acquirer_unreachable": (
-        "No sale since {since}: {reason}.",
+        "A node sends no sale to it since {since}: {reason}.",
         "Check the switch; an echo is tried once a minute.",
     ),
     "outcome_unknown": (

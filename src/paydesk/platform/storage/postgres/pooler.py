@@ -27,6 +27,7 @@ ONE_CONNECTION: Final = (
 
 STATEMENTS_LOST_ERRORS = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 
+_TRIES: Final = 10
 _BACKEND = "SELECT pg_backend_pid()"
 _SETTINGS = """
 SELECT name, setting, quote_ident(session_user), quote_ident(current_database())
@@ -46,14 +47,18 @@ class Connection(Protocol):
 async def pooling(first: Connection, second: Connection) -> Pooling:
     """Return how a pooler lends connections. Raises `UnsafeDatabase` if it loses prepared statements.
 
-    While the second connection has a transaction open, the first keeps its backend only if that is its own.
+    While the second connection has a transaction open, the first keeps its backend only if that is its own, or by
+    chance, which is why this is tried more than once.
     """
+    ((before,),) = await first.fetch(_BACKEND, ())
     try:
-        ((before,),) = await first.fetch(_BACKEND, ())
-        await second.execute("BEGIN")
-        ((other,),) = await second.fetch(_BACKEND, ())
-        ((after,),) = await first.fetch(_BACKEND, ())
-        await second.execute("ROLLBACK")
+        for _ in range(_TRIES):
+            await second.execute("BEGIN")
+            ((other,),) = await second.fetch(_BACKEND, ())
+            ((after,),) = await first.fetch(_BACKEND, ())
+            await second.execute("ROLLBACK")
+            if other == before or after != before:
+                return "transaction"
     except STATEMENTS_LOST_ERRORS as error:
         raise UnsafeDatabase(STATEMENTS_LOST) from error
     except Expired as error:
@@ -62,7 +67,7 @@ async def pooling(first: Connection, second: Connection) -> Pooling:
         if "statement pooling" in str(error):
             raise UnsafeDatabase(STATEMENT_MODE) from error
         raise
-    return "transaction" if other == before or after != before else "session"
+    return "session"
 
 
 async def check_settings(connection: Connection, needed: Mapping[str, str]) -> None:
