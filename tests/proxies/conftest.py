@@ -11,9 +11,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+import shared_objects
 from proxies.configured import HOST
+from upgrade import kept
 
 DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture
+def people_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are derived from the key of the nodes."""
+    monkeypatch.setitem(shared_objects.KEYS._keys, 1, kept.KEY)
 
 
 @pytest.fixture(scope="session")

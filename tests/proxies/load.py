@@ -1,8 +1,9 @@
-"""Tills and terminals that sell and repeat nothing: every answer that a client must repeat counts as an error."""
+"""Tills and terminals that sell; an answer after which a client must repeat is an error, unless they do repeat."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import statistics
 import time
@@ -19,6 +20,8 @@ from service import approved, order_body
 
 POLL_SECONDS = 20
 REQUEST_SECONDS_MAX = 90
+REPEAT_SECONDS = 0.3
+UNAVAILABLE = frozenset({502, 503, 504})
 
 
 class Failed(Exception):
@@ -40,6 +43,8 @@ class Load:
     answers: Counter[int] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
     sold: int = 0
+    repeats: bool = False
+    """Whether a request is sent again, with its idempotency key, while the proxy says that no node takes it."""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -115,11 +120,15 @@ class Load:
         base_url = self.terminals_url if path.startswith("/device/") else ""
         url = (base_url or self.base_url) + path
         name = self.host or None
-        async with session.request(
-            method, url, json=body, headers=headers, timeout=timeout, server_hostname=name
-        ) as answer:
-            self.answers[answer.status] += 1
-            raw = await answer.read()
+        while True:
+            async with session.request(
+                method, url, json=body, headers=headers, timeout=timeout, server_hostname=name
+            ) as answer:
+                self.answers[answer.status] += 1
+                raw = await answer.read()
+            if self.repeats and answer.status in UNAVAILABLE:
+                await asyncio.sleep(REPEAT_SECONDS)
+                continue
             if answer.status not in (expected if isinstance(expected, tuple) else (expected,)):
                 raise Failed(f"{method} {path.partition('?')[0]}: {answer.status} {raw[:300].decode(errors='replace')}")
-            return await answer.json() if raw else None
+            return json.loads(raw) if raw else None

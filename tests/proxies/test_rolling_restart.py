@@ -10,31 +10,18 @@ from pathlib import Path
 
 import pytest
 
-import shared_objects
 from command_line import command
-from faults import scene
-from faults.inbox import Inbox
-from faults.records import Records
 from paydesk.commands.local.address_check import CA_FILE, TOKEN, findings
-from paydesk.platform.settings import THROTTLES
-from proxies.configured import HOST, NAMES, NODES, Proxy, configured
+from proxies.configured import HOST, NAMES, Proxy, configured
 from proxies.load import Load
-from seeds import seeded
+from proxies.nodes import TERMINALS, VARIABLES, addresses, cast, has_orders, orders
 from serve_process import ServeProcess
 from upgrade import kept
 from waiting import until
 
 pytestmark = pytest.mark.slow
 
-TERMINALS, ROUNDS = 12, 2
-VARIABLES = {
-    "PAYDESK_PUBLIC_URL": f"https://{HOST}",
-    "PAYDESK_OPERATOR_PUBLIC_URL": "https://console.example.com",
-    "PAYDESK_TRUSTED_PROXIES": "127.0.0.0/8",
-    "PAYDESK_DRAIN_SECONDS": "4",
-    "PAYDESK_HOST_NAMES": "localhost",
-    **{f"PAYDESK_{name.upper()}": "0" for name in THROTTLES},
-}
+ROUNDS = 2
 
 
 def _node(url: str, folder: Path) -> ServeProcess:
@@ -57,39 +44,15 @@ async def _nodes(url: str, folder: Path) -> AsyncIterator[list[ServeProcess]]:
             one.close()
 
 
-def _addresses(nodes: list[ServeProcess]) -> dict[str, str]:
-    return {
-        example: node.variables[name]
-        for examples, node in zip(NODES, nodes, strict=True)
-        for example, name in zip(examples, ("PAYDESK_LISTEN", "PAYDESK_OPERATOR_LISTEN"), strict=True)
-    }
-
-
 async def _restart(node: ServeProcess, number: int) -> None:
     """Restart a node, and wait until the proxy sends it orders again."""
     assert node.process is not None
     ended = node.process
     await asyncio.to_thread(node.end, ended)
-    asked = _orders(node)
+    asked = orders(node)
     node.start()
     await asyncio.to_thread(node.wait_for, "listening", number)
-    await until(lambda: _orders(node) > asked + TERMINALS, lambda: "the proxy sends it no orders")
-
-
-def _orders(node: ServeProcess) -> int:
-    return node.log.read_text().count('"/v1/orders"')
-
-
-@pytest.fixture
-def people_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens are derived from the key of the nodes."""
-    monkeypatch.setitem(shared_objects.KEYS._keys, 1, kept.KEY)
-
-
-async def _people(url: str) -> scene.Cast:
-    inbox = Inbox(Records({}), seeded())
-    inbox.url = "http://127.0.0.1:9"
-    return await scene.cast(url, inbox, seeded(), devices=TERMINALS, applications=2)
+    await has_orders(node, asked)
 
 
 @pytest.mark.usefixtures("people_key")
@@ -98,9 +61,9 @@ async def test_no_request_fails_while_nodes_restart(
     name: str, postgres_url: str, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     """Nor is one repeated by its client; the log of the nodes has the client's address."""
-    people = await _people(postgres_url)
+    people = await cast(postgres_url)
     async with _nodes(postgres_url, tmp_path) as nodes:
-        proxy = configured(name, tmp_path, certificate, _addresses(nodes))
+        proxy = configured(name, tmp_path, certificate, addresses(nodes))
         with proxy.running():
             load = Load(proxy.url, host=HOST, trust=proxy.trust, pause_seconds=0.2)
             running = asyncio.create_task(load.run(people.terminals))
@@ -138,14 +101,14 @@ async def test_doctor_finds_what_a_proxy_breaks(
     name: str, postgres_url: str, tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing behind the example; a timeout that is too short; behind nginx also a lost Host."""
-    people = await _people(postgres_url)
+    people = await cast(postgres_url)
     monkeypatch.setenv(TOKEN, people.terminals[0].access_token)
     monkeypatch.setenv(CA_FILE, str(certificate[0]))
     async with _nodes(postgres_url, tmp_path) as nodes:
 
         def found(wait_seconds: int, folder: str, change: Callable[[str], str] = lambda text: text) -> list[str]:
             (tmp_path / folder).mkdir()
-            proxy: Proxy = configured(name, tmp_path / folder, certificate, _addresses(nodes), change)
+            proxy: Proxy = configured(name, tmp_path / folder, certificate, addresses(nodes), change)
             with proxy.running():
                 return findings(f"https://localhost:{proxy.port}", wait_seconds)
 

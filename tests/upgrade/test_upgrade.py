@@ -15,19 +15,13 @@ import pytest
 
 from conftest import first_and_others
 from forks import Forks
-from paydesk import __version__
 from paydesk_process import environment
 from postgres_server import PostgresServer
 from switch_process import SwitchProcess, switch
 from upgrade import copied, kept, planted, selling, statements
-from upgrade.versions import Client, Load, Version
+from upgrade.versions import ADDITIVE, Client, Load, Version, next_version
 from waiting import HANGS_SECONDS, wait_until
 
-ADDITIVE = """
-ALTER TABLE orders ADD COLUMN till text;
-CREATE INDEX orders_by_till ON orders (seller_id, till);
-CREATE TABLE tills (seller_id bigint NOT NULL, till text NOT NULL, PRIMARY KEY (seller_id, till))"""
-"""A migration as it may be."""
 BREAKING = {
     "drop a column that is read": "ALTER TABLE orders DROP COLUMN description",
     "rename a column": "ALTER TABLE terminals RENAME COLUMN operating_mode TO mode",
@@ -41,8 +35,6 @@ BREAKING = {
 TEMPLATE = "kept"
 ROUNDS = 25
 """Orders of each client of the load between two steps."""
-FOLLOWING = f"{int(__version__.partition('.')[0]) + 1}.0.0"
-"""The version that has one more migration, on which this one may run."""
 LIKE_THE_FIFTH = "ALTER TABLE subscriptions DROP COLUMN secret_generation"
 """The fifth migration dropped a column of the same table, which the version before it read."""
 REQUIRED = """
@@ -80,13 +72,7 @@ def this() -> Forks:
 @pytest.fixture(scope="module")
 def following(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
     """The processes of the next version: a copy of this one, with one more migration."""
-    copy, output = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("following") / "version.txt"
-    copied.make(copy, FOLLOWING, f"-- runs with {__version__}\n{ADDITIVE}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(copied.COPY, str(copy))
-        forks = Forks("upgrade.copied", parent="following")
-        assert forks.start(("--version",), environment(), output).wait(HANGS_SECONDS) == 0
-        assert output.read_text() == f"paydesk {FOLLOWING}\n"
+    with next_version(tmp_path_factory.mktemp("following"), ADDITIVE) as forks:
         yield forks
 
 

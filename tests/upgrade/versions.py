@@ -9,15 +9,19 @@ import urllib.parse
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from forks import Fork, Forks
+from paydesk import __version__
 from paydesk_process import environment, request
 from serve_process import ServeProcess
 from service import approved, order_body
-from upgrade import kept, planted
+from upgrade import copied, kept, planted
 from upgrade.kept import Facts
 from waiting import HANGS_SECONDS, wait_until
 
@@ -39,6 +43,28 @@ Requests that fail for the same reason are.
 """
 READY_PAUSE_SECONDS = 0.3
 """Between questions for the readiness of a version, which looks at its database once a second."""
+
+
+ADDITIVE = """
+ALTER TABLE orders ADD COLUMN till text;
+CREATE INDEX orders_by_till ON orders (seller_id, till);
+CREATE TABLE tills (seller_id bigint NOT NULL, till text NOT NULL, PRIMARY KEY (seller_id, till))"""
+"""A migration as it may be."""
+FOLLOWING = f"{int(__version__.partition('.')[0]) + 1}.0.0"
+"""The version that has one more migration, on which this one may run."""
+
+
+@contextmanager
+def next_version(folder: Path, migration: str) -> Iterator[Forks]:
+    """Make the processes of the next version: a copy of this one, in the folder, with one more migration."""
+    copy, output = folder / "copy", folder / "version.txt"
+    copied.make(copy, FOLLOWING, f"-- runs with {__version__}\n{migration}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(copied.COPY, str(copy))
+        forks = Forks("upgrade.copied", parent="following")
+        assert forks.start(("--version",), environment(), output).wait(HANGS_SECONDS) == 0
+        assert output.read_text() == f"paydesk {FOLLOWING}\n"
+        yield forks
 
 
 class Version(ServeProcess):
