@@ -132,6 +132,7 @@ def _has_everything(new: Version, client: Client) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.long("it starts two versions, and migrates under load")
 def test_the_version_before_goes_on_beside_the_new_one(
     kept_postgres: str, tmp_path: Path, before: Forks, after: Forks
 ) -> None:
