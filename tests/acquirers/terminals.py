@@ -101,12 +101,13 @@ class Terminal:
             await self._refund(sale)
 
     async def _interrupted(self, sale: Sale) -> Answer:
-        """Request the authorization, and restart before its answer."""
+        """Request the authorization, and restart before its answer; go on if the request has not arrived."""
         request = asyncio.create_task(self._authorized(sale.order_id[3:]))
         await timer(self.caller.chance.uniform(*EARLY_SECONDS)).wait()
         request.cancel()
         await asyncio.gather(request, return_exceptions=True)
-        await self._hello([self._entry(sale, {})])
+        if await self._hello([self._entry(sale, {})]) == "resume":
+            return await self._authorized(sale.order_id[3:])
         return Answer(0)
 
     async def _authorized(self, lease_id: str) -> Answer:
