@@ -48,6 +48,9 @@ class FaultyWire:
             yield self
         finally:
             self.hang_up()
+            # A connection that was just accepted gets its task in the loop's next turn.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             for task in self._tasks | self._late:
                 task.cancel()
             await asyncio.gather(*self._tasks, *self._late, return_exceptions=True)

@@ -90,7 +90,7 @@ def test_an_address_must_be_that_of_a_service(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [("--invariants",), ("--data", "."), ("--settings", "paydesk.toml")])
 def test_options_of_the_database_are_refused_beside_an_address(options: tuple[str, ...], tmp_path: Path) -> None:
-    """They would be ignored, and "No problems found." would be said of what nobody looked at."""
+    """They would be ignored, and "No problems found." would be said of what was not looked at."""
     ended = command("doctor", "--url", "https://pay.example.com", *options, folder=tmp_path)
     assert (ended.returncode, "Leave out --invariants, --settings and --data." in " ".join(ended.stderr.split())) == (
         2,

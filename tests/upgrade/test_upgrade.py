@@ -369,6 +369,7 @@ def test_acquirers_are_configured_after_the_last_node_is_replaced(
                 if step == "uses":
                     load.joins(shop.served.sells)
                     load.goes_on()
+        nodes.load = None
         _has_settled(shop, host)
         checked = migrates.run("doctor", "--invariants")
         assert checked.returncode == 0, checked.stdout
