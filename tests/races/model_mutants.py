@@ -150,9 +150,9 @@ _DEFECTS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "Live and test never meet",
         "inquiries for live orders go to the simulated acquirer",
-        "paydesk/engine/payments/simulator/acquirer.py",
-        "        return Acquirers(create())\n",
-        '        return Acquirers(test := create(), {"simulator": test}, Routing("simulator"))\n',
+        "paydesk/engine/payments/acquirers.py",
+        '        acquirer = self.live.get(self.name_of(order) or "") if order.live else self.test\n',
+        '        acquirer = self.live.get(self.name_of(order) or "", self.test) if order.live else self.test\n',
     ),
     (
         "Live and test never meet",
