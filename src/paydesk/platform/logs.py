@@ -14,6 +14,7 @@ from typing import Any, Literal, TextIO
 import msgspec
 import structlog
 
+from paydesk.core.metrics import Counter
 from paydesk.core.text.redaction import redact
 from paydesk.platform.http import request_log
 
@@ -66,6 +67,9 @@ def configure(
     _redirect_standard_library()
 
 
+DROPPED = Counter("paydesk_log_lines_dropped_total", "Writes to the log that failed, of one line or several.")
+
+
 class Lasting:
     """Writes to a stream until its reader has gone: then to nowhere, because the service goes on without it."""
 
@@ -84,9 +88,10 @@ class Lasting:
         try:
             do(*arguments)
         except BrokenPipeError:
+            DROPPED.add()
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
         except OSError:
-            pass  # A disk that is full now may have room for later lines.
+            DROPPED.add()  # A disk that is full now may have room for later lines.
 
 
 def _after_requests(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

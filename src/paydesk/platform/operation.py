@@ -23,12 +23,12 @@ from paydesk.platform.storage.database import Database, Transaction
 NUMBER_DIGITS_MAX = 15
 
 Scope = Literal["read", "write"]
-Surface = Literal["application", "token", "device", "operator", "virtual", "page", "console", "public"]
+Surface = Literal["application", "token", "device", "operator", "virtual", "page", "console", "metrics", "public"]
 """The kind of client, which decides the credential and the format of errors:
 `application` an access token of POST /oauth/token · `token` the OAuth endpoints (client credentials in the body, flat
 errors) · `device` a terminal's PDT-… · `operator` a PDO-… · `virtual` a PDO-… or a test access token · `page` a
 seller's browser (bodies are forms, answers and errors are HTML in its language) · `console` an operator's browser, with
-a session · `public` no credential."""
+a session · `metrics` Prometheus, with the token of `metrics_token` · `public` no credential."""
 
 TransactionKind = Literal["write", "read", "heavy", "none"]
 """`write` and `read`: the handler is a unit of work in `call.tx`. `heavy`: a read off the hot path. `none`: the handler

@@ -249,6 +249,9 @@ class Settings(BaseModel):
     """Seed for the simulator's random choices."""
     simulator_confirmations: bool = False
     """Approvals of the simulated acquirer wait for the terminal's result, as some hosts do."""
+    metrics_token: str | None = Field(None, pattern=r"^(file|env):.+$")
+    """Where the token is with which Prometheus reads `/metrics`: `file:PATH`, mode 0600, or `env:NAME`, with 32
+    characters or more. Without it `/metrics` is refused, except in dev."""
     connections_max: Positive = 5000
     """Open connections; a further one evicts the longest idle one or gets 503."""
     connections_per_address_max: Limit = 0

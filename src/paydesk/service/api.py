@@ -21,6 +21,7 @@ from paydesk.platform.health.operations import OPERATIONS as HEALTH
 from paydesk.platform.http.openapi import document as openapi
 from paydesk.platform.http.openapi import reference
 from paydesk.platform.http.refusals.retired import DESCRIBED
+from paydesk.platform.metrics.operations import OPERATIONS as METRICS
 from paydesk.platform.operation import Operation
 from paydesk.platform.web import assets
 from paydesk.service import pages
@@ -41,6 +42,7 @@ _OWN: Operations = (
     *DEVICE,
     *OPERATORS,
     *HEALTH,
+    *METRICS,
 )
 
 

@@ -11,7 +11,7 @@ from starlette.routing import Route, Router
 from paydesk.console.request import SESSION
 from paydesk.core import runtime
 from paydesk.core.errors import Refusal
-from paydesk.platform.http import request_log
+from paydesk.platform.http import request_log, request_metrics
 from paydesk.platform.http.asgi import ASGIApp, Receive, Scope, Send
 from paydesk.platform.http.endpoint import Endpoint
 from paydesk.platform.http.fleet import FleetEndpoint
@@ -45,6 +45,7 @@ EVERY_SURFACE: tuple[Surface, ...] = (
     "virtual",
     "page",
     "console",
+    "metrics",
     "public",
 )
 
@@ -130,6 +131,7 @@ class Refusing:
         reply = refused(refusal, policy or policy_of_path(request.path), request.headers)
         await send_reply(scope, send, reply, identity)
         address = request.client_address(self._trusted_proxies)
+        request_metrics.NOWHERE.add(refusal.kind.status, runtime.monotonic() - started)
         request_log.write(request.method, request.path, refusal.kind.status, identity, started, refusal, address)
         if request.path.startswith(request_recorder.PATHS):
             self._recorder.note("", request, reply, identity, address, started)

@@ -11,11 +11,14 @@ from paydesk.engine.oauth.clients import token_body
 from paydesk.engine.terminals.bearer import DeviceBearers
 from paydesk.operators.accounts.credentials import OperatorBearers
 from paydesk.platform.http.surfaces import Authenticate, Callers
+from paydesk.platform.metrics.token import ScrapeToken
 from paydesk.platform.operation import Caller, Surface
 
 
-def callers(applications: Bearers, terminals: DeviceBearers, operators: OperatorBearers) -> Callers:
-    """Return the functions that recognize applications, terminals and operators."""
+def callers(
+    applications: Bearers, terminals: DeviceBearers, operators: OperatorBearers, scrapes: ScrapeToken
+) -> Callers:
+    """Return the functions that recognize applications, terminals, operators and Prometheus."""
 
     async def operator_or_test_token(token: str | None, now_ms: int) -> Caller:
         if token is not None and token.startswith(("PDO-", "PDS-")):
@@ -34,5 +37,6 @@ def callers(applications: Bearers, terminals: DeviceBearers, operators: Operator
         "device": terminals.caller,
         "operator": operators.caller,
         "virtual": operator_or_test_token,
+        "metrics": scrapes.caller,
     }
     return Callers(authenticate, {"token": token_body.read})

@@ -39,6 +39,7 @@ from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
 from paydesk.platform.http.recording.recorder import RequestRecorder
 from paydesk.platform.http.request import host_name
+from paydesk.platform.metrics.token import ScrapeToken
 from paydesk.platform.operation import Surface
 from paydesk.platform.operator_events import Reporter
 from paydesk.platform.settings import Settings
@@ -116,7 +117,12 @@ def compose(
         OrderLabels(labels.of_status),
         applications,
         terminals,
-        callers(applications, terminals, OperatorBearers(bounded, settings.session_idle_minutes * 60_000)),
+        callers(
+            applications,
+            terminals,
+            OperatorBearers(bounded, settings.session_idle_minutes * 60_000),
+            ScrapeToken(settings.metrics_token, development=parts.development),
+        ),
         BearerRates(settings, throttle_log, processes),
         _client_throttle(settings, database.signals, throttle_log, processes),
         SignInThrottles((noun, sign_in_throttle(accounts=noun)) for noun in ("seller", "operator")),

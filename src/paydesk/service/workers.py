@@ -17,6 +17,7 @@ from paydesk.engine.webhooks.delivery import worker as webhooks
 from paydesk.platform.health import clock as health_clock
 from paydesk.platform.health import statistics
 from paydesk.platform.http.recording import worker as request_recording
+from paydesk.platform.metrics import process
 from paydesk.platform.storage.database import Locked, Unavailable
 from paydesk.platform.worker import Worker, WorkerContext
 from paydesk.service import retention
@@ -44,6 +45,7 @@ WORKERS = (
     Worker("http.request_recording", request_recording.run),
     Worker("retention", retention.run),
     Worker("health.clock", health_clock.run),
+    Worker("metrics.process", process.run),
 )
 
 

@@ -19,7 +19,7 @@ from paydesk.core.errors import ErrorKind, Refusal
 from paydesk.core.keys import KeyMissing
 from paydesk.core.text.redaction import redacted_name
 from paydesk.platform import idempotency, operator_events, roles
-from paydesk.platform.http import request_log
+from paydesk.platform.http import request_log, request_metrics
 from paydesk.platform.http.asgi import Receive, Scope, Send
 from paydesk.platform.http.large_bodies import LargeBodies
 from paydesk.platform.http.rate_limit import BearerRates
@@ -84,6 +84,7 @@ class Endpoint:
         # The path of a successful request has no parameter, or the id of an order that exists.
         self._has_known_path = not parameters or (parameters == 1 and operation.path_pattern == ids.ORDER_ID_PATTERN)
         self._recorder = shared.objects[RequestRecorder] if request_recorder.is_recorded(operation) else None
+        self._served = request_metrics.of(operation)
         self._is_console = operation.surface == "console"
         self._is_page = self._is_console or operation.surface == "page"
         self._loopback_only = operation.loopback_only or (operation.development and operation.surface == "public")
@@ -130,7 +131,8 @@ class Endpoint:
             await self._reporter.report(request.call.alert, request.call.now_ms)
 
     def _keep(self, request: Request, reply: Reply, identity: str, address: str, started: float) -> None:
-        """Log the request, and keep it to be recorded."""
+        """Count and log the request, and keep it to be recorded."""
+        self._served.add(reply.status, runtime.monotonic() - started)
         recorder = self._recorder
         # Requests that are recorded come from applications and terminals, never from a page.
         if recorder is not None or reply.status >= 400 or not request.is_background(of_console=self._is_console):

@@ -194,6 +194,13 @@ POLICIES: Mapping[Surface, SurfacePolicy] = {
         check_rate=lambda rates: rates.check_application,
         may_forbid=lambda _: True,
     ),
+    "metrics": SurfacePolicy(
+        description="The state of the service, for Prometheus.",
+        credential=Credential(
+            "the token that the setting metrics_token names", (), "The token that the setting `metrics_token` names."
+        ),
+        check_rate=lambda rates: rates.check_application,
+    ),
     "public": SurfacePolicy(description="Operations without authentication."),
     "console": _PAGES,
 }

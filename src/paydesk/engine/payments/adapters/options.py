@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import time
 from pathlib import Path
@@ -15,10 +15,11 @@ import msgspec
 from paydesk.core.secrets import Secret
 from paydesk.engine.payments.adapters.context import AdapterRefused
 from paydesk.engine.payments.capabilities import Capabilities, DayClose
+from paydesk.platform import secret_source
+from paydesk.platform.secret_source import SecretRefused
 
 T = TypeVar("T")
 
-SECRET_CHARACTERS_MIN = 32
 _NAMES = frozenset(field.name for field in fields(Capabilities))
 
 
@@ -76,30 +77,19 @@ def _day_close(name: str, value: object) -> DayClose:
 
 def secret_of(reference: str) -> Secret:
     """Return the secret that `file:PATH` or `env:NAME` names. Raises `AdapterRefused`, never with the secret."""
-    kind, _, name = reference.partition(":")
-    if kind == "file" and name:
-        value = private_text(Path(name)).strip()
-    elif kind == "env" and name:
-        value = os.environ.get(name, "").strip()
-    else:
-        raise AdapterRefused('`secret` must be "file:PATH" or "env:NAME"; a secret itself is refused')
-    if not value:
-        raise AdapterRefused(f"the secret in {reference} is missing or empty")
-    if len(value) < SECRET_CHARACTERS_MIN:
-        raise AdapterRefused(
-            f"the secret in {reference} has fewer than {SECRET_CHARACTERS_MIN} characters: create one with"
-            " `openssl rand -hex 32`"
-        )
-    return Secret(value)
+    with _refusing():
+        return secret_source.secret_of(reference)
 
 
 def private_text(path: Path) -> str:
     """Return the text of a file that only its owner can read. Raises `AdapterRefused`."""
+    with _refusing():
+        return secret_source.private_text(path)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
     try:
-        if path.stat().st_mode & 0o077:
-            raise AdapterRefused(f"other users of this machine can read {path}. Run: chmod 600 {path}")
-        return path.read_text()
-    except OSError as error:
-        raise AdapterRefused(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise AdapterRefused(f"{path} is not UTF-8") from None
+        yield
+    except SecretRefused as refused:
+        raise AdapterRefused(str(refused)) from None

@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from paydesk.core.limits.rates import network
 from paydesk.core.limits.throttle_log import ThrottleLog
+from paydesk.core.metrics import Counter, Gauge, Labels
 from paydesk.platform.http.request import is_trusted
 from paydesk.platform.http.server.connection_state import Evictable, State
 from paydesk.platform.settings import Settings
@@ -25,6 +26,12 @@ UNFINISHED_SHARE = 4
 ACCEPTS_PER_TURN_MAX = 128
 ACCEPTS_SHARE = 8
 """The first request of a connection is read a few loop iterations after its accept; this bounds how many follow."""
+
+
+REFUSED = Counter(
+    "paydesk_http_connections_refused_total", "Connections that a limit refused or ended, by the limit.", "reason"
+)
+CONNECTIONS = Gauge("paydesk_http_connections", "Open connections, by what they do.", "state")
 
 
 class ConnectionLimits:
@@ -84,8 +91,15 @@ class ConnectionLimits:
 
     def note(self, what: str, connection: Evictable) -> bool:
         """Log that a limit was reached, several events in one line. Always returns False."""
+        REFUSED.add(what)
         self._log.note(what, address=connection.client[0] if connection.client else "")
         return False
+
+    def by_state(self, count: int) -> dict[Labels, float]:
+        """Return how many of `count` open connections are in each state, and how many are served a request."""
+        names = ("unfinished", "stalled", "pipelining", "idle")
+        found: dict[Labels, float] = {(name,): len(state) for name, state in zip(names, self._states, strict=True)}
+        return {**found, ("serving",): count - sum(found.values())}
 
     def close(self) -> None:
         """Close every connection without a running request."""

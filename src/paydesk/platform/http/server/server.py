@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 import structlog
 import uvicorn
 
+from paydesk.core.metrics import Labels
 from paydesk.platform.http.server.connection import BoundedProtocol
-from paydesk.platform.http.server.connection_limits import ConnectionLimits
+from paydesk.platform.http.server.connection_limits import CONNECTIONS, ConnectionLimits
 from paydesk.platform.http.server.gauges import Gauges
 from paydesk.platform.http.server.listener import Listener
 from paydesk.platform.settings import Settings
@@ -196,8 +197,13 @@ async def serve(
     if gauges is not None:
         gauges.read(server.server_state)
     watching = asyncio.create_task(_watch(server, ready, stop))
+
+    def states() -> Mapping[Labels, float]:
+        return limits.by_state(len(server.server_state.connections))
+
     try:
-        await server.serve(sockets=[listener])
+        with CONNECTIONS.including(states):
+            await server.serve(sockets=[listener])
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

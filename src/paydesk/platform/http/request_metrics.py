@@ -1,0 +1,36 @@
+"""What `/metrics` says of requests: how many, with which status, and how long they take."""
+
+from __future__ import annotations
+
+from paydesk.core.metrics import Counter, Histogram
+from paydesk.platform.operation import Operation
+
+REQUESTS = Counter(
+    "paydesk_http_requests_total", "Requests by operation, or by surface, and by status.", "operation", "code"
+)
+DURATION = Histogram(
+    "paydesk_http_request_duration_seconds", "From the head of a request to its response; polls wait.", "operation"
+)
+NAMED = frozenset({"application", "token", "device"})
+"""The surfaces whose operations are named; of the others the surface is."""
+
+
+class Served:
+    """The requests of one operation."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._duration = name, DURATION.of(name)
+
+    def add(self, status: int, seconds: float) -> None:
+        """Count a request."""
+        REQUESTS.add(self._name, str(status))
+        self._duration.add(seconds)
+
+
+def of(operation: Operation) -> Served:
+    """Return what counts the requests of an operation."""
+    return Served(operation.name if operation.surface in NAMED else operation.surface)
+
+
+NOWHERE = Served("unknown")
+"""Counts requests that reach no operation."""
