@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paydesk.core.metrics import Counter, Histogram
+from paydesk.core.metrics import Counter, Histogram, Labels
 from paydesk.platform.operation import Operation
 
 REQUESTS = Counter(
@@ -18,12 +18,17 @@ NAMED = frozenset({"application", "token", "device"})
 class Served:
     """The requests of one operation."""
 
+    __slots__ = ("_duration", "_labels", "_name")
+
     def __init__(self, name: str) -> None:
-        self._name, self._duration = name, DURATION.of(name)
+        self._name, self._duration, self._labels = name, DURATION.of(name), dict[int, Labels]()
 
     def add(self, status: int, seconds: float) -> None:
         """Count a request."""
-        REQUESTS.add(self._name, str(status))
+        labels = self._labels.get(status)
+        if labels is None:
+            labels = self._labels[status] = (self._name, str(status))
+        REQUESTS.values[labels] = REQUESTS.values.get(labels, 0) + 1
         self._duration.add(seconds)
 
 
