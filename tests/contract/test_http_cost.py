@@ -23,7 +23,7 @@ import pytest
 import hostile
 from conftest import short_and_long
 from cost import TRIES_MAX, milliseconds
-from declared import applications, console, devices, operators, pages, public, tokens, virtual
+from declared import applications, console, devices, metrics, operators, pages, public, tokens, virtual
 from declared.attempt import PAGES, Attempt, Table
 from faulty_database import FaultyDatabase
 from paydesk.core.clock import MovableClock
@@ -35,7 +35,9 @@ from paydesk.platform.settings import Settings
 from paydesk.platform.storage.connect import open_database
 from service import running
 
-TABLES = [module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, console, public)]
+TABLES = [
+    module.TABLE for module in (applications, tokens, devices, operators, virtual, pages, console, metrics, public)
+]
 ALIKE = {"console": 4, "operator": 4}
 """By table: how many operations share the requests that one has elsewhere. All bodies of a table are read alike."""
 MILLISECONDS_MAX = 50.0

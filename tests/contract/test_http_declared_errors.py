@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from conftest import short_and_long
-from declared import applications, console, devices, operators, pages, public, tokens, virtual, virtual_pages
+from declared import applications, console, devices, metrics, operators, pages, public, tokens, virtual, virtual_pages
 from declared.attempt import PAGES, Attempt, Table, Way
 from declared.everywhere import EVERY_SURFACE, FAILURES
 from every_operation import OPERATIONS
@@ -31,12 +31,13 @@ from service import Reply, Service, running
 
 TABLES = [
     module.TABLE
-    for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, console, public)
+    for module in (applications, tokens, devices, operators, virtual, pages, virtual_pages, console, metrics, public)
 ]
 SETTINGS = Settings(
     bearer_failures_per_minute=FAILURES,
     client_failures_per_minute=tokens.CLIENT_FAILURES,
     sign_in_failures_per_hour=pages.SIGN_IN_FAILURES,
+    metrics_token=f"env:{metrics.VARIABLE}",
     pairings_open_max=public.PAIRINGS_OPEN_MAX,
     pairing_polls_per_minute_address=public.POLLS_PER_MINUTE,
 )
@@ -99,6 +100,11 @@ async def test_each_attempt_succeeds_before_it_is_spoiled(database: Database, ta
             if operation.name not in table.needs_more:
                 reply = await (await table.good(service, faulty, operation)).send()
                 assert reply.status in (operation.status, *operation.further_statuses), (operation.name, reply.raw)
+
+
+@pytest.fixture(autouse=True)
+def _metrics_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(metrics.VARIABLE, metrics.TOKEN)
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiohttp import web
 
-from declared import applications, console, devices, operators, pages, public, tokens, virtual, virtual_pages
+from declared import applications, console, devices, metrics, operators, pages, public, tokens, virtual, virtual_pages
 from declared.attempt import Table
 from faulty_database import FaultyDatabase
 from kept_logging import kept_logging
@@ -31,7 +31,7 @@ from webhooks_scene import Receiver, receiver, subscribe
 
 STREAMS = ("virtual_page_events", console.STREAM)
 """Their answers do not end; their paths and queries are those of pages."""
-MODULES = (applications, tokens, devices, pages, virtual_pages, virtual, public, console, operators)
+MODULES = (applications, tokens, devices, pages, virtual_pages, virtual, metrics, public, console, operators)
 OPERATIONS_MAX = 20
 NOTIFYING = (applications, devices, virtual)
 """Their operations change orders, of which receivers hear."""

@@ -114,7 +114,7 @@ async def test_production_serves_no_operation_for_development(database: Database
     assert served & only_for_development == set()
 
 
-@each("surface", ["application", "device", "operator", "virtual"])
+@each("surface", ["application", "device", "operator", "virtual", "metrics"])
 async def test_no_service_starts_without_the_check_of_a_credential(database: Database, surface: Surface) -> None:
     """Nor with one for a surface that has no credential, or without what reads a body first."""
     whole = composed(database).shared.objects[Callers]

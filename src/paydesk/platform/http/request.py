@@ -228,7 +228,7 @@ class Request:
             return {"application_id": caller.application_id, "seller_id": caller.seller_id}
         if caller is not None and caller.terminal_id:
             return {"seller_id": caller.seller_id, "terminal_id": caller.terminal_id}
-        if caller is not None:
+        if caller is not None and caller.operator_id:
             return {"operator_id": caller.operator_id}
         found = {"application_id": call.logged_application_id, "seller_id": call.logged_seller_id} if call else {}
         return {name: value for name, value in found.items() if value}
